@@ -1,7 +1,6 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { loadavg, tmpdir } from 'node:os'
+import { type ChildProcess, execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
 
@@ -12,10 +11,19 @@ import {
 import { pause } from '../test/process/support/client.ts'
 import { inBackground, sendAndReceive } from '../test/stock/echo.ts'
 import { StockNetwork } from '../test/stock/network.ts'
-import { freePort } from '../test/support/ports.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { load } from './support/load.ts'
 import { heading, percentile, spread } from './support/report.ts'
+import {
+  asked,
+  CLIENT,
+  type Item,
+  made,
+  MANAGEMENT,
+  PeerNetwork,
+  type Target,
+  TOKEN_HEADER,
+} from './support/target.ts'
 
 // Enrollments, a dial by a new client after a grant, and lists, beside OpenZiti in one run and by the
 // same requests. `--peer BINARY` is the program of
@@ -34,31 +42,6 @@ const { values: options } = parseArgs({
 const rounds = Number(options.rounds)
 const deviceCount = Number(options.devices)
 const clientCount = Number(options.clients)
-const [MANAGEMENT, CLIENT] = ['/edge/management/v1', '/edge/client/v1']
-const TOKEN_HEADER = 'zt-session: '
-
-/** A network, and the session of an administrator at its first controller. */
-interface Target {
-  readonly title: string
-  readonly controllers: readonly string[]
-  readonly ca: string
-  readonly token: string
-  readonly folder: string
-}
-
-type Item = Readonly<Record<string, unknown>> & { readonly id: string }
-
-async function asked<T>(target: Target, method: string, path: string, body?: unknown): Promise<T> {
-  const client = await LeanClient.connect(target.controllers[0] ?? '', target.ca, TOKEN_HEADER)
-  const text = body === undefined ? '' : JSON.stringify(body)
-  const answer = await client.request(method, `${MANAGEMENT}/${path}`, target.token, text)
-  client.close()
-  if (answer.status >= 300) throw new Error(`${target.title}: ${method} ${path}: ${answer.body}`)
-  return (JSON.parse(answer.body) as { readonly data: T }).data
-}
-
-const made = async (target: Target, path: string, body: unknown): Promise<string> =>
-  (await asked<Item>(target, 'POST', path, body)).id
 
 function clientsOf({ controllers, ca }: Target): Promise<LeanClient[]> {
   return Promise.all(
@@ -190,54 +173,6 @@ class GrantedService {
   }
 }
 
-/** The quickstart of OpenZiti, until it is disposed. */
-class PeerNetwork implements AsyncDisposable {
-  readonly target: Target
-  readonly #child: ChildProcess
-
-  private constructor(target: Target, child: ChildProcess) {
-    this.target = target
-    this.#child = child
-  }
-
-  static async start(binary: string): Promise<PeerNetwork> {
-    const folder = mkdtempSync(join(tmpdir(), 'flotilla-beside-'))
-    const [port, routerPort] = [await freePort(), await freePort()]
-    const local = ['--ctrl-address', '127.0.0.1', '--router-address', '127.0.0.1']
-    const ports = ['--ctrl-port', String(port), '--router-port', String(routerPort)]
-    const args = ['edge', 'quickstart', '--home', join(folder, 'home'), ...local, ...ports]
-    const env = { ...process.env, HOME: folder }
-    const child = spawn(binary, args, { env, stdio: 'ignore' })
-    const title = 'OpenZiti'
-    const ca = join(folder, 'home/pki/root-ca/certs/root-ca.cert')
-    const controllers = [`https://127.0.0.1:${port}`]
-    for (;;) {
-      const token = await tokenOf(controllers[0] ?? '', ca).catch(() => null)
-      const target = { title, controllers, ca, token: token ?? '', folder }
-      const online =
-        token === null ? [] : await asked<readonly Item[]>(target, 'GET', 'edge-routers')
-      if (online.some(({ isOnline }) => isOnline === true)) return new PeerNetwork(target, child)
-      if (child.exitCode !== null) throw new Error(`the quickstart of ${binary} has ended`)
-      await pause(500)
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#child.kill('SIGKILL')
-    if (this.#child.exitCode === null) await once(this.#child, 'exit')
-    rmSync(this.target.folder, { recursive: true, force: true })
-  }
-}
-
-async function tokenOf(url: string, ca: string): Promise<string> {
-  const client = await LeanClient.connect(url, ca)
-  const path = `${MANAGEMENT}/authenticate?method=password`
-  const body = JSON.stringify({ username: 'admin', password: 'admin' })
-  const answer = await client.request('POST', path, null, body)
-  client.close()
-  return (JSON.parse(answer.body) as { data: { token: string } }).data.token
-}
-
 /** Each figure with whether more of it is better. */
 const figures = {
   'enrollments /s': true,
@@ -265,7 +200,15 @@ await network.addOurRouter('gate')
 const { cluster } = network
 const { token } = network.client(1)
 const { controllers, ca } = cluster.admin
-const ours: Target = { title: 'ours', controllers, ca, token: token ?? '', folder: cluster.folder }
+const pids = [1, 2, 3].map((k) => cluster.pid(k) ?? 0)
+const ours: Target = {
+  title: 'ours',
+  pids,
+  controllers,
+  ca,
+  token: token ?? '',
+  folder: cluster.folder,
+}
 await using peer = await PeerNetwork.start(binary)
 const targets = [ours, peer.target]
 const services: GrantedService[] = []

@@ -4,19 +4,21 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import { isRunning, until } from '../test/process/support/client.ts'
-import { TestCluster } from '../test/process/support/cluster.ts'
+import { StockNetwork } from '../test/stock/network.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading } from './support/report.ts'
+import { connectOnce, stormNetwork } from './support/storm-load.ts'
 
 // Where does a controller spend its time? Three controllers run from the sources under load, each with the sampling profiler of V8;
-// the shares of each thread of one of them by room, and its lines of ours that take most. `node bench/profile.ts [--of create|read]
-// [--seconds N] [--rows N]`. `(program)` is the kernel and the engine: sockets, TLS, the collector.
+// the shares of each thread of one of them by room, and its lines of ours that take most. `node bench/profile.ts [--of create|read|connect]
+// [--seconds N] [--rows N] [--clients N]`. `(program)` is the kernel and the engine: sockets, TLS, the collector.
 
 const { values: options } = parseArgs({
   options: {
     of: { type: 'string', default: 'create' },
     seconds: { type: 'string', default: '10' },
     rows: { type: 'string', default: '12' },
+    clients: { type: 'string', default: '32' },
   },
 })
 
@@ -36,21 +38,33 @@ interface Profile {
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-profile-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 console.log(heading(`shares of the processor time of a controller, by its threads: ${options.of}`))
-const cluster = await TestCluster.start({
+const whole = await StockNetwork.start('', [], {
   hasCalmElections: false,
   program: join(import.meta.dirname, '../bin/flotilla'),
   env: { NODE_OPTIONS: `--cpu-prof --cpu-prof-interval 500 --cpu-prof-dir=${folder}` },
 })
+const { cluster } = whole
 const { admin } = cluster
+if (options.of === 'connect') await whole.addOurRouter('gate')
 const session = await cluster.loggedIn(1)
 const token = session.token ?? ''
 const leader = await cluster.leader()
 const pid = cluster.pid(leader) ?? 0
-const CLIENTS = 32
+const CLIENTS = Number(options.clients)
 const MANAGEMENT = '/edge/management/v1'
 let serial = 0
 
+const [url = ''] = [admin.controllers[leader - 1]]
+const target = { title: 'ours', pids: [], controllers: [url], ca: admin.ca, token, folder }
+const network =
+  options.of === 'connect' ? await stormNetwork(target, { services: 20, devices: 64 }) : null
+
 async function request(client: LeanClient): Promise<number> {
+  if (network !== null) {
+    serial += 1
+    await connectOnce(target, network, serial)
+    return 200
+  }
   if (options.of === 'read') {
     return (await client.request('GET', `${MANAGEMENT}/services/${id}`, token)).status
   }
@@ -85,7 +99,7 @@ console.log(`${requests} requests by ${CLIENTS} clients to the leader`)
 for (const file of files.sort()) {
   show(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Profile)
 }
-await cluster[Symbol.asyncDispose]()
+await whole[Symbol.asyncDispose]()
 
 /** A profile does not name its thread: the sources that it ran do. */
 function threadOf({ nodes }: Profile): string {

@@ -60,9 +60,52 @@ exposed() {
   done
 }
 
+# Every file of values in helm/flotilla/ci, into a folder for the checks below.
+rendered=$(mktemp -d) || exit 2
+trap 'rm -rf "$rendered"' EXIT
 template() {
-  helm template --kube-version 1.30.0 flotilla helm/flotilla > /dev/null &&
-    helm template --kube-version 1.30.0 flotilla helm/flotilla --set bootstrap.enabled=true,replicas=5,perPodService.enabled=true > /dev/null
+  for values in helm/flotilla/ci/*-values.yaml; do
+    set_name=$(basename "$values" -values.yaml)
+    helm lint --strict --values "$values" helm/flotilla || return 1
+    helm template --kube-version 1.30.0 --values "$values" flotilla helm/flotilla > "$rendered/$set_name.yaml" || return 1
+  done
+}
+
+# kubernetes-validate of PyPI, which brings the schemas: of PATH, or of a virtual environment in the user's cache.
+validator() {
+  if have kubernetes-validate; then
+    command -v kubernetes-validate
+    return
+  fi
+  cache=${XDG_CACHE_HOME:-$HOME/.cache}/flotilla-kubernetes-validate-1.37.0
+  if [ ! -x "$cache/bin/kubernetes-validate" ]; then
+    python3 -m venv "$cache" && "$cache/bin/pip" install --quiet kubernetes-validate==1.37.0 || return 1
+  fi
+  echo "$cache/bin/kubernetes-validate"
+}
+
+# Strictly: a key that Kubernetes does not know is wrong. Kinds of the operator of Prometheus are not of Kubernetes.
+schemas() {
+  program=$1
+  for manifest in "$rendered"/*.yaml; do
+    awk 'BEGIN { RS = "---\n"; ORS = "---\n" } !/\nkind: (ServiceMonitor|PrometheusRule)\n/' "$manifest" > "$manifest.own"
+    for version in 1.27 1.32 1.37; do
+      "$program" --strict --quiet --kubernetes-version "$version" "$manifest.own" || return 1
+    done
+  done
+}
+
+validate() {
+  name='chart: schemas of Kubernetes'
+  if ! have helm || ! have python3; then
+    echo "not run  $name: helm or python3 is not installed"
+    missing=$((missing + 1))
+  elif ! program=$(validator 2> /dev/null); then
+    echo "not run  $name: kubernetes-validate cannot be installed from PyPI"
+    missing=$((missing + 1))
+  else
+    judge "$name" helm schemas "$program"
+  fi
 }
 
 judge 'systemd units' systemd-analyze units
@@ -74,8 +117,8 @@ judge 'scripts' shellcheck shellcheck docker/entrypoint.sh check.sh debian/*
 judge 'helpers of the entrypoint: syntax' node sh -c 'for file in docker/*.mjs; do node --check "$file" || exit 1; done'
 judge 'compose file' 'docker compose' docker compose --file docker/compose.yml config --quiet
 judge 'Dockerfile' hadolint hadolint docker/Dockerfile
-judge 'chart: lint' helm helm lint helm/flotilla
-judge 'chart: templates' helm template
+judge 'chart: lint and templates of every set of values' helm template
+validate
 judge 'alert rules' promtool promtool check rules prometheus/rules.yml
 judge 'alert rules: their tests' promtool promtool test rules prometheus/rules.test.yml
 judge 'scrape configuration' promtool promtool check config --syntax-only prometheus/scrape.yml

@@ -21,6 +21,42 @@ function exposed(): Set<string> {
   return new Set(found.replaceAll('${raft}', 'flotilla_raft_').split('\n'))
 }
 
+test('the chart has the alert rules of prometheus/', () => {
+  expect(read('helm/flotilla/files/rules.yml')).toBe(read('prometheus/rules.yml'))
+})
+
+test('the schema of the chart has the values of values.yaml, and no others', () => {
+  const values = parse(read('helm/flotilla/values.yaml')) as object
+  const schema = JSON.parse(read('helm/flotilla/values.schema.json')) as Schema
+  expect(keysOf(schema).filter((key) => key !== 'global')).toEqual(valueKeys(values, schema))
+})
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>
+}
+
+/** Keys of the schema, of all levels. */
+function keysOf({ properties = {} }: Schema): string[] {
+  return Object.entries(properties)
+    .flatMap(([name, below]) => {
+      const inner = keysOf(below)
+      return inner.length === 0 ? [name] : inner.map((key) => `${name}.${key}`)
+    })
+    .sort()
+}
+
+/** Keys of the values, as deep as the schema describes them. */
+function valueKeys(values: object, { properties = {} }: Schema): string[] {
+  return Object.entries(values)
+    .flatMap(([name, value]: [string, unknown]) => {
+      const below = properties[name]
+      const isSection = below?.properties !== undefined && typeof value === 'object'
+      if (!isSection || value === null) return [name]
+      return valueKeys(value, below).map((key) => `${name}.${key}`)
+    })
+    .sort()
+}
+
 test('every alert uses metrics of the program, and names a remedy', () => {
   const rules = parse(read('prometheus/rules.yml')) as {
     groups: { rules: { alert?: string; expr: string; annotations?: Record<string, string> }[] }[]
@@ -152,6 +188,14 @@ describe('the router of a container', () => {
       { binding: 'edge', bind: { port: 3022 }, options: { advertise: { host, port: 3122 } } },
     ])
     expect(csr?.sans).toMatchObject(sans)
+  })
+
+  test('has another host for links if other routers cannot resolve its name', async () => {
+    const host = 'router1.routers.svc'
+    const { text } = await configure({ ROUTER_LINK_HOST: host, ROUTER_ADVERTISE: `${host}:3022` })
+    const { link, csr } = parsedRouter(text)
+    expect(link?.listeners).toMatchObject([{ advertise: { host, port: 1680 } }])
+    expect(csr?.sans).toMatchObject({ dns: [host], ip: [] })
   })
 
   test('gets the listener after an upgrade, follows a changed address, and keeps an edited file', async () => {

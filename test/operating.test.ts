@@ -28,7 +28,7 @@ test('each page of docs/operate begins with its use and is in the index', () => 
   expect(withoutUse).toEqual([])
 })
 
-test('each far-reaching permission is in the row of its reach, and no other permission is', () => {
+test('permissions.md lists each far-reaching permission in the row of its effect, and no other one', () => {
   const reaching = permissionReaches
     .filter((reach) => reach !== 'records')
     .map((reach) => grantablePermissions.filter((one) => permissionReach(one) === reach).sort())
@@ -42,7 +42,7 @@ test('each far-reaching permission is in the row of its reach, and no other perm
   expect(named).toEqual(reaching)
 })
 
-test('each line on the powers of a stolen router names a test that shows it', () => {
+test('each row about a stolen router in security.md names an existing test', () => {
   const page = pageText('internals/security.md')
   const [, table = ''] =
     /\| the stolen router \| shown by \|\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(page) ?? []

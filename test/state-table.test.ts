@@ -56,7 +56,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/mfa.test.ts > a session > of an identity with MFA is partial until it gets a code, as is each of its other sessions',
-      'api/mfa.test.ts > a session > is completed by each recovery code once',
+      'api/mfa.test.ts > a session > becomes full with a recovery code, each of which works once',
       'process/people/mfa.ts > API session > is partial on every controller until one of them verifies a code, and full on all at the next request',
       'process/people/mfa.ts > One code sent to two controllers at the same moment > completes exactly one session, for a time-based and for a recovery code',
       'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
@@ -73,7 +73,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/sessions.test.ts > a session expires by inactivity, and every use counts as activity',
       'api/sessions.test.ts > logging out ends the session at once',
-      'api/sessions.test.ts > the end of an API session takes its sessions for services along: by %s',
+      'api/sessions.test.ts > an API session that ends by %s ends its service sessions',
     ],
   },
   {
@@ -110,7 +110,7 @@ const table: readonly Transition[] = [
     next: 'unchanged',
     effects: '409',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards',
       'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
     ],
   },
@@ -123,7 +123,7 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: 'recovery codes viewable',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards',
       'api/mfa.test.ts > recovery codes > are shown for a time-based code in the body or the header, not for a recovery code',
       'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
     ],
@@ -216,7 +216,7 @@ const table: readonly Transition[] = [
     next: 'new certificate returned, old still active',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
+      'api/enrollment/certificates.test.ts > an extended certificate > does not affect the current one until its holder has presented it, and then replaces it',
       'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
       'process/people/enrollment.ts > Identity client certificate > enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
     ],
@@ -230,7 +230,7 @@ const table: readonly Transition[] = [
     next: 'new certificate must be used for new connections',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
+      'api/enrollment/certificates.test.ts > an extended certificate > does not affect the current one until its holder has presented it, and then replaces it',
       'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
       'process/people/enrollment.ts > Identity client certificate > enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
     ],
@@ -302,7 +302,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb with the same user name',
       'api/certificate-authenticators.test.ts > a certificate given to an identity > is replaced by an ott enrollment when it is re-enrolled',
-      'api/cas.test.ts > a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place',
+      'api/cas.test.ts > re-enrolling a certificate authenticator of a CA creates an ottca enrollment of that CA',
       'process/people/enrollment.ts > Authenticator > with a password is re-enrolled as updb: the password is refused everywhere, and the new token sets a new one',
       'process/people/enrollment.ts > Authenticator > with a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
       'process/people/enrollment.ts > Authenticator > with a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is presented with the new token',
@@ -346,7 +346,7 @@ const table: readonly Transition[] = [
     next: 'enabled',
     effects: '',
     proofs: [
-      'api/disabled-identities.test.ts > an identity enabled again can log in at once and shows no trace of the disabling',
+      'api/disabled-identities.test.ts > an identity that is enabled again can log in at once, and its record no longer shows that it was disabled',
       'process/people/enrollment.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
@@ -359,7 +359,7 @@ const table: readonly Transition[] = [
     next: 'running',
     effects: '202; one run at a time',
     proofs: [
-      'api/database.test.ts > the data integrity > is checked by one run at a time; the next run ends one that its controller abandoned',
+      'api/database.test.ts > the data integrity > is checked by one run at a time, and a new run ends one whose controller has stopped',
     ],
   },
   {

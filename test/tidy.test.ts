@@ -160,7 +160,7 @@ function circlesIn(targets: ReadonlyMap<string, readonly string[]>): string[] {
   return circles
 }
 
-test('each room imports only the rooms that its arrows allow', () => {
+test('each room imports only the rooms that ARCHITECTURE.md allows', () => {
   const broken: string[] = []
   for (const file of src) {
     const room = roomOf(file)
@@ -225,7 +225,7 @@ test('the API client runs in a browser: it imports no module of Node and no pack
   expect(broken).toEqual([])
 })
 
-test('each subject of a room imports only the subjects that its arrows allow', () => {
+test('each subject of a room imports only the subjects that this test allows', () => {
   const broken: string[] = []
   for (const file of program) {
     const subject = dirname(file).replace(/^src\/?/, '')
@@ -268,7 +268,7 @@ const apiCompositions = new Set([
   'src/controller/service/live-parts.ts',
 ])
 
-test('a subject of the API declares its few dependencies, and not the bag of all', () => {
+test('a subject of the API declares only the dependencies that it needs', () => {
   const broken = src.filter((file) => !apiCompositions.has(file) && bags.test(code(file)))
   expect(broken).toEqual([])
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
@@ -292,7 +292,7 @@ test('an operation declares no refusal that follows from its definition', () => 
   expect(broken).toEqual([])
 })
 
-test('a package has one owning room', () => {
+test('each package is imported by one room only', () => {
   const broken: string[] = []
   for (const file of src) {
     for (const target of importsOf(file)) {
@@ -389,6 +389,15 @@ test('the source has no markers of unfinished work', () => {
 test('only one file reads certificates of peers, and avoids the calls that never free them', () => {
   const readers = src.filter((file) => /\.getPeer(X509)?Certificate\(/.test(read(file)))
   expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
+})
+
+test('only one file of the API, the fabric and the limits reads the address of a TCP connection', () => {
+  const readers = src.filter(
+    (file) =>
+      /^src\/(?:api|fabric|lib\/bounds)\//.test(file) &&
+      /\bsocket\.remote(?:Address|Port)\b/.test(read(file)),
+  )
+  expect(readers).toEqual(['src/lib/bounds/client-address.ts'])
 })
 
 test('a test that mocks a module has a file name for isolated modules', () => {

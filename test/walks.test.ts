@@ -90,7 +90,7 @@ test('the counts of each request differ from the record by no more than the tole
   expect(differences(now, recorded())).toEqual([])
 })
 
-test('a walk counts a request from its head to its answer, through apply for a write', () => {
+test('a walk counts the files of a request from its head to its answer, including apply for a write', () => {
   for (const [name, { visits }] of Object.entries(walks)) {
     const files = visits.map(({ file }) => file)
     expect(files[0], name).toBe('src/api/http/paths.ts')

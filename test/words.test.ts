@@ -119,7 +119,7 @@ describe('A sentence of the program', () => {
     expect(found).toEqual([])
   })
 
-  test('is reported if it has an old word', () => {
+  test('is reported if it has a word of the old style', () => {
     const tree = treeOf('log.warn({}, `${id} was let in`)')
     expect(sentencesIn(tree).filter((text) => gone.some(([word]) => word.test(text)))).toHaveLength(
       1,

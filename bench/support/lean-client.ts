@@ -33,13 +33,22 @@ export class LeanClient {
     ca: string,
     tokenHeader: string = 'net-session: ',
   ): Promise<LeanClient> {
+    return LeanClient.connectBy(baseUrl, { ca: readFileSync(ca) }, tokenHeader)
+  }
+
+  /** A connection with these credentials, such as a client certificate. */
+  static connectBy(
+    baseUrl: string,
+    credentials: Pick<tls.ConnectionOptions, 'ca' | 'cert' | 'key' | 'secureContext'>,
+    tokenHeader: string,
+  ): Promise<LeanClient> {
     const url = new URL(baseUrl)
     return new Promise((resolve, reject) => {
       const socket = tls.connect(
         {
           host: url.hostname,
           port: Number(url.port),
-          ca: readFileSync(ca),
+          ...credentials,
           ALPNProtocols: ['http/1.1'],
         },
         () => {

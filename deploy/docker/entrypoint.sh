@@ -165,12 +165,14 @@ tickets() {
 }
 
 # ROUTER_ADVERTISE is the HOST:PORT that clients dial; without it the router has no edge listener. ROUTER_EDGE_PORT,
-# ROUTER_LINK_PORT and ROUTER_HEALTH_PORT are for several routers on one network.
+# ROUTER_LINK_PORT and ROUTER_HEALTH_PORT are for several routers on one network, ROUTER_LINK_HOST is the name by which other
+# routers dial it, if that is not its own.
 router_config() {
   name=$1
   advertise=${ROUTER_ADVERTISE-}
   host=${advertise%:*}
   link=${ROUTER_LINK_PORT:-1680}
+  link_host=${ROUTER_LINK_HOST:-$name}
   health=${ROUTER_HEALTH_PORT:-1780}
   shift
   cat << CONFIG
@@ -184,9 +186,9 @@ csr:
   sans:
 CONFIG
   case $host in
-    '') echo "    dns: [$name]" ;;
-    *[!0-9.]*) echo "    dns: [$name, '$host']" ;;
-    *) printf "    dns: [%s]\n    ip: ['%s']\n" "$name" "$host" ;;
+    '' | "$link_host") echo "    dns: [$link_host]" ;;
+    *[!0-9.]*) echo "    dns: [$link_host, '$host']" ;;
+    *) printf "    dns: [%s]\n    ip: ['%s']\n" "$link_host" "$host" ;;
   esac
   cat << CONFIG
 link:
@@ -195,7 +197,7 @@ link:
   listeners:
     - binding: transport
       bind: tls:0.0.0.0:$link
-      advertise: tls:$name:$link
+      advertise: tls:$link_host:$link
 CONFIG
   [ -z "$advertise" ] || cat << CONFIG
 edge: {}

@@ -29,8 +29,8 @@ export const defaultApiLimits: ApiLimits = {
 const SESSION_TIMEOUT_MS_MIN = 60_000
 
 /**
- * Defaults with what the configuration says. A session timeout below a minute falls back to the
- * default, and activity spreads often enough for a short timeout.
+ * The default limits with values of the configuration. A session timeout below a minute is replaced
+ * with the default, and with a short timeout activity spreads more often.
  */
 export function apiLimitsWith(changes: Partial<ApiLimits>): ApiLimits {
   const limits = { ...defaultApiLimits, ...changes }

@@ -53,8 +53,8 @@ import { upgradeOperations } from './cluster/upgrade.ts'
 import { wellKnownOperations } from './enrollment/well-known.ts'
 
 /**
- * Every operation of every API, sorted by nothing: routes do not overlap. The documents are made
- * from the same list.
+ * Every operation of every API. The order does not matter, because routes do not overlap. The
+ * OpenAPI documents are generated from the same list.
  */
 export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[] {
   const operations: Operation[] = [

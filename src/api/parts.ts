@@ -35,7 +35,7 @@ import type { ApiLimits } from './limits.ts'
 import type { ServiceLogger } from '../ports/logger.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 
-/** Names of `apiVersions` in the version answer. */
+/** API names in `apiVersions` of the version answer. */
 export type ApiBindingName =
   | 'edge-client'
   | 'edge-management'
@@ -65,7 +65,7 @@ export interface HealthReport {
   readonly node?: NodeHealth
 }
 
-/** The state view of all folders, and the reads that only the API needs. */
+/** The state view that all folders use, and the reads that only the API needs. */
 type ApiState = StateView &
   Pick<
     StateReader,
@@ -77,7 +77,7 @@ type ApiState = StateView &
     | 'scanIntegrity'
   >
 
-/** Everything the HTTP side is built from. */
+/** Dependencies of the whole HTTP side. */
 export interface ApiDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
@@ -89,20 +89,20 @@ export interface ApiDeps {
   readonly refreshes: OpenTopic<'refreshes'>
   /** Posture of devices and its consequences; starts and stops with the API. */
   readonly posture: PostureService
-  /** Between the routers that are connected to this controller. */
+  /** Links between the routers that are connected to this controller. */
   readonly links: LiveLinks
-  /** That this controller has laid. */
+  /** Circuits that this controller owns. */
   readonly circuits: LiveTable<LiveCircuit>
   /** Channels of the routers that are connected to this controller. */
   readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections
   /** Read at each use, so that a rotated key is in force at once. */
   readonly keys: TokenKeys
-  /** Tokens that others than the controllers read. */
+  /** Signs tokens for readers other than the controllers. */
   readonly jwt: JwtSigner
   /** Read at each use, because certificates are renewed. */
   readonly authorities: NetworkAuthorities
-  /** Certificates of identities, sessions and routers. */
+  /** Issues certificates of identities, sessions and routers. */
   readonly issuer: CertificateIssuer
   /** Admits new controllers. */
   readonly admission: Admission
@@ -111,9 +111,12 @@ export interface ApiDeps {
   readonly limits: ApiLimits
   /** Processor time of the main thread, shared with the routers that are connected here. */
   readonly processor: ProcessorShare
-  /** Addresses of JWT signers may lead to this host, its link and metadata services. */
+  /**
+   * True: key URLs of JWT signers may point to this host, its link-local addresses and metadata
+   * services.
+   */
   readonly allowsReservedSignerHosts: boolean
-  /** Places where keys of JWT signers may be fetched from. */
+  /** Rules for the URLs from which keys of JWT signers are fetched. */
   readonly keyEndpoints: KeyEndpointRules
   readonly version: VersionInfo
   /** New for each process, so that clients detect a restart. */
@@ -125,7 +128,7 @@ export interface ApiDeps {
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** Events of this controller for HTTP clients. */
   readonly events: EventStreams
-  /** Called with refused log-ins. */
+  /** Publishes refused log-ins. */
   readonly publishFact: PublishFact
   /**
    * Base URLs (`https://host:port`) of each served API, over all listeners; the preferred one
@@ -134,7 +137,7 @@ export interface ApiDeps {
   readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   /** Must be cheap: called for each health request. */
   readonly health: () => HealthReport
-  /** Numbers of consensus, mesh and disk for `/metrics`. */
+  /** Metrics of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => HostStats
   /** Sources of `/metrics` about routers, circuits and services. */
   readonly dataPath?: Pick<DataPathSources, 'counts' | 'routers' | 'services'>
@@ -144,11 +147,17 @@ export interface ApiDeps {
   readonly waitingDevices: OpenTopic<'device-log-ins'>
   /** Counts of the soft state, for `/metrics`. */
   readonly softState?: () => SoftStateCounts
-  /** When the newest backup was taken here by schedule, UTC ms; 0: none was; null: none are. */
+  /**
+   * Time of the newest scheduled backup of this controller, UTC ms; 0: none yet; null: it makes
+   * none.
+   */
   readonly lastBackupMs?: () => number | null
-  /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */
+  /**
+   * The code with which requests are refused while this controller must not answer from its state
+   * (NODE_QUARANTINED); otherwise null.
+   */
   readonly refusal: () => ProblemCode | null
-  /** Works at any controller: it forwards to the leader where needed. */
+  /** Changes members at any controller: it forwards requests to the leader where needed. */
   readonly membership: MembershipControl
   /** Snapshots on the disk of this controller. */
   readonly snapshots: DatabaseSnapshots

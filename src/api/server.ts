@@ -51,8 +51,8 @@ interface ListenerOptions {
   /** APIs of this listener. It serves version, health and metrics at its root. */
   readonly apis: readonly ApiName[]
   /**
-   * Metrics and health without a log-in, read-only: for an address that only monitoring systems
-   * reach.
+   * True: serves metrics and health without a log-in, read-only, for an address that only
+   * monitoring systems reach.
    */
   readonly hasOpenMetrics?: boolean
   /** Folders of static files, beside the APIs. */
@@ -77,20 +77,22 @@ interface ListenerOptions {
   readonly stopAccepting?: () => Promise<void>
 }
 
-/** HTTP API of one controller: the parts that its listeners share, and a factory for listeners. */
+/**
+ * HTTP API of one controller: the components that its listeners share, and a factory for listeners.
+ */
 export interface Api {
   readonly reads: LatestReads
-  /** Sessions of clients for routers. */
+  /** Sessions of clients, for routers. */
   routerClients(records: ClientRecords): RouterClients
   /** Terminators of clients of routers. */
   hostedTerminators(records: ClientRecords): HostedTerminators
   /** Decides what the tunnels of routers may do. */
   routerTunnels(records: ClientRecords): RouterTunnels
-  /** An app that does not listen yet, and has no routes before it is ready. */
+  /** Creates an app that does not listen yet. Its routes are created when it becomes ready. */
   listener(options: ListenerOptions): FastifyInstance
-  /** Begins to spread session activity and to remove expired sessions. */
+  /** Starts to share session activity and to remove expired sessions. */
   start(): void
-  /** Spreads the remaining requests and stops. */
+  /** Shares the remaining activity and stops. */
   stop(): Promise<void>
 }
 
@@ -143,7 +145,7 @@ function buildListener(
     )
   })
   app.addHook('onRequest', pipeline.judge)
-  // The contract has a GET that takes a code in its body.
+  // One GET operation of OpenZiti's API takes a code in its body.
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', bodyParser(all))
@@ -188,7 +190,7 @@ function newApp(
     shouldUpgradeCallback: isEventSocket,
     // Timeouts are enforced at this interval; Node's default is 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
-    // A request without a Host header is refused where all refusals get their envelope.
+    // A request without a Host header is refused later, with the usual envelope.
     // @guard header-smuggling--framing
     requireHostHeader: false,
   }
@@ -228,7 +230,8 @@ function newApp(
         get connectionsPerSourceMax() {
           return limits.connectionsPerSourceMax
         },
-        // A socket for this host alone must accept connections even if the network is exhausted.
+        // A socket for this host alone must accept connections even if the network's limits are
+        // exhausted.
         ...(https === null
           ? { handshakeTimeoutMs: null }
           : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSockets }),
@@ -245,8 +248,8 @@ function newApp(
 }
 
 /**
- * Routes are made when an app becomes ready, which costs a start some 40 ms: an app that listens
- * before that becomes ready with its first request.
+ * Creates routes when an app becomes ready, which takes about 40 ms. An app that listens before
+ * that becomes ready with its first request.
  */
 function onceReady(ready: () => PromiseLike<unknown>, handler: RequestListener): RequestListener {
   let isReady = false
@@ -274,7 +277,7 @@ function newServer(
   if (https === null) return createHttpServer(serverOptions, listener)
   const server = createHttpsServer({ ...listenerTls, ...https, ...serverOptions }, listener)
   onHttpsServer?.(server)
-  // Its requests and answers are those of HTTP; only the types know it as another server.
+  // Its requests and answers are those of HTTP; only the types treat it as a different server.
   return server as unknown as Server
 }
 
@@ -298,7 +301,7 @@ function addRoutes(
   }
 }
 
-/** All paths below one are found by its operation; HEAD is GET without the body. */
+/** All paths below a mount lead to its operation; HEAD is GET without the body. */
 function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline): void {
   const handler = pipeline.handlerOf(operation)
   for (const url of [operation.path, `${operation.path}/*`]) {

@@ -41,7 +41,7 @@ export interface ApiServices {
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
   readonly gate: SessionGuard
-  /** Tokens of identity providers. */
+  /** Verifies tokens of identity providers. */
   readonly externalTokens: TokenJudge
   readonly tokenFactor: TokenFactor
   readonly passwords: PasswordVerifier
@@ -59,9 +59,9 @@ export interface ApiServices {
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
   readonly history: FigureHistory
-  /** Quota of lines about refused writes, on all listeners. */
+  /** Quota for log lines about refused writes, on all listeners. */
   readonly refusals: Quota
-  /** Large bodies of all listeners. */
+  /** Capacity for large bodies, on all listeners. */
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
   readonly callers: ConnectionCallers

@@ -20,7 +20,8 @@ const SHOWN_IDS_MAX = 20
 /**
  * Changes that a restore of `backup` would make in the cluster of `live`. The restore itself uses
  * the same function.
- * @param backup this call removes its sessions, because a restore never brings them back.
+ * @param backup changed by this call: its sessions are removed, because a restore never brings them
+ * back.
  */
 export function replacementBetween(live: State, backup: State): KindReplacement[] {
   removeSessions(backup)

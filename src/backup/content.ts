@@ -67,7 +67,7 @@ function decodeSecrets(bytes: Buffer): BackupSecret[] {
   try {
     found = JSON.parse(bytes.toString('utf8'))
   } catch {
-    // No cause: the text of a JSON error would quote the secrets.
+    // The error has no cause, because the text of a JSON error would quote the secrets.
     throw damagedBackupFault('the secrets of the backup are malformed')
   }
   const secrets = Array.isArray(found) ? found.map(secretOf) : []

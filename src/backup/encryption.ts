@@ -26,8 +26,8 @@ export function parseRecipient(pem: string): BackupRecipient {
   if (pem.length > backupLimits.recipientCharactersMax) {
     throw new CertificateError('unreadable', 'the file of the recipient is too large')
   }
-  // `createPublicKey` would silently accept a private key, and the key that opens all backups would
-  // remain on the host that makes them.
+  // `createPublicKey` would silently accept a private key. The key that opens all backups would
+  // then be stored on the host that makes them.
   if (pem.includes('PRIVATE KEY')) {
     throw new CertificateError(
       'unreadable',

@@ -1,6 +1,6 @@
 const MIB = 1024 * 1024
 
-/** Memory bounds of a backup reader, which hold for any file. */
+/** Limits for the memory of a backup reader, for any file. */
 export const backupLimits = {
   /** Maximum bytes of the body of one frame: one snapshot chunk plus the overhead of encryption. */
   frameBytesMax: 8 * MIB + 64,

@@ -4,7 +4,7 @@ import { BackupFault, damagedBackupFault } from './fault.ts'
 import { isCount, isJsonObject } from '../lib/text/json-value.ts'
 import { firstUnprintable } from '../lib/text/terminal-text.ts'
 
-/** Raise it when the content of backups changes; older programs refuse newer formats. */
+/** Raise this number when the content of backups changes: older programs refuse a newer format. */
 export const BACKUP_FORMAT = 1
 
 /** Head of a backup, readable without a key: its origin and the requirements for a restore. */
@@ -141,7 +141,7 @@ function malformedIn(found: Members): string | null {
   return Object.entries(rules).find(([name, accepts]) => !accepts(found[name]))?.[0] ?? null
 }
 
-/** Text that commands print: on one line, and without terminal control characters. */
+/** For text that commands print: one line without terminal control characters. */
 function isShortText(value: unknown): boolean {
   // @guard backup-of-a-stranger--text
   return (

@@ -19,7 +19,10 @@ export interface ReadBackup {
 interface ReadingDeps {
   /** Private key of the recipient, or null. */
   readonly privateKeyPem: string | null
-  /** Called before any byte of the state, so that the caller can reject the backup by an error. */
+  /**
+   * Called before any byte of the state, so that the caller can reject the backup by throwing an
+   * error.
+   */
   readonly onManifest?: (manifest: BackupManifest) => void
   /** Receives the state in order. */
   readonly onState: (bytes: Uint8Array) => Promise<void>
@@ -81,8 +84,8 @@ async function open(
 }
 
 /**
- * A restore writes these certificates as the CA file of the new cluster, and no member would start
- * with an unreadable one.
+ * A restore writes these certificates as the CA file of the new cluster, and no member starts with
+ * an unreadable CA file.
  * @throws {BackupFault} DAMAGED.
  */
 function requireAuthorities({ caPem }: BackupManifest): void {
@@ -98,7 +101,7 @@ function requireAuthorities({ caPem }: BackupManifest): void {
 }
 
 /**
- * A higher feature level means records that this release cannot read.
+ * A backup of a higher feature level contains records that this release cannot read.
  * @throws {BackupFault} NEWER_LEVEL.
  */
 function requireKnownLevel({ featureLevel, version }: BackupManifest): void {

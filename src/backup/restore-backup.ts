@@ -89,7 +89,7 @@ async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<
   })
 }
 
-/** The audit log of the new cluster names the backup that it came from. */
+/** Entry for the audit log of the new cluster, which names the backup that it was restored from. */
 function restoredEntry(
   base: Position,
   { manifest, state }: LoadedBackup & { readonly state: State },

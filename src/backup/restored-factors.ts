@@ -21,9 +21,8 @@ export function decryptFactor({ state, secrets }: FactorSource, mfa: Mfa): Facto
 }
 
 /**
- * Re-encrypts the second factors for the new cluster. Their authenticated data contains the cluster
- * id, so the new controllers could not decrypt them otherwise. A factor that cannot be decrypted is
- * left unchanged.
+ * Re-encrypts the second factors for the new cluster, because their authenticated data contains the
+ * cluster id. A factor that cannot be decrypted is left unchanged.
  */
 export function resealForNewCluster(source: FactorSource, clusterId: string): void {
   for (const mfa of listFactors(source.state)) {

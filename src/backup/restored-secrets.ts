@@ -41,8 +41,8 @@ export function backupIssuingAuthority(
 }
 
 /**
- * The shared secrets of the new cluster. The cluster key is new: session tokens are derived from
- * it, and the new cluster must not accept tokens from before the backup.
+ * The shared secrets of the new cluster. The cluster key is a new one: session tokens are derived
+ * from it, and the new cluster must not accept tokens from before the restore.
  * @throws {BackupFault} NO_SECRETS when a key is missing that decrypts second factors.
  */
 export async function restoredSecrets(
@@ -65,8 +65,8 @@ function versionsOf(state: State, name: SharedSecretName): readonly SecretVersio
 }
 
 /**
- * The number follows those of the backup, so tokens of an earlier key are rejected by their
- * version.
+ * The version continues after those of the backup, so tokens of an earlier key are rejected by
+ * their version.
  */
 async function newVersion(state: State, holder: SecretHolder): Promise<SecretVersion> {
   const version = (versionsOf(state, 'clusterKey').at(-1)?.version ?? 0) + 1

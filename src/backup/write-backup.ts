@@ -27,7 +27,7 @@ type BackupOrigin = Pick<
 
 interface BackupSource {
   readonly origin: BackupOrigin
-  /** The caller closes it. */
+  /** The caller closes the snapshot. */
   readonly snapshot: StoreSnapshot
   /** null: write no secrets. */
   readonly secrets: readonly BackupSecret[] | null

@@ -45,7 +45,7 @@ async function candidatesFor(
   return await recordWords(command.name(), rest)
 }
 
-/** The option that the next word is the value of. */
+/** The option whose value the next word is. */
 function optionBefore(command: Command, word: string | undefined): Option | undefined {
   return command.options.find(
     ({ long, short, flags }) =>

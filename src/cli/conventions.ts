@@ -13,7 +13,7 @@ export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
 
 const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}`
 
-/** Options that replace a configuration. */
+/** Options that make a configuration unnecessary. */
 const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
 
 /**
@@ -117,7 +117,7 @@ function useConfig(command: Command, isRequired: boolean): void {
 /** `[config]` of a verb that needs an existing configuration is found in the same places. */
 function addConfigArgument(command: Command): void {
   const argument = command.registeredArguments.find((one) => one.name() === 'config')
-  // A verb that has both uses the argument for something else, so no default applies.
+  // A verb with both uses the argument for something else, so it gets no default.
   if (argument === undefined || argument.required || optionOf(command, '--config')) return
   argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG, CONFIG_PLACES)
 }
@@ -127,7 +127,7 @@ function isConfigArgumentGiven(command: Command): boolean {
   return at >= 0 && command.args[at] !== undefined
 }
 
-/** True if a configuration or a replacement for it is named. */
+/** True if the command line names a configuration or a replacement for it. */
 function isAnswered(command: Command): boolean {
   const options = command.opts<Record<string, unknown>>()
   const hasFiles =

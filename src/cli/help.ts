@@ -15,7 +15,7 @@ export const verbsFirst = {
     if (options < 0 || verbs < options) return text
     return `${text.slice(0, options)}${text.slice(verbs).trimEnd()}\n\n${text.slice(options, verbs).trimEnd()}\n`
   },
-  /** Commander would show the initial empty list of a repeatable option. */
+  /** For a repeatable option Commander would show its empty default list. */
   optionDescription: (option: Option): string => {
     const isEmpty = Array.isArray(option.defaultValue) && option.defaultValue.length === 0
     return isEmpty ? option.description : Help.prototype.optionDescription.call(null, option)

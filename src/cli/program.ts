@@ -38,7 +38,9 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Each verb has its own --context, and people also type it before the verb. */
+/**
+ * Moves --context behind the verb: each verb has its own, and people also type it before the verb.
+ */
 function contextLast(argv: readonly string[]): readonly string[] {
   const [node = '', script = '', first = '', ...rest] = argv
   const option = first === '--context' ? [first, ...rest.splice(0, 1)] : [first]
@@ -50,7 +52,8 @@ function contextLast(argv: readonly string[]): readonly string[] {
 
 /**
  * All verbs, with their options and help.
- * @param isJson `reportFailure` prints errors of the command line as JSON.
+ * @param isJson true: errors of the command line are left to `reportFailure`, which prints them as
+ * JSON.
  */
 export function buildProgram(isJson = false): Command {
   const program = new Command('flotilla')

@@ -16,19 +16,22 @@ export const FABRIC = '/fabric/v1'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** A request, as far as it decides which member to ask and how often. */
+/** The parts of a request that decide which member receives it, and how often. */
 export interface ClusterRequest {
   readonly method?: HttpMethod
   readonly headers?: Readonly<Record<string, string>>
-  /** Wait for an answer, instead of the usual one. */
+  /** Maximum wait for an answer, in place of the default. */
   readonly timeoutMs?: number
-  /** True: controllers do not recognize a repetition of the write, so it is sent once. */
+  /**
+   * True: controllers do not recognize a repeated request of this kind, so the client sends the
+   * write only once.
+   */
   readonly isOnceOnly?: boolean
-  /** True: it only reads, although it has a body. */
+  /** True: the request only reads, although it has a body. */
   readonly changesNothing?: boolean
-  /** The one member to ask, for what each of them knows of itself. */
+  /** The only member that may receive the request, for data that each member has of itself. */
   readonly origin?: string
-  /** False: it shows no session. */
+  /** False: the request contains no session token. */
   readonly showsSession?: boolean
   /** False: the client reports a refused session and does not renew it. */
   readonly renewsSession?: boolean
@@ -40,7 +43,7 @@ export interface ClusterAnswer {
   header(name: string): string | null
 }
 
-/** The member that gets the request, with headers and the maximum wait. */
+/** The member that receives the request, with headers and the maximum wait. */
 export interface SendTo {
   readonly origin: string
   readonly headers: Readonly<Record<string, string>>
@@ -53,13 +56,13 @@ export interface SendTo {
  */
 type Send<R extends ClusterRequest> = (request: R, to: SendTo) => Promise<ClusterAnswer>
 
-/** Source of the session token that requests show. */
+/** Source of the session token for requests. */
 export interface SessionTokenSource {
-  /** Token to show now; null: no session is open. */
+  /** The current token; null: no session is open. */
   token(): string | null | Promise<string | null>
   /**
    * Called after a 401.
-   * @returns the token for one more attempt; null: there is no other.
+   * @returns the token for one more attempt; null: no other token is available.
    */
   renewed(refused: string | null, problem: ApiProblem): Promise<string | null>
 }
@@ -70,16 +73,19 @@ interface ClusterClientOptions<R extends ClusterRequest> {
   readonly send: Send<R>
   readonly waits: ClientWaits
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** A new ID for a write, made so long after the present time. */
+  /** A new ID for a write, with a time that is `laterMs` ahead of the clock. */
   readonly requestId: (laterMs: number) => string
-  /** True if an answer must reflect everything that earlier answers reflected. */
+  /** True: an answer must reflect everything that earlier answers reflected. */
   readonly readsOwnWrites: boolean
 }
 
-/** IDs of a later time are refused for the first two seconds after a reset, and a little longer. */
+/**
+ * IDs with a later time are refused for the first two seconds after a reset; retries last a little
+ * longer than that.
+ */
 const LATER_PATIENCE_MS = 10_000
 
-/** Codes of refusals that do not last: another member, or the same one later, may succeed. */
+/** Codes of temporary refusals: another member, or the same one later, may accept the request. */
 const passingCodes: ReadonlySet<string> = new Set([
   'CLUSTER_NO_LEADER',
   'OUTCOME_UNKNOWN',
@@ -88,15 +94,15 @@ const passingCodes: ReadonlySet<string> = new Set([
   'RATE_LIMITED',
 ])
 
-/** The header that shows the token of a session. An access token of OIDC is a JWT. */
+/** The header that contains the token of a session. An access token of OIDC is a JWT. */
 export function sessionHeader(token: string): Readonly<Record<string, string>> {
   return token.startsWith('ey') ? { authorization: `Bearer ${token}` } : { 'net-session': token }
 }
 
 /**
- * Sends requests to the members of a cluster: to one as long as it responds, then to the next. A
- * write has a request ID, so a retry cannot execute it twice. This is the only place that decides
- * about retries, waits, `net-min-index` and the renewal of a session.
+ * Sends requests to the members of a cluster: to one member as long as it answers, then to the
+ * next. A write has a request ID, so a retry cannot execute it twice. Only this class decides about
+ * retries, waits, `net-min-index` and the renewal of a session.
  */
 export class ClusterClient<R extends ClusterRequest> {
   readonly #options: ClusterClientOptions<R>
@@ -106,7 +112,7 @@ export class ClusterClient<R extends ClusterRequest> {
     this.#options = options
   }
 
-  /** The latest position of the log that an answer reflected; null before the first one. */
+  /** The latest log position that an answer reflected; null before the first one. */
   get position(): string | null {
     return this.#position
   }
@@ -129,7 +135,10 @@ export class ClusterClient<R extends ClusterRequest> {
     return await this.#askLater(request)
   }
 
-  /** A new write was refused as too old: log time was reset (`LATER_ID_MS`). */
+  /**
+   * Repeats a new write that was refused as too old because log time was reset, with a later ID
+   * (`LATER_ID_MS`).
+   */
   async #askLater(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
     const { clock, requestId } = this.#options
     const endMs = clock.monotonicMs() + LATER_PATIENCE_MS
@@ -144,7 +153,9 @@ export class ClusterClient<R extends ClusterRequest> {
     }
   }
 
-  /** Asks until a member succeeds or refuses permanently, or patience ends. */
+  /**
+   * Sends the request until a member succeeds or refuses permanently, or `patienceMs` has passed.
+   */
   async #askUntil(
     request: R,
     write: KeptWrite,
@@ -157,7 +168,7 @@ export class ClusterClient<R extends ClusterRequest> {
       if ('answer' in round) return round.answer
       const { refusal, faults } = round
       if (refusal?.code === 'OUTCOME_UNKNOWN') unknown ??= refusal
-      // A later refusal does not say that the write was not carried out.
+      // A refusal that follows an unknown outcome does not prove that the write was not executed.
       if (refusal === null) throw unknown ?? new UnreachableError(faults)
       if (clock.monotonicMs() >= endMs) throw unknown ?? refusal
       await new Promise((resolve) => setTimeout(resolve, waits.pauseMs))
@@ -205,11 +216,11 @@ export class ClusterClient<R extends ClusterRequest> {
   #timeoutMs({ timeoutMs, isOnceOnly, origin }: R, isLast: boolean): number {
     const { answerMs, lastAnswerMs, onceOnlyMs } = this.#options.waits
     const usualMs = timeoutMs ?? (isOnceOnly === true ? onceOnlyMs : answerMs)
-    // A caller that names a member knows how long it is worth waiting for.
+    // A caller that names a member decides itself how long to wait.
     return isLast && origin === undefined ? Math.max(usualMs, lastAnswerMs) : usualMs
   }
 
-  /** Sends the request to one member, and again if the session could be renewed. */
+  /** Sends the request to one member, and once more if the session was renewed. */
   async #askOne(request: R, to: AskedMember): Promise<ClusterAnswer> {
     const { session } = this.#options
     const token = request.showsSession === false ? null : await session.token()
@@ -246,21 +257,23 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 }
 
-/** A write that is repeated under one ID; null: it is not repeated. */
+/** A write that may be repeated with the same ID; null: it is not repeated. */
 interface KeptWrite {
   readonly id: string | null
-  /** A member may have carried it out without an answer. */
+  /** True: a member that gave no answer may have executed it. */
   isOpen: boolean
 }
 
-/** Whether a write that no member can have carried out was refused for the time of its ID. */
+/**
+ * Whether a write was refused because of the time in its ID, and no member can have executed it.
+ */
 function isRefusedNew(error: unknown, { isOpen }: KeptWrite): boolean {
   return error instanceof ApiProblem && error.code === 'REQUEST_ID_EXPIRED' && !isOpen
 }
 
 interface AskedMember {
   readonly origin: string
-  /** Null: the request is not repeated under an ID. */
+  /** Null: the request has no ID and is not repeated. */
   readonly id: string | null
   readonly timeoutMs: number
 }
@@ -275,7 +288,7 @@ function isWrite({ method = 'GET', changesNothing }: ClusterRequest): boolean {
 
 function isPassing({ status, code }: ApiProblem, request: ClusterRequest): boolean {
   if (isWrite(request) && request.isOnceOnly === true) {
-    // A proxy cannot say whether a controller has carried the write out.
+    // A proxy does not know whether a controller has executed the write.
     if (code === '' || code === 'OUTCOME_UNKNOWN') return false
   }
   return passingCodes.has(code) || status === 502 || status === 503 || status === 504

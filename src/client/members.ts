@@ -1,16 +1,19 @@
 import type { Clock } from '../lib/clock.ts'
 import { FAILED_MEMBER_AVOIDANCE_MS } from './waits.ts'
 
-/** The members of a cluster, in the order in which a client asks them. */
+/** The members of a cluster, in the order in which a client tries them. */
 export class MemberOrder {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #onChange: () => void
-  /** Monotonic time of the failure, by origin. */
+  /** Monotonic time of the last failure, by origin. */
   readonly #failedAtMs = new Map<string, number>()
   #origins: readonly string[] = []
   #current: string
 
-  /** @param onChange called when another member answers, or one begins or ceases to fail. */
+  /**
+   * @param onChange called when a different member answers, and when a member begins or ceases to
+   * fail.
+   */
   constructor(
     origins: readonly string[],
     clock: Pick<Clock, 'monotonicMs'>,

@@ -29,7 +29,7 @@ export class UnreachableError extends Error {
   }
 }
 
-/** A write that cannot be sent twice was sent, and no answer came. */
+/** A write that must not be sent twice was sent, and no answer came. */
 export class OutcomeUnknownError extends Error {
   override readonly name = 'OutcomeUnknown'
   readonly fault: MemberFault
@@ -50,19 +50,19 @@ interface RefusedField {
   readonly reason: string
 }
 
-/** A refusal, as the error envelope of a controller or an OAuth error describes it. */
+/** A refusal, from the error envelope of a controller or from an OAuth error. */
 export class ApiProblem extends Error {
   override readonly name = 'ApiProblem'
   readonly status: number
   /** '' when no controller wrote the answer. */
   readonly code: string
-  /** Cause of the refusal; '' where the envelope has a general message only. */
+  /** Cause of the refusal; '' if the envelope contains only a general message. */
   readonly detail: string
   /** The invalid field; null when the refusal is not about a field. */
   readonly fault: RefusedField | null
   /** True if the answer requests a new authentication. */
   readonly hasChallenge: boolean
-  /** The member that refused; '' where it is not known. */
+  /** The member that refused; '' if unknown. */
   readonly origin: string
 
   constructor(
@@ -86,10 +86,10 @@ export class ApiProblem extends Error {
 
 type ReadProblem = Pick<ApiProblem, 'code' | 'message' | 'detail' | 'fault'>
 
-/** @param body of any type: the answer may come from another program. */
+/** @param body of any type, because another program may have sent the answer. */
 function readProblem(status: number, body: unknown): ReadProblem {
   const { error, error_description: description } = membersOf(body)
-  // OAuth has a code and a sentence in place of the envelope (RFC 6749, 5.2).
+  // An OAuth error has a code and a sentence in place of the envelope (RFC 6749, 5.2).
   if (typeof error === 'string') {
     const message = textOf(description) || error
     return { code: error, message, detail: textOf(description), fault: null }

@@ -1,14 +1,15 @@
 /**
- * After `cluster reset-log-time`, controllers refuse IDs made up to five minutes after the reset:
- * they cannot know whether one was carried out before. Nobody made a later ID before, and they
- * accept one of up to five minutes ahead. Two seconds are left for a clock that is ahead.
+ * After `cluster reset-log-time`, controllers refuse IDs whose time is up to five minutes after the
+ * reset, because they do not know whether such a write was executed before. They accept IDs that
+ * are up to five minutes ahead, and nobody used a later ID before the reset. The two seconds allow
+ * for a clock that is ahead.
  */
 export const LATER_ID_MS = 5 * 60_000 - 2_000
 
 /**
- * Makes a request ID, a UUIDv7 (RFC 9562, 5.7): controllers carry out a write once, however often
- * they receive it under one ID.
- * @param random 16 random bytes, which are changed.
+ * Makes a request ID, a UUIDv7 (RFC 9562, 5.7). Controllers execute a write once, no matter how
+ * often they receive it with the same ID.
+ * @param random 16 random bytes, which this function changes.
  */
 export function newRequestId(nowMs: number, random: Uint8Array): string {
   for (let at = 0; at < 6; at += 1) random[at] = Math.floor(nowMs / 2 ** (8 * (5 - at))) % 256

@@ -1,12 +1,12 @@
-/** How long a client waits, and how often it asks again. */
+/** How long a client waits for answers, and how long it retries. */
 export interface ClientWaits {
-  /** Without an answer for this long, the client asks the next member. */
+  /** After this time without an answer, the client tries the next member. */
   readonly answerMs: number
-  /** Minimum wait for the last member left. */
+  /** Minimum wait for the answer of the last member to try. */
   readonly lastAnswerMs: number
-  /** Wait for the answer to a write that cannot be sent twice, instead of `answerMs`. */
+  /** Wait for the answer to a write that must not be sent twice, in place of `answerMs`. */
   readonly onceOnlyMs: number
-  /** How long the client tries again while members refuse for the moment; 0: it does not. */
+  /** How long the client retries while members refuse temporarily; 0: it does not retry. */
   readonly patienceMs: number
   readonly pauseMs: number
 }

@@ -41,8 +41,8 @@ export class ActionLog implements ActionRecorder {
 }
 
 /**
- * Actor for the outcome of an action. If its session ended meanwhile, the log would refuse it as
- * actor, so the system records the outcome on its behalf.
+ * Actor for the outcome of an action. If the session of `by` ended meanwhile, the log would refuse
+ * it as actor, so the system records the outcome on its behalf.
  */
 function outlasting(by: Actor): Actor {
   if (by.case !== 'session') return by

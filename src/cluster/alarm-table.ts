@@ -19,7 +19,7 @@ interface AlarmRow<F> {
   readonly remedy: string
 }
 
-/** Checks that all functions of a row take the same facts. */
+/** Makes the compiler check that all functions of a row take the same facts. */
 const row = <F>(of: AlarmRow<F>): AlarmRow<F> => of
 
 interface OfMember {

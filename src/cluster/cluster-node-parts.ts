@@ -52,14 +52,17 @@ export interface ClusterNodeDeps {
    * second.
    */
   readonly onRoster?: (roster: MembershipRecord) => void
-  /** Absent: descriptions of members are lost when the process ends. */
+  /** Absent: this controller forgets the descriptions of members when its process ends. */
   readonly memory?: MemberMemory
   /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced?: () => Promise<void>
-  /** Absent: after a restart, a quarantined state answers requests until it is compared again. */
+  /**
+   * Absent: a quarantine ends with the process, so after a restart the state answers requests until
+   * it is compared again.
+   */
   readonly quarantineMark?: QuarantineMark
   readonly loopDelay?: LoopDelayGauge
-  /** Absent: writes are not audited. */
+  /** Absent: the audit trail contains no writes. */
   readonly audit?: AuditTrail
 }
 

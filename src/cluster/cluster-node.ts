@@ -31,8 +31,8 @@ const SWEEP_MS = 250
 const DRAIN_LOOK_MS = 100
 
 /**
- * Interface of the main thread to the cluster. A write becomes a command with an origin of this
- * controller. It is sent to the leader, again if the leader is lost, and answered when this
+ * Interface of the main thread to the cluster. It turns a write into a command with an origin of
+ * this controller, sends it to the leader (again if the leader is lost), and answers once this
  * controller has applied it. The consensus thread starts to work when `start` is called.
  */
 export class ClusterNode implements Proposer, ClusterView {
@@ -71,7 +71,7 @@ export class ClusterNode implements Proposer, ClusterView {
     this.alarms = new Alarms(clock, deps.log)
     this.#follower = this.#makeFollower()
     this.#soft = new SoftStateChannel(
-      // Not the start count of the store, which restarts with a new disk.
+      // The start count of the store does not serve as epoch, because it restarts with a new disk.
       { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
       { peers: this.#peers, clock, members: () => this.#observer.memberIds },
       softTopics,
@@ -247,7 +247,7 @@ export class ClusterNode implements Proposer, ClusterView {
     target: ConfigurationRecord,
     basedOn: Index | null = null,
   ): Promise<string | null> {
-    // The decision who may join and vote depends on the state.
+    // The rules about who may join and vote depend on the state.
     this.#refuseInQuarantine()
     return await this.#requests.changeConfiguration(target, basedOn)
   }
@@ -297,8 +297,8 @@ export class ClusterNode implements Proposer, ClusterView {
         this.#peers.handle(event)
         break
       case 'selfRefused':
-        // After a removal, no leader or log entry can report the outcome of outstanding writes any
-        // more.
+        // After a removal, no leader or log entry reports the outcome of outstanding writes to this
+        // controller any more.
         if (isRemovedOrFenced(event)) this.#proposals.close()
         this.#deps.onSelfRefused?.(event)
         break
@@ -352,7 +352,7 @@ export class ClusterNode implements Proposer, ClusterView {
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
       hasLeader: () => this.#observer.status.leader !== null,
       featureLevel: () => machine.featureLevel,
-      // A wrong state does not know the outcome of a write.
+      // A wrong state does not know the outcome of a write, so nothing is audited.
       onAudited: (record, traceId) =>
         this.#follower.guard.isQuarantined ? undefined : audit?.applied(record, traceId),
     })

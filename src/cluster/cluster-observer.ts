@@ -58,7 +58,7 @@ export class ClusterObserver {
   #statusAtMs: number
   #configuration: ConfigurationRecord
   #leaderSeenMs: number
-  /** Monotonic time at which apply last had everything that is committed. */
+  /** Monotonic time at which everything committed was last applied here. */
   #caughtUpMs: number
 
   constructor(deps: ClusterObserverDeps) {
@@ -231,7 +231,7 @@ export class ClusterObserver {
     for (const { id, version, startedAtMs, apiAddresses, certificatePem } of this.#status.peers) {
       this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
     }
-    // Before the first status, the members are unknown.
+    // No members are known before the first status.
     if (this.#configuration.members.length > 0) {
       this.#known.keep(new Set(this.memberIds))
       this.#deps.guard().keepMembers(this.memberIds)

@@ -17,7 +17,7 @@ export interface KnownLevels {
 
 /**
  * The highest feature level that every voter supports. 0 while a voter is disconnected: it may
- * return with an older release that would have to stop after the raise.
+ * return with an older release, which would have to stop if the level had been raised.
  */
 export function commonVoterLevel(voters: readonly NodeId[], known: KnownLevels): number {
   const peers = new Map(known.peers.map((peer) => [peer.id, peer]))

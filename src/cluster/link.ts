@@ -43,7 +43,7 @@ export type HostCommand =
       readonly position: Position
       readonly configuration: Uint8Array
     }
-  /** One message per credit. */
+  /** Credit for one snapshot message. */
   | {
       readonly type: 'snapshotChunk'
       readonly id: number
@@ -80,7 +80,7 @@ export type HostCommand =
       readonly payload: Uint8Array
       readonly failure: CallFailure | null
     }
-  /** A peer, running since `startedAtMs`, has reported its applied index. */
+  /** The applied index that a peer reported; its process runs since `startedAtMs`. */
   | {
       readonly type: 'heardApplied'
       readonly peer: NodeId
@@ -112,13 +112,16 @@ export type HostEvent =
    * Packed by src/raft/entry-codec.ts; in order and without gaps from the host's start position.
    */
   | { readonly type: 'committed'; readonly entries: Uint8Array }
-  /** This attempt certainly did not log these sequences. */
+  /** This attempt certainly did not log the proposals with these sequences. */
   | {
       readonly type: 'refused'
       readonly sequences: readonly number[]
       readonly code: RefusalCode
     }
-  /** Uncommitted commands that were sent to a leader may be lost; propose them again. */
+  /**
+   * The leader may have lost commands that were sent to it and are not committed; propose them
+   * again.
+   */
   | { readonly type: 'handoverLost' }
   /** `index` null: no leader confirmed the read. */
   | { readonly type: 'readIndex'; readonly id: number; readonly index: Index | null }
@@ -174,24 +177,28 @@ export type HostEvent =
   | { readonly type: 'stopped' }
 
 /**
- * The cluster refuses this member. removed, other-store: a committed configuration, later than the
- * one with this disk, lists no such member or lists another disk. rolled-back: the disk is older
- * than before. not-yet-a-member: the peer knows of no admission, possibly because it lags. fenced:
- * the peer belongs to a newer generation without this member. Repeated while the refusal continues,
- * at most once a second for each peer.
+ * The cluster refuses this member.
+ * - removed, other-store: a configuration committed after this member used this disk lists no such
+ * member, or lists it with another disk.
+ * - rolled-back: the disk is older than before.
+ * - not-yet-a-member: the peer knows of no admission, possibly because it lags.
+ * - fenced: the peer belongs to a newer generation, in which this member does not exist.
+ *
+ * Repeated while the refusal continues, at most once a second for each peer.
  */
 export interface SelfRefusal {
   readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member' | 'fenced'
-  /** Member that refuses; this member itself if it read the removal in its own log. */
+  /** The member that refuses; this member itself if it read its removal in its own log. */
   readonly by: NodeId
-  /** Index of the configuration behind the refusal. */
+  /** Index of the configuration that is the reason for the refusal. */
   readonly index: Index
   /** Generation of the cluster, as the refusing member knows it. */
   readonly generation: number
 }
 
 /**
- * Whether the refusal is final for this process: it was removed, or belongs to an older generation.
+ * Whether this process can never be accepted again: the member was removed, or belongs to an older
+ * generation.
  */
 export function isRemovedOrFenced({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
   return reason === 'removed' || reason === 'fenced'
@@ -209,8 +216,8 @@ export interface HostStatus {
   readonly commit: Index
   readonly last: Index
   /**
-   * Missing tail of the log: the position of the last promised entry that it may lack
-   * (raft/owed.ts); null if none.
+   * Missing tail of the log: the position of the last entry that this member acknowledged and may
+   * no longer have (raft/owed.ts); null if none.
    */
   readonly owed: Position | null
   /** Encoded membership.v1.Configuration in force. */
@@ -279,7 +286,8 @@ class InlineEnd<In, Out> implements ThreadLink<In, Out> {
 
   post(message: Out, transfer: readonly ArrayBuffer[] = []): void {
     if (this.peer === null) return
-    // Buffers move as between threads: they are empty for the sender, and none can be sent twice.
+    // Buffers move as they do between threads: the sender's copy is empty afterwards, and none can
+    // be sent twice.
     const isMoved = transfer.length > 0
     const sent = isMoved ? structuredClone(message, { transfer: [...transfer] }) : message
     this.#queue.push(sent)

@@ -4,8 +4,8 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export type Logger = Readonly<Record<LogLevel, (fields: object, message: string) => void>>
 
 /**
- * Allows one line per key and window, so that a peer which fails to connect every second does not
- * fill the disk.
+ * Allows one line per key and time window. Otherwise a peer that fails to connect every second
+ * would fill the disk.
  */
 export class LogThrottle {
   readonly #windowMs: number

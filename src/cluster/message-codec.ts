@@ -89,7 +89,8 @@ export class MessageEncoder {
       case 'timeoutNow':
         return wire('timeoutNow', {})
       case 'snapshot':
-        // The receiving host creates this message after it has verified all chunks.
+        // A snapshot message is not sent: the receiving host creates it after it has verified all
+        // chunks.
         throw new RangeError('a snapshot message does not travel; its chunks do')
     }
   }
@@ -117,7 +118,7 @@ type BodyInit<C extends WireBody['case']> = C extends string
   : never
 
 /**
- * `create` of the whole message converts the plain fields; the cast restores the union of case and
+ * `create` of the whole message converts the plain fields. The cast restores the union of case and
  * value.
  */
 function wire<C extends NonNullable<WireBody['case']>>(kind: C, value: BodyInit<C>): WireBody {
@@ -247,8 +248,8 @@ function attestation({ boot, lastIndex }: WireAttestation): Attestation {
 }
 
 /**
- * Checks what the core relies on: entries follow `previous` without a gap, and their terms never
- * decrease.
+ * Checks two properties that the core relies on: entries follow `previous` without a gap, and their
+ * terms never decrease.
  */
 function consecutive(entries: Entry[], previous: Position): Entry[] {
   let { index, term } = previous

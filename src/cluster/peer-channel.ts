@@ -1,8 +1,8 @@
 import type { NodeId } from '../raft/types.ts'
 
 /**
- * Caller authenticated by TLS: a controller of this cluster's CA. Whether it is a member depends on
- * the configuration.
+ * Caller authenticated by TLS: a controller with a certificate of this cluster's CA. The
+ * configuration decides whether it is a member.
  */
 export interface PeerCaller {
   readonly id: NodeId
@@ -16,7 +16,7 @@ export interface PeerCaller {
   readonly isMember: boolean
 }
 
-/** @throws {Problem} that the caller receives; other errors reach it as UNHANDLED. */
+/** @throws {Problem} that is sent to the caller; other errors reach the caller as UNHANDLED. */
 export type PeerHandler = (caller: PeerCaller, payload: Uint8Array) => Promise<Uint8Array>
 
 /** Messages between the main threads of controllers, over the mesh and outside of the log. */
@@ -34,11 +34,14 @@ export interface PeerChannel {
   /** Sorted members with a ready link. */
   readyPeers(): readonly NodeId[]
   /**
-   * @throws {Problem} the callee's answer; PEER_UNREACHABLE when there is no link, when it ends
-   * before the answer, or when `timeoutMs` passes. The callee may then have acted or not.
+   * @throws {Problem} the callee's answer; PEER_UNREACHABLE when no link exists, when it ends
+   * before the answer, or when `timeoutMs` passes. In the last two cases the callee may have acted.
    */
   call(to: NodeId, method: string, payload: Uint8Array, timeoutMs: number): Promise<Uint8Array>
-  /** `members`: others are refused before the handler is called. One handler per method. */
+  /**
+   * `members`: callers that are not members are refused before the handler is called. One handler
+   * per method.
+   */
   serve(method: string, access: 'members' | 'controllers', handler: PeerHandler): void
 }
 

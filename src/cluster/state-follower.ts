@@ -34,9 +34,9 @@ interface StateFollowerDeps {
   /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced: () => Promise<void>
   readonly onApplied: (applied: AppliedEntry) => void
-  /** A snapshot is the state now; the outcomes of entries inside it are unknown. */
+  /** A snapshot has become the state. The outcomes of entries inside it are unknown. */
   readonly onRestored: () => void
-  /** The state was found to be wrong. */
+  /** The state differs from the majority's. */
   readonly onQuarantine: () => void
   /** Called on a leader with a wrong state, which must transfer leadership. */
   readonly handOver: () => void
@@ -45,8 +45,8 @@ interface StateFollowerDeps {
 
 /**
  * Keeps the state in step with the log: applies entries in order, compacts the log up to the
- * persisted state, replaces a state that fell behind by a snapshot, and repairs a state that
- * differs from other members.
+ * persisted state, replaces a state that fell too far behind with a snapshot, and repairs a state
+ * that differs from other members.
  */
 export class StateFollower {
   readonly #deps: StateFollowerDeps
@@ -55,7 +55,7 @@ export class StateFollower {
   readonly #catchUps: SnapshotCatchUp
   readonly #snapshots: SnapshotSource
   readonly guard: StateGuard
-  /** Time stamp of the last applied entry. Log time is lower after it was set back. */
+  /** Time stamp of the last applied entry. It exceeds log time after log time was set back. */
   #stampMs: number
   #progressTimer: NodeJS.Timeout | null = null
   #reportedApplied: Index = 0

@@ -1,15 +1,15 @@
-// Every text that a person reads in the console.
+// All texts that the console shows.
 
 const count = (amount: number, one: string, many: string): string =>
   `${amount.toLocaleString('en')} ${amount === 1 ? one : many}`
 
 const upperFirst = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1)
 
-/** A title within a sentence; `JWT signers` stays as it is. */
+/** A title in the middle of a sentence. A title like `JWT signers` keeps its capitals. */
 const within = (text: string): string =>
   /^[A-Z][a-z]/.test(text) ? text.slice(0, 1).toLowerCase() + text.slice(1) : text
 
-/** `edgeRouterPolicy` as people write it. */
+/** Turns `edgeRouterPolicy` into words. */
 const words = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim()
 
@@ -23,7 +23,7 @@ const actions: Readonly<Record<string, string>> = {
   'session-delete': 'Logged out',
 }
 
-/** Links have this latency until their routers have measured one. */
+/** Latency that a link reports until its routers have measured one. */
 const UNMEASURED_MS = 65_000
 
 const list = new Intl.ListFormat('en', { type: 'conjunction' })

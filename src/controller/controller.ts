@@ -79,7 +79,7 @@ export class Controller {
   /** Members in the membership cache at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
-  /** Minimum index that a discarded state had reached. */
+  /** Minimum index that a state which was discarded had reached. */
   #lostIndex = 0
   #hasFailed = false
   #isOusted = false
@@ -109,14 +109,14 @@ export class Controller {
     return requirePresent(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
-  /** Reads the configuration and the certificate files again. Faults are in the log. */
+  /** Reads the configuration and the certificate files again. Faults are written to the log. */
   async reload(): Promise<void> {
     await this.#reloads?.reload(SYSTEM_ACTOR).catch(() => undefined)
   }
 
   /**
    * Transfers leadership while still serving, answers requests in progress and releases the data
-   * folder. New requests find the next leader, so a planned stop makes none fail.
+   * folder. Clients send new requests to the next leader, so a planned stop makes none fail.
    */
   async stop(): Promise<void> {
     this.#clusterNode?.announceLeave()
@@ -132,7 +132,7 @@ export class Controller {
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
     const events = openEvents(this.#deps, identity, machine, this.#startedAtMs)
-    // The first jobs of the store have started the thread pool.
+    // The pool has started its threads, because the store has run its first jobs.
     const threads = lowerPoolPriority()
     if (threads === 0)
       this.#deps.log.warn(
@@ -317,7 +317,8 @@ export class Controller {
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials, ports)
     this.#releases.push(() => routers.close())
-    // Closed before the listeners, because closing a listener waits for requests in progress.
+    // Snapshots are closed before the listeners, because closing a listener waits for requests in
+    // progress.
     this.#releases.push(() => snapshots.close())
     renewals.push((identity) => listeners.renew(identity))
     renewals.push((identity) => routers.renew(identity))
@@ -428,7 +429,10 @@ export class Controller {
     return this.#hasFailed || this.#clusterNode?.isQuarantined === true
   }
 
-  /** Problem code for all requests, except those about this controller itself. */
+  /**
+   * Code of the problem with which every request is refused, except requests about this controller
+   * itself; null: none.
+   */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
     const settled = new StartupReadiness({
       selfId: this.#deps.config.id,

@@ -62,7 +62,7 @@ function isReading(error: Error & { readonly code?: unknown }): boolean {
   return error.code === 'ENOENT' && ['stat', 'lstat', 'scandir'].includes(String(syscall))
 }
 
-/** For example `EACCES: permission denied, mkdir '/x'`, followed by a remedy. */
+/** One sentence for an error like `EACCES: permission denied, mkdir '/x'`, followed by a remedy. */
 function systemSentence(error: Error & { readonly code?: unknown }): string {
   const remedy = isReading(error) ? 'check the path' : remedies[String(error.code)]
   return remedy === undefined ? error.message : `${error.message}; ${remedy}`

@@ -29,7 +29,7 @@ export class LogLevelSwitch implements LogLevelControl {
     this.#actions = actions
   }
 
-  /** The configuration has another level now, which also ends an earlier switch. */
+  /** Applies the level of the configuration, which also ends an earlier switch. */
   configure(level: string): void {
     this.#configured = level
     this.#log.level = level
@@ -46,8 +46,8 @@ export class LogLevelSwitch implements LogLevelControl {
     // Logged at the more verbose of both levels, so that a switch to `error` is logged as well.
     this.#log.warn({ from, level, by: actorName(by) }, message)
     this.#log.level = level
-    // Not awaited: without a quorum the record would take until the write timeout, and the level is
-    // often switched then.
+    // Not awaited: without a quorum the record waits until the write times out, and that is when
+    // operators often switch the level.
     void this.#actions.note(
       { action: 'set-log-level', target: this.#id, outcome: 'done', reason: `${from} to ${level}` },
       by,

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 /** Closes something that was opened. */
 type Release = () => Promise<void> | void
 
-/** Closes opened components in reverse order, after a stop or a failed start. */
+/** Closes opened components in reverse order, when the controller stops or its start fails. */
 export class Releases {
   readonly #steps: Release[] = []
   readonly #log: Logger

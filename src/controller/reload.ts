@@ -64,7 +64,7 @@ export class ConfigurationReload implements ReloadControl {
     throw this.#refused(loaded.faults.map(formatFault).join('\n'))
   }
 
-  /** New values can contradict those that only a restart replaces. */
+  /** New values can contradict options that only a restart replaces. */
   #judge(merged: ControllerConfig): void {
     const faults: string[] = []
     checkRelations(merged, (key, problem) => faults.push(`${key}: ${problem}`))

@@ -2,7 +2,10 @@ import type { ControllerConfig } from '../config/controller/options.ts'
 
 type Applier = (config: ControllerConfig, before: ControllerConfig) => void | Promise<void>
 
-/** The configuration in force: that of the start, with the options that reloads have replaced. */
+/**
+ * The configuration in force: the one read at the start, with the options that reloads have
+ * replaced.
+ */
 export class RunningOptions {
   #config: ControllerConfig
   readonly #appliers: Applier[] = []

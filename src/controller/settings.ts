@@ -65,7 +65,7 @@ export function apiBaseUrls(
   return bindings
 }
 
-/** Addresses in the list of controllers, as other controllers show them. */
+/** The API addresses of this controller as the list of controllers shows them. */
 export function listedApiAddresses(config: ControllerConfig): ApiAddress[] {
   const routerAddress = routerAddressOf(config)
   const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
@@ -130,8 +130,8 @@ export function configuredKeyEndpointRules(
 }
 
 /**
- * One password hash at a time for each two cores, so that log-ins leave a core to writes. At most
- * three, which leaves one of libuv's four threads to the state store.
+ * Number of concurrent password hashes: one for each two cores, so that log-ins leave a core to
+ * writes. At most three, which leaves one of libuv's four threads to the state store.
  */
 export function passwordHashesFor(cores: number): number {
   return Math.min(3, Math.max(1, Math.floor(cores / 2)))

@@ -12,9 +12,9 @@ interface Manifest {
 }
 
 /**
- * Version in the answer of the version operation and in the `server` header. OpenZiti clients parse
- * it as semver to enable features (service edge routers from 1.0, config types in lists from 1.1),
- * so it is the OpenZiti level served here, not the version of this program.
+ * Version that the version operation and the `server` header contain. OpenZiti clients parse it as
+ * semver to enable features (service edge routers from 1.0, config types in lists from 1.1), so it
+ * is the OpenZiti version whose API is served here, not the version of this program.
  */
 export const API_FAMILY_VERSION = 'v2.0.0'
 

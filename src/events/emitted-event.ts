@@ -46,7 +46,7 @@ export class EmittedEvent implements RingSlot {
       ...event.fields(),
       event_id: this.id,
     })
-    // The source may be large, and is no longer needed.
+    // Releases the source, which may be large and is no longer needed.
     this.#event = null
     return this.#text
   }
@@ -86,14 +86,15 @@ export interface RingSlot {
   /** Position of its last event. */
   readonly position: EventPosition
   /**
-   * False if a filter wants none of its events, as far as that is known before they are created.
+   * False if the filter certainly matches none of its events. The events need not be created to
+   * answer this.
    */
   mayBeFor(filter: EventFilter): boolean
   /** The event at an offset from 0. */
   at(offset: number): EmittedEvent | undefined
   /**
-   * Number of its events that a reader at this position has seen; the position is before that of
-   * the last event.
+   * Number of its events that a reader at this position has seen. The position must be before that
+   * of the last event.
    */
   seenAt(position: EventPosition): number
 }

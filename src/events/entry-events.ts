@@ -23,8 +23,8 @@ interface EntryChanges {
   readonly audit: AuditRecord | null
   readonly changes: readonly RecordChange[]
   /**
-   * Auth policies of the identities of the API sessions that it opened, by session: later entries
-   * may change them.
+   * Auth policy of the identity of each API session that the entry opened, by session: a later
+   * entry may change it.
    */
   readonly policyIds: ReadonlyMap<string, string>
 }
@@ -36,11 +36,14 @@ interface EventSource {
 }
 
 /**
- * An entry with more events puts each into a separate slot, so that the limits of the ring apply to
- * single events.
+ * If an entry has more events, each of them gets its own slot, so that the limits of the ring apply
+ * to single events.
  */
 const EVENTS_IN_SLOT_MAX = 256
-/** So does an entry that would take more than this fraction of the ring. */
+/**
+ * The events of an entry also get their own slots if the entry would take more than this fraction
+ * of the ring.
+ */
 const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
 const LOG_IN_WEIGHT = 384
@@ -79,7 +82,7 @@ const recordEvents: ReadonlyMap<string, RecordEvents> = new Map([
   ],
 ])
 const noEvents: readonly RecordEvent[] = []
-/** Namespaces of events that every controller emits: those that follow from the log. */
+/** Namespaces of events that follow from the log, so that every controller emits them. */
 const namespaces: ReadonlySet<EventNamespace> = new Set(
   EVENT_NAMESPACES.filter((one) =>
     eventSubjects[one].types.some(({ emitter }) => emitter === 'every'),
@@ -89,8 +92,8 @@ const kindOrder = new Map(publishedKinds.map((kind, at) => [kind, at]))
 
 /**
  * All events of one entry in a single slot. They are created when the first reader needs one,
- * because most entries have no reader. They depend only on the data here, so the time of their
- * creation makes no difference.
+ * because most entries have no reader. They depend only on the data stored here, so it makes no
+ * difference when they are created.
  */
 export class EntryEvents implements RingSlot {
   readonly count: number
@@ -166,8 +169,8 @@ function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
 ): readonly NewEvent[] {
-  // The feed sorts kinds by the time of their first subscription, which can differ between
-  // controllers.
+  // The order in the feed depends on when each kind was first subscribed to, which can differ
+  // between controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChangeEvents(change, entry, positionAt(at)))
   return [
@@ -184,8 +187,7 @@ function byKind(a: RecordChange, b: RecordChange): number {
 }
 
 /**
- * @returns the events of a change in addition to `entityChange`; null if no reader needs one. It
- * counts and creates them.
+ * @returns the events of a change in addition to `entityChange`; null if the change has no events.
  */
 function eventsOf(change: RecordChange): readonly RecordEvent[] | null {
   const { kind, before, after } = change

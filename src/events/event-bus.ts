@@ -15,8 +15,8 @@ interface EventBusDeps {
 }
 
 /**
- * A later process begins above all sequences of an earlier one, unless that emitted more than a
- * thousand events a millisecond.
+ * The sequences of a process begin above all those of an earlier process, unless that one emitted
+ * more than a thousand events a millisecond.
  */
 const SEQUENCES_PER_MS = 1000
 
@@ -55,7 +55,7 @@ export class EventBus {
     return this.#here(this.#liveSequence)
   }
 
-  /** Returns a new position after all events emitted so far. */
+  /** Returns a new position, after all events emitted so far. */
   nextPosition(): EventPosition {
     this.#liveSequence += 1
     return this.position
@@ -70,8 +70,8 @@ export class EventBus {
   }
 
   /**
-   * Emits an event that this controller observed. Never called within apply: the event would come
-   * before those of the entry.
+   * Emits an event that this controller observed. Must not be called within apply, because the
+   * event would come before those of the entry.
    */
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()
@@ -79,7 +79,7 @@ export class EventBus {
     this.#notifyLater()
   }
 
-  /** Entries have been applied whose events are not known here. */
+  /** Call when entries were applied whose events are not known here. */
   noteGap(): void {
     this.ring.forget(this.#here(this.#liveSequence))
     this.#notifyLater()

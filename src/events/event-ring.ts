@@ -15,7 +15,9 @@ export class EventRing {
   readonly #slots: (RingSlot | undefined)[]
   /** Number of the first event in each slot. */
   readonly #numbers: Float64Array
-  /** Slots have consecutive numbers; these are the oldest slot and the one after the newest. */
+  /**
+   * Numbers of the oldest slot, and of the one after the newest. Slots are numbered consecutively.
+   */
   #oldest = 0
   #next = 0
   /** Slot that was read last. The next read is usually in the same slot or the one after it. */
@@ -56,8 +58,8 @@ export class EventRing {
   }
 
   /**
-   * The number of the first event at or after `from` that a filter wants; the end, or `from` itself
-   * if it has been dropped, when there is none.
+   * The number of the first event at or after `from` that matches a filter. If no event matches,
+   * the end, or `from` itself if that event was dropped.
    */
   find(from: number, filter: EventFilter): number {
     let number = from
@@ -83,8 +85,8 @@ export class EventRing {
   }
 
   /**
-   * Drops all events, because some in between are unknown: a reader at an earlier position has a
-   * gap.
+   * Drops all events, because some events in between are unknown. A reader at an earlier position
+   * then has a gap.
    */
   forget(floor: EventPosition): void {
     while (this.#oldest < this.#next) this.#drop()
@@ -110,7 +112,7 @@ export class EventRing {
     return this.#numbers[slot % this.#limits.eventsKeptMax] ?? 0
   }
 
-  /** The slot that holds an event, which must still be kept. */
+  /** The slot that contains an event, which must not have been dropped. */
   #slotOf(number: number): number {
     const isIn = (slot: number): boolean =>
       slot >= this.#oldest && this.#firstOf(slot) <= number && number < this.#firstOf(slot + 1)
@@ -121,7 +123,7 @@ export class EventRing {
     return this.#found
   }
 
-  /** The first slot that meets a condition which all later slots meet as well. */
+  /** The first slot that meets the condition. All later slots must meet it as well. */
   #search(isFrom: (slot: number) => boolean): number {
     let [low, high] = [this.#oldest, this.#next]
     while (low < high) {

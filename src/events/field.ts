@@ -4,7 +4,7 @@ import type { EventNamespace } from '../lib/event-namespaces.ts'
 type Emitter =
   /** Every controller, with the same id, because the event follows from the log. */
   | 'every'
-  /** The controller that observed it. */
+  /** Only the controller that observed it. */
   | 'seer'
   /** The leader, at its interval. */
   | 'leader'
@@ -29,7 +29,7 @@ interface EventType {
 /** One namespace: its events and their fields, in addition to the fields of every event. */
 export interface EventSubject {
   readonly namespace: EventNamespace
-  /** Other names that OpenZiti accepts in subscriptions. */
+  /** Other names by which OpenZiti clients can subscribe to it. */
   readonly aliases: readonly string[]
   readonly about: string
   /** Name of the field with the type; null: all events have one type. */
@@ -56,22 +56,21 @@ export const frameFields: readonly EventField[] = [
 ]
 
 /**
- * Fields of an event in addition to those of every event, in the order in which they are printed.
+ * Fields of an event, in the order in which they are printed, without the fields that every event
+ * has.
  */
 export type EventFields = Readonly<Record<string, unknown>>
 
-/** An event that has no position yet. */
+/** An event without its position. */
 export interface NewEvent {
   readonly namespace: EventNamespace
   /** UTC ms. */
   readonly atMs: number
   readonly fields: () => EventFields
-  /** Value for filters: the entity type, or the name of the metric. */
+  /** Text that filters compare: the entity type, or the name of the metric. */
   readonly about?: string
   /** Source of a metric. */
   readonly source?: string
-  /**
-   * Approximate number of characters, which count against the limits before the text is created.
-   */
+  /** Approximate number of characters. It counts against the limits before the text exists. */
   readonly weight: number
 }

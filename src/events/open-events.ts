@@ -19,7 +19,7 @@ import { FileSink } from './sinks/file-sink.ts'
 import { type EventLines, StreamSink } from './sinks/stream-sink.ts'
 import { StreamRoom } from './streams/stream-room.ts'
 
-/** Options, as the configuration has them. */
+/** Options from the configuration. */
 export interface EventOptions {
   readonly file: Omit<EventFileOptions, 'path' | 'isSynced'> & {
     readonly path: string | null
@@ -43,7 +43,7 @@ export interface EventsDeps {
       readonly routers: { of(routerId: string): unknown }
     }
   readonly clock: Clock
-  /** The standard output; null: no events are written to it. */
+  /** The standard output; null: events are not written to it. */
   readonly lines: EventLines | null
 }
 
@@ -52,7 +52,10 @@ interface EventSources {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
   readonly vitals: () => HostStats
-  /** Called with the reason when events cannot be written, and with null once they can be again. */
+  /**
+   * Called with the reason when events cannot be written, and with null when writing succeeds
+   * again.
+   */
   readonly onFileFault: (reason: string | null) => void
 }
 
@@ -94,7 +97,9 @@ export class Events {
     this.streams = this.#room
   }
 
-  /** Events that a file or the standard output lost, and facts dropped from the queue. */
+  /**
+   * Number of events that a file or the standard output lost, and of facts dropped from the queue.
+   */
   get lost(): number {
     return (this.#file?.lost ?? 0) + (this.#stdout?.lost ?? 0) + this.#live.dropped
   }
@@ -121,7 +126,7 @@ export class Events {
     this.#room.start()
   }
 
-  /** Before the listeners close, because they wait for their connections. */
+  /** Called before the listeners close, because they wait for their connections. */
   closeStreams(): void {
     this.#room.stop()
   }

@@ -3,7 +3,10 @@ import type { KindName } from '../entities/kind-records.ts'
 import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
-/** Kinds with events, in the order of names. Descriptors say which fields are shown. */
+/**
+ * Kinds whose changes are events, sorted by name. Descriptors say which of their fields are
+ * published.
+ */
 const publishedEntities = entities.filter(({ isPublished }) => isPublished)
 
 export const publishedKinds: readonly KindName[] = publishedEntities.map(({ name }) => name)
@@ -52,7 +55,9 @@ export function publishedRecord(
 const EMPTY_WEIGHT = 128
 const VALUE_WEIGHT = 24
 
-/** Approximate number of characters of a record as text, which is a lower bound of its memory. */
+/**
+ * Approximate number of characters of a record as text. The memory of the record is at least that.
+ */
 export function approximateCharacters(record: EntityRecord | undefined): number {
   if (record === undefined) return 0
   let weight = EMPTY_WEIGHT

@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls'
 export interface AdmittedRouter {
   readonly id: string
   readonly name: string
-  /** Clients may connect to it. */
+  /** True: clients may connect to it. */
   readonly isEdge: boolean
   /**
    * Certificate of its record, PEM. It is compared with the record repeatedly, because the record
@@ -15,7 +15,7 @@ export interface AdmittedRouter {
 
 export type RouterAdmission =
   | { readonly ok: true; readonly router: AdmittedRouter }
-  /** For the router and the controller log; contains no secret. */
+  /** The reason is for the router and for the controller's log; it contains no secret. */
   | { readonly ok: false; readonly reason: string }
 
 /** Admits connecting routers. */

@@ -66,7 +66,7 @@ async function extend(
   const { router, channel } = connection
   const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
   const kind = requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND
-  // The two signatures cost far more than the request message.
+  // Checked first, because the two signatures cost far more than the request message.
   // @guard audit-pushed-out--signed
   proposer.judge({ kind, actor: actorOf(connection) })
   const requests = { client: clientCertCsr, server: serverCertCsr }
@@ -92,7 +92,7 @@ async function extend(
     caCertsPem: anchorsPem(),
   })
   connection.offeredCertPem = pem
-  // Not sent as a reply, because routers match it by its type.
+  // Not sent as a reply, because routers recognize it by its type.
   channel.send({
     contentType: controlMessage.enrollmentCertsResponse,
     body: toBinary(RouterCertificatesSchema, certificates),

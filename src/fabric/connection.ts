@@ -39,7 +39,7 @@ export type MessageHandler = (
 
 interface ConnectionDeps {
   readonly channel: Channel
-  /** The group that additional sockets must show; null if the router announced none. */
+  /** The group whose secret additional sockets must present; null if the router announced none. */
   readonly group: JoinableGroup | null
   readonly router: AdmittedRouter
   /** Remote address. */
@@ -62,13 +62,14 @@ export class RouterConnection {
   /** The admitted router; replaced when its record or certificate changes. */
   router: AdmittedRouter
   /**
-   * New certificate that was sent to it over this channel and that it may switch to; '' if none.
+   * New certificate that was sent to the router over this channel and that it may activate; '' if
+   * none.
    */
   offeredCertPem = ''
   readonly hello: Hello
   /** Version of the router program. */
   readonly version: VersionLine
-  /** The router announced in its hello that it evaluates the posture of OIDC clients. */
+  /** True: the router announced in its hello that it evaluates the posture of OIDC clients. */
   readonly evaluatesPosture: boolean
   readonly #deps: ConnectionDeps
   /** The lists of controllers and the leader index that were sent last; '' and 0 if none. */
@@ -99,7 +100,7 @@ export class RouterConnection {
     }
   }
 
-  /** The new certificate is in effect; the channel continues with it. */
+  /** The router has activated the new certificate; its channel stays open. */
   hasOffered(): void {
     if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
     this.offeredCertPem = ''
@@ -218,8 +219,8 @@ const notices: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Tunnel requests of a router that does not follow the data model: for an API session, circuits,
- * services and terminators. Routers connected to this controller follow the data model.
+ * Tunnel requests of a router that has no data model: for an API session, circuits, services and
+ * terminators. Routers that connect to this controller have a data model.
  */
 const oldTunnelRequests: ReadonlySet<number> = new Set([
   controlMessage.createApiSession,

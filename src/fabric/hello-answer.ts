@@ -13,8 +13,8 @@ import { controlHeader, legacyControlHeader } from '../channel/messages/control.
  * Capabilities that newer routers expect of every controller: terminators of version 2, links
  * reported by one side, circuits of version 3, the data model, and session tokens as JWTs. Routers
  * reject a controller without the last one. Capability 5, several sockets per channel, is not
- * announced: a second socket for each router and controller would cost more than it gains. A
- * router that knows it from an earlier controller may open them nevertheless.
+ * announced: a second socket for each router and controller would cost more than it gains. A router
+ * that knows this capability from an earlier controller may still open them.
  */
 const capabilities = [1, 2, 3, 4, 6]
 

@@ -12,10 +12,10 @@ export const routerLimits = {
   /** Connections that one source opens: burst, then per second; more are closed at once. */
   routerConnectionsPerSourceBurst: 256,
   routerConnectionsPerSourcePerSecond: 32,
-  /** The same limits for one router, by its certificate. */
+  /** As above, for one router, identified by its certificate. */
   routerConnectsBurst: 8,
   routerConnectsPerSecond: 0.5,
-  /** Sources, and certificates, with a tracked rate. */
+  /** Maximum sources, and certificates, whose rate is tracked. */
   routerRatesMax: 16_384,
   /**
    * Time from the first packet to the end of the TLS handshake, and again to the hello; then the
@@ -50,7 +50,10 @@ export const routerLimits = {
   modelEntriesMax: 10_000,
   /** Encoded bytes of those entries. */
   modelEntriesBytesMax: 64 * 1024 * 1024,
-  /** Routers that receive the whole model at once; each holds a copy until it has read it. */
+  /**
+   * Maximum routers that receive the whole model at once; for each of them a copy stays in memory
+   * until the router has read it.
+   */
   modelSendsMax: 4,
   /** Time for a router to read the whole model; then its channel is closed. */
   modelSendTimeoutMs: 60_000,
@@ -83,13 +86,13 @@ export const routerLimits = {
   /** Bytes of one write of a router in the log; larger ones are refused. */
   routerEntryBytesMax: 16 * 1024,
   /**
-   * Claims with invalid API sessions that are checked again at the latest commit, per router and
+   * Claims with invalid API sessions that are checked again with the latest state, per router and
    * minute.
    */
   refusedClaimsOfRouterMax: 600,
   /**
-   * Other refused claims that are checked again at the latest commit, per API session at one router
-   * and minute.
+   * Other refused claims that are checked again with the latest state, per API session at one
+   * router and minute.
    */
   refusedClaimsOfSessionMax: 120,
   /** Rejected log entries per API session at one router and minute. */
@@ -98,7 +101,7 @@ export const routerLimits = {
   postureReportsOfSessionMax: 120,
   /** Items in one posture report. */
   postureReportsMax: 256,
-  /** Tracked senders for each of these four limits. */
+  /** Maximum senders that are tracked for each of these four limits. */
   refusedClaimsMax: 100_000,
   /** Circuits owned by this controller; routers and clients share the limit. */
   circuitsMax: 200_000,
@@ -150,6 +153,9 @@ export const routerLimits = {
   routerUsagesMax: 16_384,
   /** Connections of one identity in one router report that are published as events. */
   identityConnectsMax: 64,
-  /** Interval for comparing records, members and leadership with what the routers were sent. */
+  /**
+   * Interval for comparing records, members and leadership with the last values that routers
+   * received.
+   */
   routerSweepMs: 500,
 } as const

@@ -19,11 +19,11 @@ interface RouterListenerDeps {
   /** TLS versions, cipher suites and client certificate request, as for every listener. */
   readonly tls: TlsOptions
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** The socket limit that this listener shares with others. */
+  /** The limit of open sockets, which this listener shares with others. */
   readonly room: FairShare
   /**
-   * False until the state of a joined controller has arrived. Connections are closed meanwhile,
-   * and the router dials again: a refusal would say that the controller does not know it.
+   * False until the state of a joined controller has arrived. Connections are closed meanwhile, and
+   * the router dials again: a refusal would mean that the controller does not know the router.
    */
   readonly isReady?: () => boolean
   readonly limits?: Partial<RouterListenerLimits>
@@ -84,8 +84,8 @@ export class RouterListener {
       ),
     })
     this.#server.on('secureConnection', (socket) => {
-      // A dialer that requests another protocol has failed in the handshake; one that requests no
-      // protocol gets here.
+      // With another protocol, the handshake has failed; a dialer that requests no protocol gets
+      // here.
       const isReady = deps.isReady?.() !== false
       const isOfRouter = socket.alpnProtocol === CONTROL_PROTOCOL
       // @guard router-that-comes-and-goes

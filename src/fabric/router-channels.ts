@@ -12,6 +12,7 @@ import {
 import { channelLimits } from '../channel/limits.ts'
 import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
+import { clientAddress, clientPort } from '../lib/bounds/client-address.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
@@ -41,7 +42,7 @@ export interface RouterLogger {
 /** The cluster, as sent to routers. */
 export interface RouterCluster {
   /**
-   * Null while the address of a member is unknown, because a router treats an incomplete list as
+   * Null while the address of a member is unknown, because routers treat an incomplete list as
    * complete.
    */
   addresses(): ClusterAddresses | null
@@ -162,7 +163,7 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const duty of this.#duties) duty.onStop?.()
-    // A controller that stops because it was removed confirms the removal with its last list.
+    // A controller that stops because it was removed confirms its removal by sending a last list.
     this.#sendMembers()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
@@ -237,7 +238,7 @@ export class RouterChannels {
     try {
       return this.#onHello(channel, socket, message)
     } catch (err) {
-      this.#logRefusal({ address: socket.remoteAddress ?? '', err })
+      this.#logRefusal({ address: clientAddress(socket), err })
       channel.close('the hello could not be verified')
       return null
     }
@@ -265,7 +266,7 @@ export class RouterChannels {
     const { clock, identity, statuses, log } = this.#deps
     const answer = helloAnswer(hello, identity)
     const before = this.connection(router.id)
-    const address = socket.remoteAddress ?? ''
+    const address = clientAddress(socket)
     const connection: RouterConnection = new RouterConnection({
       channel,
       group: readAcceptedGroup(answer),
@@ -324,7 +325,7 @@ export class RouterChannels {
     publishFact({
       kind: 'connect',
       source: { type: 'router', id },
-      sourceAddress: addressText(socket.remoteAddress, socket.remotePort),
+      sourceAddress: addressText(clientAddress(socket), clientPort(socket)),
       target: { type: 'ctrl', id: identity.id },
       targetAddress: addressText(socket.localAddress, socket.localPort),
     })
@@ -333,7 +334,7 @@ export class RouterChannels {
   #refuse(channel: Channel, socket: TLSSocket, hello: Hello, reason: string): null {
     this.#logRefusal({
       routerId: hello.token.slice(0, 128),
-      address: socket.remoteAddress ?? '',
+      address: clientAddress(socket),
       reason,
     })
     channel.close(reason, helloRefusedMessage(reason, 'notPermitted'))
@@ -350,7 +351,8 @@ export class RouterChannels {
   }
 
   /**
-   * Anyone who reaches the listener can be refused any number of times, so these lines are limited.
+   * Logs a refusal. The number of these lines is limited, because anyone who reaches the listener
+   * can be refused any number of times.
    */
   #logRefusal(fields: Readonly<Record<string, unknown>>, message = 'router refused'): void {
     const { clock, log } = this.#deps
@@ -378,7 +380,7 @@ export class RouterChannels {
     this.#onGone(connection)
   }
 
-  /** The router has no row any more. */
+  /** Called when the router's row is removed. */
   #onGone(connection: RouterConnection): void {
     const { id } = connection.router
     this.#deps.statuses.withdraw(id)
@@ -404,15 +406,16 @@ export class RouterChannels {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
     const { addresses, message, text } = update
     const before = connection.sentControllers
-    // A router accepts only a list with a greater index, and the log may not have grown since.
+    // Sent again with a new index: routers accept only a list with a greater index, and the log may
+    // not have grown since.
     const isSame = text === connection.sentAddresses
     const isMoved = ({ id, address }: ControllerAddress): boolean =>
       before.some((known) => known.id === id && known.address !== address)
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
-    // An OpenZiti router keeps dialing a known controller at the first address it received, so a
-    // list without that controller is sent first.
+    // An OpenZiti router keeps dialing a known controller at the first address that it received. So
+    // a list without that controller is sent first.
     const mustForget =
       addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
     if (mustForget) {
@@ -424,8 +427,8 @@ export class RouterChannels {
     const index = addresses.isLeader ? Math.max(addresses.index, least) : addresses.index
     if (index === addresses.index) connection.channel.send(message)
     else connection.channel.send(addressesMessage({ ...addresses, index }))
-    // A follower's index is lower. It must not let a later leader's index fall behind what the
-    // router has.
+    // The index of a follower is lower. It must not make later lists, with the leader's index, look
+    // older than what the router has.
     connection.sentIndex = Math.max(connection.sentIndex, index)
   }
 

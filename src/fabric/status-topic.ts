@@ -59,7 +59,7 @@ function statusOf({
   })
 }
 
-/** Routers report these values and peers repeat them, so their length is limited here. */
+/** Limits the length of values, which routers report and peers repeat. */
 function bounded(status: RouterStatus): RouterStatus {
   const { hostname, protocols, version, capabilities, linkListeners, interfaces } = status
   const text = (value: string): string => copyTextStart(value, routerTextCharactersMax)
@@ -92,8 +92,8 @@ function bounded(status: RouterStatus): RouterStatus {
 }
 
 /**
- * Connected routers, shared as soft state: a router is online while any controller has a channel to
- * it, so all controllers show the same.
+ * Connected routers, shared as soft state. A router is online while any controller has a channel to
+ * it, so all controllers show the same routers as online.
  */
 export class RouterStatusTopic implements RouterStatuses {
   readonly #topic: OpenTopic<'routers'>

@@ -72,13 +72,13 @@ import { requestCertificateExtension, verifyCa } from './enrollment/trust.ts'
 import { isKindName } from '../entities/registry.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
-/** Place and time of an entry. */
+/** Index and log time of an entry. */
 type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: ClusterState, payload: Uint8Array, context: CommandContext) => Outcome
 
 /**
- * The compiler demands a handler for every kind of command. A missing one would stop apply on every
- * controller at its first entry.
+ * The compiler requires a handler for every kind of command. A missing one would stop apply on
+ * every controller at the first entry of that kind.
  */
 const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.FORM]: applyFormCommand,
@@ -154,7 +154,7 @@ type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
 function perform(state: ClusterState, command: Command, place: Place): Performed {
   const touched: TouchedRecord[] = []
   const outcome = performUnaudited(state, command, place, touched)
-  // The command may have brought log time back.
+  // The command may have reset log time.
   const now = { index: place.index, logTimeMs: state.logTimeMs }
   const audit = entryAuditRecord(state, command, now, { outcome, touched })
   if (audit !== null) state.remember(audit)
@@ -201,7 +201,7 @@ function performOnce(
   if (judgement !== 'new') return { outcome: judgement, audit: null }
   const performed = perform(state, command, place)
   const { outcome } = performed
-  // Do not remember a temporary refusal: the caller may repeat the request under the same id.
+  // A temporary refusal is not remembered: the caller may repeat the request with the same id.
   if (outcome.ok || problems[outcome.code].retry === 'never') {
     const { index } = place
     const { logTimeMs: atMs } = state
@@ -217,8 +217,8 @@ function applyCommand(
 ): Omit<AppliedEntry, 'index'> {
   const { request } = command
   const run = (): Performed => {
-    // Only the replicated level decides, so that a version that knows the command refuses it like
-    // the versions that do not.
+    // Only the replicated level decides. So a version that knows the command refuses it in the same
+    // cases as a version that does not.
     if (command.level > state.featureLevel) {
       return { outcome: refusedOutcome('FEATURE_LEVEL_NOT_RAISED'), audit: null }
     }
@@ -236,11 +236,11 @@ function applyCommand(
 }
 
 /**
- * Moves the state over one entry. Pure: state and entry decide, alone. The outcome is null for a
+ * Applies one entry to the state. Pure: depends only on state and entry. The outcome is null for a
  * noop, a configuration, and a command that took effect before.
- * @throws when the entry is not the next one, can not be decoded, is of a kind unknown here, or
- * raises the feature level to one that this version does not know; the state is not to be used any
- * more, for it may be half changed.
+ * @throws when the entry is not the next one, cannot be decoded, has a kind that this version does
+ * not know, or raises the feature level beyond this version. The state must not be used after that,
+ * because the change may be incomplete.
  */
 export function apply(state: ClusterState, entry: Entry): AppliedEntry {
   if (entry.index !== state.position.index + 1) {
@@ -256,7 +256,8 @@ export function apply(state: ClusterState, entry: Entry): AppliedEntry {
     case 'noop':
       break
     case 'configuration':
-      // The entry may be a view into a large buffer, which must not be kept alive.
+      // Copied, because the entry may be a view into a large buffer, which the state would keep
+      // alive.
       state.configuration = Uint8Array.from(entry.data)
       break
     case 'command':

@@ -10,15 +10,17 @@ import { sortComparator } from './query/symbols.ts'
 import { QueryWork } from './query/work.ts'
 
 export const auditQueryLimits = {
-  /** Looked at between two turns of the event loop. */
+  /** Records that are read between two turns of the event loop. */
   sliceRecords: 1000,
-  /** Found records that are brought into another order than that of the log; beyond: 400. */
+  /**
+   * Maximum number of matching records that are sorted; beyond it the query is answered with 400.
+   */
   sortedMax: 10_000,
 } as const
 
 /**
- * Lists the kept audit records, the newest first unless the query sorts them otherwise. Reads
- * all of them, in slices.
+ * Lists the kept audit records, the newest first unless the query has another order. Reads all of
+ * them, in slices.
  * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
  */
 export async function listAudit(

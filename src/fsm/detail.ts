@@ -18,7 +18,7 @@ import { liveRouterField } from './records/router-facts.ts'
 import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
-/** Parts that the detail of one record is shown with. */
+/** Data, besides the record, that its detail is computed from. */
 export interface DetailContext {
   readonly state: ClusterState
   /** The identity whose permissions a service shows. */
@@ -103,14 +103,14 @@ function byKey(
   return shown
 }
 
-/** Value that the detail of a record has under a name. */
+/** Value of a member of a record's detail. */
 function shownIn(kind: KindName, name: string, record: EntityRecord, context: DetailContext): Json {
   if (name === 'createdAt' || name === 'updatedAt') return dateTime(record[name])
   const shown = shownFields.get(kind)?.find((field) => field.name === name)
   return shown?.source(record, context) ?? null
 }
 
-/** Field of the first record of `of` that names this one. */
+/** Field of the first record of kind `of` that references this one. */
 function fieldOfNaming(
   source: Extract<ComputedSource, { readonly from: 'fieldOfNaming' }>,
   record: EntityRecord,
@@ -133,7 +133,7 @@ function callerBits(record: EntityRecord, context: DetailContext): number {
   return bits
 }
 
-/** Shown where no posture check exists: one entry a permission, all passing. */
+/** Shown where no posture check exists: one entry for each permission, all passing. */
 function withoutChecks(permissions: readonly string[]): JsonObject[] {
   return permissions.map((policyType) => ({
     policyId: `dummy ${policyType.toLowerCase()} policy: no posture checks defined`,
@@ -168,7 +168,7 @@ function shownPermissions(record: EntityRecord, context: DetailContext): readonl
 }
 
 /**
- * Config data of a service for the caller, by type: overrides of the identity precede the service's
+ * Config data of a service for the caller, by type: overrides of the identity replace the service's
  * configs.
  */
 function configData(by: string, record: EntityRecord, context: DetailContext): JsonObject {
@@ -268,7 +268,8 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
 }
 
 /**
- * Stored values as shown: times as text, and the zero value where an older record lacks the field.
+ * Stored values as the detail shows them: times as text, and the zero value where an older record
+ * lacks the field.
  */
 function storedSource(name: string, field: Field | undefined): (record: EntityRecord) => Json {
   if (field?.kind === 'timestamp') {
@@ -281,13 +282,13 @@ function storedSource(name: string, field: Field | undefined): (record: EntityRe
   return (record) => record[name] ?? zero
 }
 
-/** Sources that read nothing but the record. */
+/** Sources of values that depend only on the record. */
 const ownSources: ReadonlySet<ComputedSource['from']> = new Set(['constant', 'field', 'anyFlag'])
 
 interface Shown {
   readonly name: string
   readonly source: Source
-  /** Its value follows from the record alone. */
+  /** True: the value depends only on the record. */
   readonly isOwn: boolean
   readonly isOptional: boolean
   readonly when: Condition | null
@@ -323,7 +324,7 @@ function isUnset(value: Json): boolean {
   return value === false || isEmpty(value)
 }
 
-/** Null, a text without characters, or an object without members. */
+/** True for null, an empty text and an empty object. */
 function isEmpty(value: Json): boolean {
   return value === null || value === '' || (isObject(value) && Object.keys(value).length === 0)
 }
@@ -351,23 +352,23 @@ function headOf(kind: KindName, record: EntityRecord): Record<string, Json> {
   }
 }
 
-/** @returns undefined: it is not shown. */
+/** @returns undefined if the detail does not contain the value. */
 function valueOf(shown: Shown, record: EntityRecord, context: DetailContext): Json | undefined {
   if (shown.when !== null && !holds(shown.when, record)) return undefined
   const value = shown.source(record, context)
   return shown.isOptional && isUnset(value) ? undefined : value
 }
 
-/** Records whose texts are kept. */
+/** Maximum number of cached texts. */
 const KEPT_TEXTS = 8192
 /** Longer texts are not cached. */
 const KEPT_CHARACTERS_MAX = 2048
 
-/** Prints details, and keeps of each the text that follows from its record alone. */
+/** Prints details. Caches the part of each text that depends only on its record. */
 export class DetailPrinter {
   readonly #kept = new RecentValues<OwnText>(KEPT_TEXTS)
 
-  /** @returns the text of `recordDetail`, as `JSON.stringify` gives it. */
+  /** @returns the detail of `recordDetail` as text, as `JSON.stringify` would print it. */
   print(kind: KindName, record: EntityRecord, context: DetailContext): string {
     const { parts } = this.#ownText(kind, record, context)
     let [text = ''] = parts
@@ -384,7 +385,7 @@ export class DetailPrinter {
 
   #ownText(kind: KindName, record: EntityRecord, context: DetailContext): OwnText {
     const known = this.#kept.get(record.revision)
-    // Records are never changed: a write puts another one in their place.
+    // The same object is the same content: records are replaced, never modified.
     if (known?.record === record && known.kind === kind) return known
     const made = { kind, record, parts: ownParts(kind, record, context) }
     const characters = made.parts.reduce((sum, part) => sum + part.length, 0)
@@ -396,7 +397,7 @@ export class DetailPrinter {
 interface OwnText {
   readonly kind: KindName
   readonly record: EntityRecord
-  /** Around the members that follow from other things: one more than there are of those. */
+  /** The constant parts around the variable members: one more than there are variable members. */
   readonly parts: readonly string[]
 }
 

@@ -27,12 +27,15 @@ import { ClusterState } from './access/cluster-state.ts'
 
 interface MachineDeps {
   readonly store: StateStore
-  /** Only for reads: decides whether an identity is disabled now. Apply never reads it. */
+  /**
+   * Only for reads, which need to know whether an identity is disabled now. Apply never reads it.
+   */
   readonly clock: Clock
   readonly schedule?: Schedule
   readonly limits?: WriteBehindLimits
   /**
-   * For tests that damage the state in memory: called with each state that replaces another one.
+   * For tests that damage the state in memory: called with each new state that replaces the
+   * previous one.
    */
   readonly onState?: (state: ClusterState) => void
 }
@@ -181,7 +184,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
     return this.#followers.add(kinds, of)
   }
 
-  /** Within one entry all records were replaced by others. */
+  /** Notifies followers that one entry has replaced all records. */
   #notifyReplaced(): void {
     this.#followers.onReplaced()
     this.onRecordsReplaced(this.state.position.index)
@@ -194,7 +197,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
     this.#followers.onEntry(index, changes, { timeMs: this.state.logTimeMs, audit })
   }
 
-  /** Ids of all records of a table, in no order. */
+  /** Ids of all records of a table, in any order. */
   ids(kind: KindName): Iterable<string> {
     return this.state.table(kind).rows.keys()
   }
@@ -224,13 +227,11 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   }
 }
 
-/**
- * Subscribers to record changes outside of apply, with the kinds of tables that each one follows.
- */
+/** Subscribers to record changes outside of apply, with the kinds that each of them follows. */
 class Followers {
   readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeFollower }>()
 
-  /** @returns the way to end it. */
+  /** @returns a function that removes the follower. */
   add(kinds: readonly KindName[], of: ChangeFollower): () => void {
     const follower = { kinds: new Set(kinds), of }
     this.#all.add(follower)
@@ -239,12 +240,12 @@ class Followers {
     }
   }
 
-  /** Kinds that any of them follows. */
+  /** Kinds that at least one of them follows. */
   *kinds(): Generator<KindName> {
     for (const { kinds } of this.#all) yield* kinds
   }
 
-  /** All records may be others than before. */
+  /** All records may have changed. */
   onReplaced(): void {
     for (const { of } of this.#all) of.onReplaced()
   }

@@ -92,16 +92,16 @@ function narrowed(grants: PolicyGrants, policyType: string | undefined): IdScope
 
 type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 
-/** Reads of the state in force: records, lists, sub-lists, access that policies grant, details. */
+/** Reads of the current state: records, lists, sub-lists, access that policies grant, details. */
 export class StateReader implements Reads {
-  /** The state in force: a restored snapshot is another one. */
+  /** The current state; a restored snapshot replaces it. */
   protected state: ClusterState
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses
   readonly #details = new DetailPrinter()
   readonly #lister: Lister
 
-  /** @param routers which routers are connected, read at each use. */
+  /** @param routers status of the connected routers; read at each use. */
   constructor(
     state: ClusterState,
     clock: Clock,
@@ -320,7 +320,7 @@ export class StateReader implements Reads {
     return countRoles(this.state, findEntity(entity), query)
   }
 
-  /** Lists those, and the attributes that policies name. @throws {Problem} as `list`. */
+  /** Lists role attributes that records have or policies name. @throws {Problem} as `list`. */
   roleAttributeUsage(entity: KindName, query: ListQuery): RoleAttributeUsage {
     return listRoleAttributeUsage(this.state, findEntity(entity), query)
   }
@@ -357,7 +357,7 @@ export class StateReader implements Reads {
     return explainAccess(this.state, identity, service)
   }
 
-  /** Previews what writes would change of access; nothing is written. */
+  /** Previews how writes would change access; nothing is written. */
   previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview {
     return previewAccess(() => this.state, writes, caller, rulesForKind)
   }

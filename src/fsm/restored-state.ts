@@ -24,7 +24,7 @@ interface RestoredCluster {
   /** membership.v1.Configuration bytes with the one controller. */
   readonly configuration: Uint8Array
   readonly admission: JsonObject & Pick<RecordOf<'admission'>, 'id'>
-  /** Every version of every shared secret, wrapped for the one controller alone. */
+  /** Every version of every shared secret, wrapped only for the one controller. */
   readonly secrets: Readonly<Record<SharedSecretName, readonly SecretVersion[]>>
   /** UTC ms. */
   readonly timeMs: number
@@ -32,7 +32,7 @@ interface RestoredCluster {
 
 /**
  * Turns the state of one cluster into the start of another, as one step after its last entry:
- * sessions end, the old controllers are forgotten, and everything else stays. The term is raised,
+ * sessions end, the former controllers are removed, and everything else stays. The term is raised,
  * because no node has voted in the new one.
  * @returns the new position.
  */
@@ -60,7 +60,7 @@ export function convertToNewCluster(state: ClusterState, restored: RestoredClust
 }
 
 /**
- * Ends the sessions of a backup before its records go into a running cluster, because a restore
+ * Ends the sessions of a backup before its records are restored into a running cluster: a restore
  * brings no session back.
  */
 export function removeSessions(state: State): void {
@@ -68,7 +68,7 @@ export function removeSessions(state: State): void {
   endSessions(state, restoreContext(position.index, logTimeMs))
 }
 
-/** Command context of a restore, which acts for no caller. */
+/** Command context of a restore, which acts on behalf of no caller. */
 function restoreContext(index: Index, logTimeMs: number): CommandContext {
   return {
     index,
@@ -83,8 +83,8 @@ function restoreContext(index: Index, logTimeMs: number): CommandContext {
 }
 
 /**
- * Ends API sessions and what depends on them: service sessions, their certificates, terminators
- * that they host.
+ * Ends API sessions and everything that depends on them: service sessions, their certificates,
+ * terminators that they host.
  */
 function endSessions(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('apiSession').ids)) {

@@ -36,7 +36,7 @@ const byKind: { readonly [K in KindName]?: KindRules<RecordOf<K>> } = {
   transitRouter: transitRouterRules,
 }
 
-/** Rules of a kind; none where it has none. */
+/** Rules of a kind; empty for a kind without rules. */
 export function rulesForKind(kind: KindName): KindRules {
   return byKind[kind] ?? none
 }

@@ -43,8 +43,8 @@ export function commonNowMs({
 
 /**
  * The time for checking pauses, lockouts and disablements before a proposal. Apply checks them by
- * log time, which is ahead if the clocks of a majority were ahead. By the local clock alone, times
- * stored then would apply until the clock reaches them.
+ * log time, which is ahead if the clocks of a majority were ahead. With the local clock alone,
+ * times that were stored then would apply until that clock reaches them.
  */
 export function proposalNowMs({
   state,

@@ -45,13 +45,16 @@ const reachesOfKinds = {
   terminator: writes('services'),
 } as const satisfies Readonly<Record<string, Reaches>>
 const kinds = Object.keys(reachesOfKinds) as readonly (keyof typeof reachesOfKinds)[]
-/** Cannot be granted: operations that need them require an administrator. */
+/**
+ * Kinds whose permissions cannot be granted: operations that need them require an administrator.
+ */
 const adminKinds = ['authenticator', 'controller-setting', 'revocation'] as const
 
 type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'controllers' | 'ops'
 
 /**
- * Permissions that an operation with a session may require, so a session is admitted only by these.
+ * Permissions that an operation with a session may require; sessions are admitted only with one of
+ * these.
  */
 export type SessionPermission =
   | 'partial'

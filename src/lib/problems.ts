@@ -110,8 +110,9 @@ export const problems = {
     retry: 'never',
     message: 'The current identity is not enrolled in MFA',
   },
+  // OpenZiti clients recognize a wrong code by this status, and log in again after 401.
   MFA_INVALID_TOKEN: {
-    http: 401,
+    http: 400,
     retry: 'never',
     message: 'The MFA code is not valid, or was used before',
   },
@@ -387,7 +388,7 @@ export function isProblemCode(text: string): text is ProblemCode {
   return Object.hasOwn(problems, text)
 }
 
-/** Codes that the API sends under the name of another code; only the status differs. */
+/** Codes that the API sends under the name of another code, with a different status. */
 export const wireCode: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',

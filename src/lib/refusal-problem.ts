@@ -1,6 +1,6 @@
 import { type FieldFault, Problem, type ProblemCode } from './problems.ts'
 
-/** The problem to answer when apply refused a write. */
+/** The problem for a write that apply refused. */
 export function refusalProblem(refusal: {
   readonly code: ProblemCode
   readonly fault: FieldFault | null

@@ -38,6 +38,6 @@ export interface RefusalCause {
   readonly reason: LogInRefusalReason
   /** External JWT signer of the token, once its issuer named one. */
   readonly signerId?: string
-  /** Name of the claim at fault, or the selector of it; never its value. */
+  /** Name of the claim at fault, or its selector; never its value. */
   readonly claim?: string
 }

@@ -2,9 +2,9 @@ import { BlockList, isIP } from 'node:net'
 
 import { ipv4FromGroups, ipv6Groups } from './text/ip-address.ts'
 
-// Addresses that URLs stored by users must not make a controller connect to. Tests may allow
-// addresses of the controller's own host. Nothing allows link-local addresses and the metadata
-// services of clouds, which give credentials to any process on the host.
+// Addresses to which URLs stored by users must not make a controller connect. Tests may allow
+// addresses of the controller's own host. Link-local addresses and the metadata services of clouds,
+// which give credentials to any process on the host, are never allowed.
 
 const thisHost = blockListOf(['0.0.0.0/8', '127.0.0.0/8', '::/128', '::1/128'])
 const THIS_HOST_NAME = /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)$/

@@ -6,8 +6,8 @@ import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { firstUnprintable } from '../lib/text/terminal-text.ts'
 
 /**
- * The values of a record that a write through the API would refuse. The state holds them, but each
- * later change of the record fails until they are corrected.
+ * The values of a record that a write through the API would refuse. The state can contain them, but
+ * each later change of the record fails until they are corrected.
  */
 export function refusedFields(entity: Entity, fields: JsonObject): FieldFault[] {
   const found: FieldFault[] = []

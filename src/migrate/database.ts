@@ -9,10 +9,10 @@ import { nameOfBytes } from './stores/stored-record.ts'
 
 /** A record whose fields are read. */
 interface DatabaseRecord {
-  /** Text; bytes that are no text as hexadecimal digits. */
+  /** Text; bytes that are not text as hexadecimal digits. */
   readonly id: string
   readonly isText: boolean
-  /** A fault instead, if they cannot be read. */
+  /** A fault instead of the entries, if they cannot be read. */
   readonly entries: readonly StoredEntry[] | MigrateFault
 }
 
@@ -22,7 +22,7 @@ export type ShareListener = (share: number) => void
 /** Root bucket of all stores. */
 const STORES = 'ziti'
 
-/** The database of an OpenZiti controller. `close` it. */
+/** The database of an OpenZiti controller. The caller must `close` it. */
 export class OpenZitiDatabase {
   /** Schema version. */
   readonly version: number
@@ -115,7 +115,8 @@ export class OpenZitiDatabase {
     try {
       return readStoredEntries(this.#file, record, visited, isSkipped)
     } catch (error) {
-      // A large record is that record's fault; a damaged page is the file's.
+      // A record that is too large is a fault of that record; a damaged page is a fault of the
+      // file.
       if (error instanceof MigrateFault && error.code === 'TOO_LARGE') return error
       throw error
     }

@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createHash, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto'
 
 import {
   type AlternativeNames,
@@ -79,18 +79,18 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
     const native = new X509Certificate(input)
     const der = Uint8Array.from(native.raw)
     if (der.length > CERTIFICATE_BYTES_MAX) throw new RangeError('too many bytes')
-    return {
+    return withLazyForms({
       der,
-      pem: native.toString(),
       ...parsedOf(der),
       isAuthority: native.ca,
       notBeforeMs: native.validFromDate.getTime(),
       notAfterMs: native.validToDate.getTime(),
-      publicKeySha256: spkiSha256(native.publicKey),
-      sha1: createHash('sha1').update(der).digest('hex'),
-      sha256: createHash('sha256').update(der).digest('hex'),
+      sha1: hash('sha1', der),
+      sha256: hash('sha256', der),
       native,
-    }
+      // Decoded here, because a key that cannot be decoded makes the certificate unreadable.
+      publicKey: native.publicKey,
+    })
   } catch (error) {
     // Library errors for damaged certificates differ between releases, so they are replaced.
     throw new CertificateError('unreadable', 'not a readable X.509 certificate', error)
@@ -131,6 +131,55 @@ function parsedOf(der: Uint8Array): Parsed {
     pathLengthMax: readBasicConstraints(contents.extensions).pathLengthMax,
   }
 }
+
+/**
+ * Adds the forms that few callers need and that take much of the time of parsing: clients present
+ * a certificate with every connection.
+ */
+function withLazyForms({
+  publicKey,
+  ...parsed
+}: Omit<Certificate, 'pem' | 'publicKeySha256'> & {
+  readonly publicKey: KeyObject
+}): Certificate {
+  let pem: string | undefined
+  let publicKeySha256: Uint8Array | undefined
+  return {
+    ...parsed,
+    get pem() {
+      return (pem ??= parsed.native.toString())
+    },
+    get publicKeySha256() {
+      return (publicKeySha256 ??= spkiSha256(publicKey))
+    },
+  }
+}
+
+/**
+ * Like {@link parseCertificate}, for a CA certificate that a peer presents beside its own. Many
+ * peers present the same one, so the last ones are kept: each byte sequence gives the same object.
+ * @throws {CertificateError} `unreadable`.
+ */
+export function parsePresentedAuthority(der: Uint8Array): Certificate {
+  if (der.length > PRESENTED_AUTHORITY_BYTES_MAX) return parseCertificate(der)
+  const digest = hash('sha256', der)
+  const known = presentedAuthorities.get(digest)
+  const authority = known ?? parseCertificate(der)
+  // Moves the entry to the end, because the one that was unused for the longest time is dropped
+  // first.
+  presentedAuthorities.delete(digest)
+  presentedAuthorities.set(digest, authority)
+  for (const oldest of presentedAuthorities.keys()) {
+    if (presentedAuthorities.size <= PRESENTED_AUTHORITIES_MAX) break
+    presentedAuthorities.delete(oldest)
+  }
+  return authority
+}
+
+/** Parsed CA certificates by SHA-256. */
+const presentedAuthorities = new Map<string, Certificate>()
+const PRESENTED_AUTHORITIES_MAX = 64
+const PRESENTED_AUTHORITY_BYTES_MAX = 4096
 
 function spkiSha256(key: KeyObject): Uint8Array {
   const spki = key.export({ type: 'spki', format: 'der' })
@@ -214,8 +263,8 @@ export function leafControllerId(leaf: Certificate, trustDomain: string): string
 }
 
 /**
- * The id of the router that a leaf identifies: by its SPIFFE id, which its authority decides, or
- * without one by its common name, as in certificates of other OpenZiti programs. Null when it
+ * The id of the router that a leaf identifies: from its SPIFFE id, which its authority determines,
+ * or without one from its common name, as in certificates of other OpenZiti programs. Null when it
  * identifies something else.
  */
 export function leafRouterId(leaf: Certificate): string | null {
@@ -292,7 +341,7 @@ export function checkChain(
 /**
  * The leaf, its issuer, and so on, as far as the given certificates reach; times are not checked.
  * If several issuers have the same name and key, for example after a renewal, those valid now come
- * first, then anchors, then the longest-lived.
+ * first, then anchors, then those that expire last.
  */
 export function issuingPath(
   chain: readonly [Certificate, ...Certificate[]],

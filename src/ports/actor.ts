@@ -15,7 +15,10 @@ interface SystemActor {
   readonly name: string
   /** Address of the client whose request caused it; '' without one. */
   readonly address: string
-  /** Identity on whose behalf it acts, for the audit only: it neither adds nor removes a right. */
+  /**
+   * Identity on whose behalf the system acts, for the audit only: it neither adds nor removes a
+   * right.
+   */
   readonly identityId: string
   readonly sessionId: string
 }
@@ -36,7 +39,7 @@ export interface EnrollmentActor {
 /** The fields of which exactly one is not ''. */
 export type CredentialIdField = 'enrollmentId' | 'caId' | 'routerId' | 'signerId'
 
-/** An identity by its API session. */
+/** An identity that acts through its API session. */
 export interface SessionActor {
   readonly identityId: string
   readonly sessionId: string
@@ -51,7 +54,7 @@ export interface SessionActor {
   readonly signerRevision: string
 }
 
-/** @param shown the presented credential, one of four. */
+/** @param shown the presented credential, in one of the four fields. */
 export function enrollmentActor(
   shown: Partial<Pick<EnrollmentActor, CredentialIdField>>,
   given: Pick<EnrollmentActor, 'method' | 'address'>,
@@ -95,7 +98,7 @@ export function actorFault(actor: ClaimedActor): string | null {
   }
 }
 
-/** `enrollment:ID`, `ca:ID`, `router:ID` and `signer:ID`, for each that is set. */
+/** `enrollment:ID`, `ca:ID`, `router:ID` and `signer:ID`, for each field that is set. */
 function shownBy({ enrollmentId, caId, routerId, signerId }: EnrollmentActor): string[] {
   return Object.entries({
     enrollment: enrollmentId,
@@ -114,12 +117,12 @@ function sessionFault(session: SessionClaim): string | null {
     : 'the permission of the session actor is unknown'
 }
 
-/** Identity of the session; '' for another actor. */
+/** Identity of a session actor; '' for another actor. */
 export function actorIdentityId(actor: Actor): string {
   return actor.case === 'session' ? actor.value.identityId : ''
 }
 
-/** Session of an actor, or on whose behalf it acts; '' for none. */
+/** Session through which an actor acts, or on whose behalf it acts; '' for none. */
 export function actorSessionId(actor: ClaimedActor): string {
   return actor?.case === 'system' || actor?.case === 'session' ? actor.value.sessionId : ''
 }

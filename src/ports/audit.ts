@@ -16,7 +16,7 @@ export interface AuditRecord {
    */
   readonly actor: string
   readonly actorName: string
-  /** Id of the API session, which is no token; '' without one. */
+  /** Id of the API session, not its token; '' without one. */
   readonly session: string
   readonly address: string
   readonly action: string
@@ -29,21 +29,21 @@ export interface AuditRecord {
    * carried out.
    */
   readonly outcome: string
-  /** Why; '' where none was given. */
+  /** The reason, if one was given; otherwise ''. */
   readonly reason: string
 }
 
-/** A write that was refused before it was proposed, because of its author and not its content. */
+/** A write that was refused before it was proposed, because its author may not do it. */
 export interface RefusedWrite {
   /** '' for an unauthenticated caller. */
   readonly actor: string
   readonly actorName: string
   readonly session: string
   readonly address: string
-  /** The operation's id, as the OpenAPI documents have it. */
+  /** Id of the operation in the OpenAPI documents. */
   readonly operation: string
   readonly outcome: ProblemCode
-  /** Why a log-in was refused, which the caller does not learn. */
+  /** Why a log-in was refused. The caller does not receive this reason. */
   readonly refusal?: RefusalCause
   /** Trace of its request (src/lib/trace-context.ts). */
   readonly traceId: string
@@ -52,7 +52,7 @@ export interface RefusedWrite {
 /** A line of the access log. */
 interface AnsweredRequest {
   readonly method: string
-  /** The operation's id; `none` where the path leads to no operation. */
+  /** Id of the operation; `none` for a path without an operation. */
   readonly operation: string
   readonly status: number
   readonly tookMs: number
@@ -65,8 +65,8 @@ interface AnsweredRequest {
 /** Records each write, only on the controller that received it. Never throws and never waits. */
 export interface AuditTrail {
   /**
-   * Called after this controller's apply, in log order.
-   * @param traceId of the request, while it waits for the entry.
+   * Called after this controller has applied an entry, in log order.
+   * @param traceId of the request, if it still waits for the entry.
    */
   applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void

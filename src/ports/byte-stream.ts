@@ -1,10 +1,13 @@
-/** Bytes that are sent in pieces while they are produced, no faster than the reader reads. */
+/** Bytes that are sent in pieces while they are produced, no faster than the reader takes them. */
 export interface ByteStream {
-  /** The iterator returns as soon as the reader has gone, even while the next piece is pending. */
+  /**
+   * The iterator returns as soon as the reader has disconnected, even while the next piece is
+   * pending.
+   */
   readonly chunks: AsyncIterable<Uint8Array>
   /**
-   * Aborted when the producer decides that its reader takes too long. Without it, a reader that
-   * stalls longer than any answer may is disconnected.
+   * Aborted when the producer decides that its reader takes too long. Without it, a reader is
+   * disconnected that stalls longer than any answer may.
    */
   readonly giveUp?: AbortSignal
 }

@@ -3,7 +3,10 @@ export interface IssuedCertificate {
   /** PEM, leaf first, then the intermediates, without the root. */
   readonly chainPem: string
   readonly leafPem: string
-  /** SHA-1 of the leaf in DER, in lower-case hex: a lookup key, and no proof. */
+  /**
+   * SHA-1 of the leaf in DER, in lower-case hex. It serves only to look up a certificate and proves
+   * nothing.
+   */
   readonly fingerprint: string
   /** SHA-256 of its SubjectPublicKeyInfo, in lower-case hex. */
   readonly publicKeyPrint: string
@@ -32,7 +35,7 @@ export interface ExtensionOrder extends IdentityOrder {
 export interface SessionOrder extends IdentityOrder {
   readonly apiSessionId: string
   readonly certificateId: string
-  /** `log-in`: as long as certificates of identities. Absent: a few hours. */
+  /** `log-in`: the certificate is valid as long as those of identities. Absent: a few hours. */
   readonly madeAt?: 'log-in'
 }
 
@@ -44,24 +47,24 @@ export interface RouterOrder {
   readonly naming: RouterHostRules
 }
 
-/** The hosts that the server certificate of a router may name, each in any spelling. */
+/** The hosts that the server certificate of a router may contain, each in any spelling. */
 export interface RouterHostRules {
   /**
-   * `enrollment`: a person waits for the answer, so a forbidden host is refused by name.
-   * `extension`: a program renews, so a forbidden host is left out and the router continues with
-   * the others.
+   * `enrollment`: a person waits for the answer, so a forbidden host is refused with its name.
+   * `extension`: a program renews the certificate, so a forbidden host is left out and the router
+   * continues with the others.
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * Hosts that an administrator has allowed, even if another rule forbids them. If not empty, only
-   * these and the loopback names are allowed.
+   * Hosts that an administrator has permitted, even if another rule forbids them. If there are any,
+   * only these and the loopback names are allowed.
    */
   readonly allowed: readonly string[]
   /** Hosts of controllers. */
   readonly reserved: readonly string[]
   /** Hosts of other routers, left out of the certificate. */
   readonly withheld: readonly string[]
-  /** PEM of the current server certificate; an extension adds no name to it. */
+  /** PEM of the current server certificate. An extension adds no name to it. */
   readonly currentPem: string | null
 }
 
@@ -71,14 +74,14 @@ export interface RouterCertificatePair {
 }
 
 /**
- * Issues the certificates of identities, sessions and routers, away from the threads that others
- * wait for. Callers are served in turn: `caller` is who waits. Nothing is kept: a certificate
- * counts once the log has it.
+ * Issues the certificates of identities, sessions and routers in a separate thread, so that no
+ * other work waits. Callers take turns; `caller` names the one that waits. Nothing is stored here:
+ * a certificate counts once the log contains it.
  *
  * Each method throws a {Problem}: COULD_NOT_PROCESS_CSR with a sentence for the sender of the
- * request; SERVER_TOO_MANY_REQUESTS when too many wait or this one has waited for too long;
- * PEER_UNREACHABLE when this controller does not hold the issuing authority, and
- * CERTIFICATE_REFUSED when that has expired.
+ * request; SERVER_TOO_MANY_REQUESTS when too many requests wait or this one has waited too long;
+ * PEER_UNREACHABLE when this controller does not have the issuing authority; CERTIFICATE_REFUSED
+ * when the authority has expired.
  */
 export interface CertificateIssuer {
   identity(order: IdentityOrder, caller: string): Promise<IssuedCertificate>
@@ -95,7 +98,7 @@ export interface RouterRequestPair {
 }
 
 /**
- * Certificates of routers, by what their records and the cluster say that they may be named.
+ * Issues certificates of routers, with the names that their records and the cluster permit.
  *
  * Each method throws a {Problem}: those of `CertificateIssuer`, and NOT_FOUND for a router without
  * a record.
@@ -106,7 +109,10 @@ export interface RouterCertifier {
     requests: RouterRequestPair,
     caller: string,
   ): Promise<RouterCertificatePair>
-  /** The certificate has no name beyond the current one and those that an administrator allowed. */
+  /**
+   * The certificate contains only names of the current one, and names that an administrator
+   * permitted.
+   */
   extend(
     routerId: string,
     requests: RouterRequestPair,

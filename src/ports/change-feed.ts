@@ -30,22 +30,22 @@ export function isChangeOf<K extends KindName>(
   return change.kind === kind
 }
 
-/** Facts about an entry besides its changed records; the same on every controller. */
+/** Facts about an entry in addition to its changed records; the same on every controller. */
 export interface EntryFacts {
   /** Log time, UTC ms. */
   readonly timeMs: number
-  /** Null if no audit record is kept. */
+  /** Null if the entry has no audit record. */
   readonly audit: AuditRecord | null
 }
 
-/** Receives the changes of each entry, and is informed when the whole state was replaced. */
+/** Receives the changes of each entry, and a call when the whole state was replaced. */
 export interface ChangeFollower {
   /**
    * Called within apply, after an entry that has changed such records; `changes` is not empty. Must
    * neither throw nor write.
    */
   onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void
-  /** The state was replaced: everything may differ. */
+  /** The state was replaced: any record may have changed. */
   onReplaced(): void
 }
 

@@ -11,7 +11,7 @@ export interface ApiAddress {
  */
 export const ROUTER_ADDRESS_NAME = 'router-control'
 
-/** A member as this controller sees it now: the replicated record plus what is live. */
+/** A member as this controller sees it now: the replicated record, with live data. */
 export interface MemberView {
   readonly id: NodeId
   /** host:port of the mesh. */
@@ -38,12 +38,12 @@ export interface MemberView {
   /** Time since this controller last heard from it, ms; 0 for itself, null if never. */
   readonly lastContactMs: number | null
   readonly progress: MemberProgress | null
-  /** It knows no leader: writes through it wait or fail. */
+  /** The member knows no leader, so writes through it wait or fail. */
   readonly readOnly: boolean
   readonly vitals: MemberVitals | null
 }
 
-/** Report of a member about itself, at most a few seconds old. */
+/** A member's report about itself, at most a few seconds old. */
 export interface MemberVitals {
   /** Leader that it follows. */
   readonly leaderId: NodeId | null
@@ -53,11 +53,14 @@ export interface MemberVitals {
   readonly fsyncP99Ms: number
   /** Value of the last ten seconds, of the slowest thread. */
   readonly loopDelayP99Ms: number
-  /** 0 to 100: the member with the higher value should lead. */
+  /** 0 to 100: the member with the highest value should lead. */
   readonly priority: number
-  /** Offset of its wall clock to ours, positive if ahead; 0 for this controller. */
+  /**
+   * How far its wall clock is ahead of this controller's clock (negative: behind); 0 for this
+   * controller.
+   */
   readonly clockOffsetMs: number
-  /** It does not serve its state, or is about to stop. */
+  /** It does not answer from its state, or is about to stop. */
   readonly isFailing: boolean
 }
 
@@ -94,8 +97,8 @@ export interface ClusterView {
   /** Time since this controller last heard from a leader, ms (0 when it leads). */
   leaderContactMs(): number
   /**
-   * A linearizable read index (Raft dissertation 6.4): not below any write that completed on any
-   * controller before the call. Concurrent calls share rounds.
+   * A linearizable read index (Raft dissertation 6.4): at least the index of every write that
+   * completed on any controller before the call. Concurrent calls share rounds.
    * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it within the limit.
    */
   readIndex(): Promise<Index>

@@ -7,9 +7,9 @@ import type { ByteStream } from './byte-stream.ts'
 import type { NetworkValidations } from './network-validations.ts'
 
 /**
- * Callers that may read the events of a namespace. Events with records and people are for
- * administrators, as the records are. The table is total, so that a new namespace does not compile
- * without an entry.
+ * Callers that may read the events of a namespace. Only administrators may read events about
+ * records and people, as with the records themselves. The table is total, so that a new namespace
+ * does not compile without an entry.
  */
 const readers: Readonly<Record<EventNamespace, 'administrators' | 'ops.read'>> = {
   alert: 'ops.read',
@@ -49,7 +49,7 @@ export interface EventPosition {
 
 const POSITION = /^([0-9]{1,15}):([0-9]{1,15}):([0-9]{1,16})(?:@[A-Za-z0-9._-]{1,64})?$/
 
-/** The event id from which a subscriber resumes: `generation:index:sequence`. */
+/** The id of an event, after which a subscriber can resume: `generation:index:sequence`. */
 export function positionText({ generation, index, sequence }: EventPosition): string {
   return `${generation}:${index}:${sequence}`
 }
@@ -87,13 +87,16 @@ export interface EventReader {
   readonly filter: EventFilter
   /** Last event that it has received; null: it begins with the next event. */
   readonly after: EventPosition | null
-  /** Called repeatedly: why it may read no further, or null. */
+  /** Called repeatedly. Returns why the reader may not continue, or null. */
   readonly refusal: () => string | null
 }
 
 /** The streams of events of this controller. */
 export interface EventStreams {
-  /** @returns false when the identity, or all together, have the maximum number of streams. */
+  /**
+   * @returns false when the identity, or all identities together, have the maximum number of
+   * streams.
+   */
   hasRoomFor(identityId: string): boolean
   /** Opens server-sent events. The stream counts until its iterator returns. */
   open(reader: EventReader): ByteStream

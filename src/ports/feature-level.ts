@@ -10,7 +10,7 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
  */
 export const FEATURE_LEVEL = 2
 
-/** Feature level that sessions of OIDC need: an older member would misread them. */
+/** Feature level that OIDC sessions need, because older members would misread them. */
 export const OIDC_LEVEL = 2
 
 /** Feature level at which a configuration of members contains removed keys. */
@@ -93,7 +93,7 @@ export function commandLevel(kind: CommandKind): number {
 export class FeatureLevelUnknownError extends Error {
   override readonly name = 'FeatureLevelUnknown'
 
-  /** @param where the source of the data, at the beginning of a sentence. */
+  /** @param where names the source of the data, as the beginning of a sentence. */
   constructor(where: string, level: number) {
     super(
       `${where} has feature level ${level}, this version supports up to ${FEATURE_LEVEL}; install the version that the other controllers run`,

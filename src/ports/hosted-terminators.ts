@@ -5,11 +5,11 @@ export interface RouterTerminator {
   readonly address: string
 }
 
-/** A terminator that a host has lost the right to. */
+/** A terminator that its host no longer has the right to. */
 export interface UngrantedTerminator {
   readonly id: string
   readonly routerId: string
-  /** The service sessions to host its service that its host still has. */
+  /** The service sessions with which its host still may host the service. */
   readonly sessionIds: readonly string[]
 }
 
@@ -22,15 +22,14 @@ export interface HostedTerminators {
   /** All terminators of a router, for clients and for its tunnel. */
   ofRouter(routerId: string): Iterable<RouterTerminator>
   /**
-   * Those terminators of an identity that it may no longer host, or whose router it may no longer
-   * use.
+   * Terminators of an identity that it may no longer host, or whose router it may no longer use.
    */
   ungranted(identityId: string): readonly UngrantedTerminator[]
-  /** Policies let the identity use the router. */
+  /** Whether policies let the identity use the router. */
   mayUse(identityId: string, routerId: string): boolean
   /**
-   * Called with identities that may have lost a right to host, or to use a router; null: any may
-   * have.
+   * Called with identities that may have lost a right to host, or to use a router; null: any
+   * identity may have.
    * @returns a function that stops the calls.
    */
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void

@@ -5,7 +5,7 @@ export const traceChannels = { selectPath: 1, establishPath: 2 } as const
 export const traceMsMax = 24 * 60 * 60_000
 
 export interface IdentityTrace {
-  /** Appears in log lines. */
+  /** Id that log lines of the trace contain. */
   readonly traceId: string
   /** The sum of {@link traceChannels}. */
   readonly channels: number
@@ -23,6 +23,6 @@ export interface IdentityTraces {
    * @returns false when it cannot be sent to the other controllers.
    */
   begin(identityId: string, trace: IdentityTrace & { readonly untilMs: number }): boolean
-  /** Ends all its traces, on every controller. */
+  /** Ends all traces of the identity, on every controller. */
   end(identityId: string): void
 }

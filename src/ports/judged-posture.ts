@@ -1,7 +1,7 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { RecordOf } from '../entities/kind-records.ts'
 
-/** The posture of one client, evaluated against posture checks, which are given as records. */
+/** The posture of one client, evaluated against the posture checks that its methods receive. */
 export interface EvaluatedPosture {
   passes(check: RecordOf<'postureCheck'>): boolean
   queryOf(check: RecordOf<'postureCheck'>): PostureQuery

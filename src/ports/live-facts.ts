@@ -1,6 +1,6 @@
 import type { LiveCircuit, LiveLink } from './live-table.ts'
 
-/** Outcomes of an attempt to dial a service; `fail` stands for all attempts of one dial. */
+/** Outcomes of an attempt to dial a service. `fail` covers all attempts of one dial. */
 export const dialResults = [
   'success',
   'fail',
@@ -39,7 +39,7 @@ export type CircuitFailureCause = (typeof circuitFailureCauses)[number]
 export interface DialFact {
   readonly kind: 'dial'
   readonly serviceId: string
-  /** Empty if there was none to try. */
+  /** Empty if no terminator was available. */
   readonly terminatorId: string
   readonly result: DialResult
 }
@@ -84,7 +84,7 @@ export type LiveFact =
       readonly kind: 'circuitFailed'
       readonly circuitId: string
       readonly clientId: string
-      /** Its service session; '' without one. */
+      /** Service session of the dial; '' without one. */
       readonly sessionId: string
       readonly serviceId: string
       readonly instanceId: string
@@ -97,9 +97,9 @@ export type LiveFact =
       readonly kind: 'logInFailed'
       readonly method: string
       readonly address: string
-      /** A reason, or the code of the refusal where there is none. */
+      /** The reason, or the code of the refusal if there is no reason. */
       readonly reason: string
-      /** '' without one. */
+      /** '' without an external JWT signer. */
       readonly signerId: string
       readonly claim: string
     }
@@ -108,7 +108,7 @@ export type LiveFact =
       readonly code: string
       readonly text: string
       readonly severity: 'warning' | 'critical'
-      /** False: it has ended. */
+      /** False: the state has ended. */
       readonly isOn: boolean
     }
 
@@ -135,7 +135,9 @@ export interface CircuitUsage {
   readonly tags: Readonly<Record<string, string>>
 }
 
-/** Kinds of counts: at the end of the client or of the host, or at links. rx: read, tx: written. */
+/**
+ * Kinds of counters: at the end of the client or of the host, or at links. rx: read, tx: written.
+ */
 export const usageKinds = [
   'ingress.rx',
   'ingress.tx',
@@ -156,5 +158,5 @@ export interface MetricFigure {
 /** Publishes a fact. Never throws and never waits. */
 export type PublishFact = (fact: LiveFact) => void
 
-/** Publishes nothing: for parts that run without events. */
+/** Publishes nothing; for components that run without events. */
 export const ignoreFact: PublishFact = () => undefined

@@ -3,8 +3,8 @@ export interface LiveRow {
 }
 
 /**
- * Live rows of one controller that are not in the log: links, circuits, channels of routers. No
- * other controller knows these rows.
+ * Live rows of one controller that are not in the log: links, circuits, channels of routers. Only
+ * this controller knows these rows.
  */
 export interface LiveTable<R extends LiveRow> {
   /** The controller of these rows. */
@@ -17,8 +17,8 @@ export interface LiveTable<R extends LiveRow> {
   list(): readonly R[]
   get(id: string): R | undefined
   /**
-   * Ends the object of the row.
-   * @param isImmediate true: does not wait for work in progress, if that makes a difference.
+   * Ends the object that the row describes.
+   * @param isImmediate true: does not wait for work in progress, for objects that could wait.
    * @returns false when there is no such row.
    */
   remove(id: string, isImmediate?: boolean): boolean
@@ -64,9 +64,9 @@ export interface LiveLink extends LiveRow {
   readonly sourceRouterId: string
   readonly destRouterId: string
   readonly connections: readonly LinkConnection[]
-  /** An operator has taken it out of use. */
+  /** True: an operator has taken the link out of use. */
   readonly isDown: boolean
-  /** Connected: both its routers have a channel to this controller. */
+  /** Connected: both routers of the link have a channel to this controller. */
   readonly state: 'Pending' | 'Connected'
   readonly staticCost: number
   /** Latencies as each router measured them last; nanoseconds. */
@@ -99,13 +99,13 @@ export interface LinkChanges {
 }
 
 /**
- * The links that this controller knows. When one is removed, the controller tells both routers to
+ * The links that this controller knows. When one is removed, the controller makes both routers
  * close it; they may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
   /** Visits each usable link of the router, in no order. */
   visitUsable(routerId: string, visit: LinkVisit): void
-  /** False until the routers have reported their links. */
+  /** Whether the link is gone. False until the routers have reported their links. */
   isLost(link: PathLink): boolean
   /** @returns false when there is no such link. */
   change(id: string, changes: LinkChanges): boolean

@@ -15,7 +15,7 @@ export interface AppliedEntry {
   } | null
   /** null for a noop or configuration entry. */
   readonly outcome: Outcome | null
-  /** null if nothing was done, and for commands that are not audited. */
+  /** null if the entry did nothing, and for commands that are not audited. */
   readonly audit: AuditRecord | null
 }
 
@@ -37,19 +37,19 @@ export interface Machine {
   persistedMark(): {
     readonly position: Position
     readonly configuration: ConfigurationRecord
-    /** Log time at `position`, UTC ms: later timestamps are never earlier. */
+    /** Log time at `position`, UTC ms. Later entries have no earlier time. */
     readonly timeMs: number
   }
   /**
-   * Applies entries in index order, without gaps; an applied index is passed over. Nothing of the
-   * entry's bytes is kept.
-   * @throws when the entry cannot be decoded or its kind is unknown: the node must stop applying,
-   * never step over it.
+   * Applies entries in index order, without gaps; an entry that is applied already is skipped.
+   * Keeps no reference to the entry's bytes.
+   * @throws when the entry cannot be decoded or its kind is unknown. The node must then stop
+   * applying, and never skip the entry.
    */
   apply(entry: Entry): AppliedEntry
   /**
-   * True when too many applied entries are unwritten, so that apply should wait for the store.
-   * `onPersisted` says when to check again.
+   * True when too many applied entries are unwritten: apply should wait for the store, and check
+   * again at `onPersisted`.
    */
   readonly isBehind: boolean
   digests(): Digests
@@ -57,7 +57,7 @@ export interface Machine {
   readonly logTimeMs: number
   /** How far log time is behind the timestamps of the log since its reset. */
   readonly setbackMs: number
-  /** The current feature level: a command that needs a higher one is not proposed. */
+  /** The current feature level. A command that needs a higher one is not proposed. */
   readonly featureLevel: number
   /** Resolves once `index` is applied; false when `timeoutMs` passed first. */
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>

@@ -1,8 +1,8 @@
 import type { Index, NodeId, Term } from '../raft/types.ts'
 
 /**
- * The last members known to be committed, stored beside log and state. It says which peers to admit
- * and dial before the log does, and what their disks must contain.
+ * The last members known to be committed, stored beside log and state. Until the log is read, it
+ * says which peers to admit and to dial, and what their disks must contain.
  */
 export interface MembershipRecord {
   /** membership.v1.Configuration, encoded. */
@@ -16,8 +16,8 @@ export interface MembershipRecord {
 }
 
 /**
- * Promises of a store about its content, which survive a crash. They never exceed what it reported
- * as durable.
+ * Promises of a store about its content, which hold even after a crash. They never exceed what the
+ * store has reported as durable.
  */
 export interface DiskPromise {
   readonly term: Term
@@ -28,12 +28,12 @@ export interface DiskPromise {
 }
 
 /**
- * Report of a member about its disk, which the next process here holds it to; see
- * cluster/witness.ts.
+ * Report of a member about its disk. The next process of this controller compares later reports
+ * with it; see cluster/mesh/rollback-detector.ts.
  */
 export interface PeerDiskRecord {
   readonly id: NodeId
-  /** Generation of the cluster: in another one, disks may be older. */
+  /** Generation of the cluster. In another generation, disks may be older. */
   readonly generation: number
   readonly storeId: Uint8Array
   /** Number of starts of the store. */
@@ -41,7 +41,7 @@ export interface PeerDiskRecord {
   readonly startedAtMs: bigint
   /** Promise of that start, received on streams that the peer dialed. */
   readonly heard: DiskPromise
-  /** Promise of that start, in answer to our dial. */
+  /** Promise of that start, received in answer to this controller's dial. */
   readonly answered: DiskPromise
   /** Promise of earlier starts. */
   readonly past: DiskPromise

@@ -7,15 +7,17 @@ import type { Actor } from './actor.ts'
  * nothing.
  */
 export type MembershipChange =
-  /** A caught-up learner becomes a voter. */
+  /** Makes a learner that has caught up a voter. */
   | { readonly verb: 'promote'; readonly id: NodeId }
-  /** A voter becomes a learner. */
+  /** Makes a voter a learner. */
   | { readonly verb: 'demote'; readonly id: NodeId }
-  /** `isCompromised`: all secrets that it knew become invalid, so every session ends. */
+  /**
+   * `isCompromised`: all secrets that the controller knew become invalid, so every session ends.
+   */
   | { readonly verb: 'remove'; readonly id: NodeId; readonly isCompromised: boolean }
   /**
-   * One joint change: `newId`, a caught-up learner, becomes a voter in place of `oldId`, which is
-   * removed.
+   * Makes `newId`, a learner that has caught up, a voter in place of `oldId`, which is removed, in
+   * one joint change.
    */
   | { readonly verb: 'replace'; readonly oldId: NodeId; readonly newId: NodeId }
 
@@ -43,7 +45,7 @@ export interface Invitation {
   readonly expiresAtMs: number
 }
 
-/** A ticket as operators see it: without its secret and the hash of it. */
+/** A ticket as operators see it: without its secret and the hash of the secret. */
 export interface TicketView {
   readonly id: string
   /** False: the controller stays a learner. */
@@ -51,7 +53,7 @@ export interface TicketView {
   /** Log time, UTC ms. */
   readonly createdAtMs: number
   readonly expiresAtMs: number
-  /** The controller that joined with it; null: none yet. */
+  /** The controller that joined with it; null: it is unused. */
   readonly usedBy: NodeId | null
 }
 
@@ -80,7 +82,7 @@ export interface SharedOption {
 }
 
 /**
- * Everything that a new controller needs; the same request gets the same answer again. It contains
+ * Everything that a new controller needs. A repeated request receives the same answer. It contains
  * no secret.
  */
 export interface JoinAnswer {
@@ -101,7 +103,7 @@ export interface JoinAnswer {
   readonly sharedOptions: readonly SharedOption[] | null
 }
 
-/** Action on the cluster that changes no record, done or about to be done. */
+/** Action on the cluster that changes no record; it has been carried out or is about to be. */
 export interface ClusterAction {
   /** Lower case letters and hyphens. */
   readonly action: string
@@ -116,12 +118,12 @@ export interface ClusterAction {
 export interface ActionRecorder {
   /**
    * Resolves once the action is in the log.
-   * @throws {Problem} when it is not, or when the actor lacks the right.
+   * @throws {Problem} when it could not be logged, or the actor lacks the right.
    */
   record(action: ClusterAction, by: Actor): Promise<void>
   /**
-   * Like `record`, for an action that has already been carried out: if it cannot be written to the
-   * log, this controller's log file records it.
+   * Like `record`, for an action that has been carried out already. If the log does not accept it,
+   * it is written to this controller's log file.
    */
   note(action: ClusterAction, by: Actor): Promise<void>
 }
@@ -136,7 +138,7 @@ export interface MembershipControl {
   /**
    * Resolves once the change is committed and the configuration is no longer joint. Safe to repeat
    * at any point.
-   * @param by actor, which is recorded in the log before the change, and again with its outcome.
+   * @param by actor, recorded in the log before the change and again with its outcome.
    * @param confirmation the typed text of {@link ChangePlan.confirmation}.
    * @throws {Problem} as `plan`; TOLERANCE_REFUSED without the right confirmation; MEMBERSHIP_BUSY.
    */
@@ -156,8 +158,8 @@ export interface Admission {
     by: Actor,
   ): Promise<Invitation>
   /**
-   * Every ticket that has not expired, used or not, the newest first.
-   * @throws {Problem} when this controller cannot know the latest ones.
+   * All tickets that have not expired, used or not, the newest first.
+   * @throws {Problem} when this controller cannot get the latest state.
    */
   tickets(): Promise<readonly TicketView[]>
   /**

@@ -4,13 +4,15 @@ import type { ReportedTerminator } from './router-inspections.ts'
 export interface TerminatorValidationRequest {
   /** A filter of terminators; '': all. */
   readonly filter: string
-  /** True if terminators that their router does not have are removed. */
+  /** True: removes terminators that their router does not have. */
   readonly isFixing: boolean
   /** A filter of identities to count; '': all except administrators. */
   readonly identitiesFilter: string
-  /** Terminators that each host must have of each service that it hosts; 0: any number. */
+  /**
+   * Number of terminators that each host must have for each service that it hosts; 0: any number.
+   */
   readonly perServiceAndHost: number
-  /** Terminators that each identity must have; 0: any number. */
+  /** Number of terminators that each identity must have; 0: any number. */
   readonly perHost: number
 }
 
@@ -42,7 +44,9 @@ export interface MiscountedHost {
   readonly message: string
 }
 
-/** A finding about one router; `fault`: why it could not be validated, or only partly. */
+/**
+ * A finding about one router. `fault`: why the router could not be validated, or not completely.
+ */
 interface OfRouter {
   readonly routerId: string
   readonly routerName: string
@@ -94,10 +98,11 @@ export type ValidationFinding =
 
 /** A running validation and its findings. */
 export interface Validation {
-  /** Number of findings of the request; those about hosts are additional. */
+  /** Number of findings for the request; findings about hosts come in addition. */
   readonly count: number
   /**
-   * Computed as they are read. Never rejects: if there are fewer than `count`, the others failed.
+   * Computed while they are read. Never rejects: if fewer than `count` arrive, the validation
+   * failed.
    */
   readonly findings: AsyncIterable<ValidationFinding>
 }

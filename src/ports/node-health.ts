@@ -18,7 +18,7 @@ export interface NodeHealth {
   readonly persisted: Index
   /** Known committed entries that are not applied here. */
   readonly lagEntries: number
-  /** Time since apply was last caught up, ms; 0 when it is. */
+  /** Time since apply last had everything that is committed, ms; 0 when it has. */
   readonly lagMs: number
   /** Value of the last ten seconds. */
   readonly fsyncP99Ms: number

@@ -9,9 +9,9 @@ export interface Posture {
   readonly os: OsReport | null
   readonly domain: DomainReport | null
   readonly mac: MacReport | null
-  /** One for each path, or for each check without a path; the last reported one comes last. */
+  /** One for each path, or for each check without a path. The most recent report comes last. */
   readonly processes: readonly ProcessReport[]
-  /** Second factor of one API session; absent: the session has shown none. */
+  /** Second factor of one API session; absent: the session has not provided one. */
   readonly factor?: ShownFactor
   /** Kinds that a router evaluates in place of the controllers; absent: none. */
   readonly judgedByRouter?: ReadonlySet<DeviceKind>
@@ -20,15 +20,15 @@ export interface Posture {
 /** Kinds of facts that only a device knows. */
 export type DeviceKind = 'os' | 'domain' | 'mac' | 'process'
 
-/** Clients report all of these to a router that evaluates posture. */
+/** All kinds that clients report to a router that evaluates posture. */
 export const deviceKinds: ReadonlySet<DeviceKind> = new Set(['os', 'domain', 'mac', 'process'])
 
-/** Second factor that an API session has shown, to be evaluated at a later time; all UTC ms. */
+/** Second factor of an API session, stored for a later evaluation; all times in UTC ms. */
 export interface ShownFactor extends EndpointState {
   /** Time of the last valid code in the session. */
   readonly passedAtMs: number | null
   readonly nowMs: number
-  /** Its client does not support timeouts of second factors. */
+  /** True: the client does not support timeouts of second factors. */
   readonly isLegacyClient: boolean
 }
 
@@ -83,19 +83,19 @@ export type PostureReport =
   | { readonly kind: 'router'; readonly routerId: string }
 
 /**
- * `same`: nothing is new. `tooLarge`: it would not fit even in place of all earlier reports.
- * `full`: this controller has no room.
+ * `same`: the report contains nothing new. `tooLarge`: it would not fit even if it replaced all
+ * earlier reports. `full`: this controller has no room.
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
-/** A session that was refused to an identity because of posture. */
+/** A session that was refused because of the identity's posture. */
 export interface FailedRequest {
   readonly atMs: number
   readonly apiSessionId: string
   readonly serviceId: string
   readonly serviceName: string
   readonly sessionType: string
-  /** Failures as responses show them. */
+  /** Failures as API responses show them. */
   readonly policyFailures: readonly Readonly<Record<string, unknown>>[]
 }
 
@@ -121,13 +121,13 @@ export interface PostureFailure {
 
 /**
  * Posture that devices reported to any controller, whether it passes the checks of policies, and
- * the consequences if it does not. Reports are kept in memory only: they are lost when the
- * controller that received them stops, and devices report again. Of two reports on the same item,
- * the later one counts, even if different controllers received them.
+ * the consequences if it does not. Reports exist only in memory: they are lost when the controller
+ * that received them stops, and devices report again. Of two reports on the same item, the later
+ * one counts, even if different controllers received them.
  */
 export interface PostureService {
   of(identityId: string): Posture
-  /** States of endpoints by API session. */
+  /** States of the devices by API session. */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
   /** Second factor of an API session. */
   factorOf(session: RecordOf<'apiSession'>): ShownFactor
@@ -136,18 +136,18 @@ export interface PostureService {
   /** Posture that its identity reported, and the second factor of the session. */
   ofSession(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
-   * The same for a router that evaluates posture: facts that only devices know pass, and the second
-   * factor is evaluated here.
+   * Like `ofSession`, for a client of a router that evaluates posture itself: facts that only
+   * devices know count as passed, and the second factor is evaluated here.
    */
   ofSessionAtJudge(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * Notes that a router that evaluates posture has admitted the client of the session to dial or
-   * host. The session then does not end because of facts that its device reports only to that
+   * host. Then the session does not end because of facts that the device reports only to that
    * router.
    */
   notedAtJudge(session: RecordOf<'apiSession'>, routerId: string): void
   /**
-   * Number of reports that changed the result for an identity. It only grows while the controllers
+   * Counts reports that changed the result for an identity. Only increases while the controllers
    * run.
    */
   moves(identityId: string): number
@@ -165,19 +165,22 @@ export interface PostureService {
    * the call, or after a short time.
    */
   reachLatest(): Promise<void>
-  /** A code was verified, or MFA ended: checks of the second factor may now pass or fail. */
+  /**
+   * Call when a code was verified, or MFA ended: checks of the second factor may now pass or fail.
+   */
   factorMoved(identityId: string): Promise<void>
   /**
-   * The policies that grant nothing for this posture; [] when one of them grants, or there is none.
+   * The policies that would grant the right, but fail for this posture. [] when one of them grants
+   * it, or no policy would.
    */
   failures(wanted: GrantedRight, posture: EvaluatedPosture): readonly PostureFailure[]
   /**
-   * The checks of the first policy whose checks all pass: the reason why a service session is
-   * admitted.
+   * The checks of the first policy whose checks all pass; they are the reason why a service session
+   * is admitted.
    */
   grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedCheck[]
   /**
-   * The services that soon need a code again because the session's device has woken, in id order.
+   * The services that soon require a new code because the session's device has woken, in id order.
    */
   promptedServices(
     session: RecordOf<'apiSession'>,

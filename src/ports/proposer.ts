@@ -5,8 +5,8 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 
 /**
- * Decision of apply: a value in the replicated result, the same on every controller. Never contains
- * a secret.
+ * Decision of apply. It is a value in the replicated result, the same on every controller, and
+ * never contains a secret.
  */
 export type Outcome =
   | { readonly ok: true; readonly id: string }
@@ -31,7 +31,7 @@ export interface ProposalInput {
     readonly id: Uint8Array
     readonly bodyHash: Uint8Array
   }
-  /** Trace of the request behind it; it appears in logs and is no part of the command. */
+  /** Trace of the request behind the command. It appears in logs and is not part of the command. */
   readonly trace?: TraceContext
   readonly judgedOn?: readonly {
     readonly entity: KindName

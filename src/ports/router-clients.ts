@@ -69,7 +69,7 @@ export interface EndedServiceSession {
   readonly id: string
 }
 
-/** Receives changes of the sessions and routers of clients. */
+/** Receives changes of the sessions that routers may know. */
 export interface ClientFollower {
   /** API sessions that were created or ended, or whose data or audience for routers changed. */
   onSessions(ids: readonly string[]): void

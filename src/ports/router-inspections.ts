@@ -1,6 +1,6 @@
 import type { RouterTerminator } from './hosted-terminators.ts'
 
-/** Answer of a router about itself; a value is JSON, or else text. */
+/** Answer of a router about itself. A value is JSON if it can be parsed, otherwise text. */
 export interface RouterInspection {
   readonly values: readonly { readonly name: string; readonly value: unknown }[]
   readonly errors: readonly string[]
@@ -12,7 +12,7 @@ export interface ReportedTerminator {
   readonly detail: string
 }
 
-/** Values of this controller about its routers, by OpenZiti's name; each is JSON. */
+/** Values of this controller about its routers, by OpenZiti's names; each is JSON. */
 export type OwnInspections = Readonly<Record<string, () => unknown>>
 
 /** Values that connected routers report about themselves. */
@@ -21,9 +21,10 @@ export interface RouterInspections {
   /** Never rejects: a router that does not answer in time is an error among `errors`. */
   inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>
   /**
-   * Asks a router about its terminators, and the router asks their hosts. Never rejects.
-   * @param isFixing true: the router removes those whose host has gone.
-   * @returns by id, without those that it has not answered in time; null: it is not connected.
+   * Asks a router about its terminators; the router asks the hosts. Never rejects.
+   * @param isFixing true: the router removes those whose host has disconnected.
+   * @returns the answers by id, without those that did not arrive in time; null: the router is not
+   * connected.
    */
   terminators(
     routerId: string,

@@ -147,13 +147,13 @@ export interface RouterModel {
   /** Index of the state that `all` returns. */
   readonly appliedIndex: Index
   /**
-   * The whole model as creations, with referenced records first. It is a lazy iterator: the state
-   * must not change before its end.
+   * The whole model as creation events, with referenced records first. The iterator is lazy: the
+   * state must not change before its end.
    */
   all(): Iterable<ModelEvent>
   /** Undefined if it does not exist. */
   identity(id: string): ModelIdentity | undefined
-  /** Identities that are disabled until a time, UTC ms, which may have passed. */
+  /** Identities that are disabled until a time, UTC ms. The time may have passed. */
   disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>
   /** @returns a function that stops the calls. */
   follow(follower: ModelFollower): () => void

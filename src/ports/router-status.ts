@@ -1,13 +1,13 @@
 /** Status of a router that is connected to a controller of the cluster. */
 export interface RouterStatus {
-  /** '' until it has reported it. */
+  /** '' until the router has reported it. */
   readonly hostname: string
   /** Protocol → `protocol://host:port`, at which clients reach it. */
   readonly protocols: Readonly<Record<string, string>>
   readonly version: RouterVersion
   /** Bits of the mask in its hello. */
   readonly capabilities: readonly number[]
-  /** Where other routers dial it. */
+  /** Addresses at which other routers dial the router. */
   readonly linkListeners: readonly RouterLinkListener[]
   readonly interfaces: readonly RouterInterface[]
 }
@@ -25,7 +25,7 @@ export interface RouterInterface {
   readonly index: number
   /** Bits as in `interfaceFlag`. */
   readonly flags: number
-  /** With their prefix length. */
+  /** Addresses with their prefix length. */
   readonly addresses: readonly string[]
 }
 
@@ -42,8 +42,7 @@ export interface RouterStatuses {
   /** Null for a router that is not connected to any controller. */
   of(routerId: string): RouterStatus | null
   /**
-   * True if the identity has a connection to an edge router; null if no connected router can report
-   * it.
+   * True if the identity is connected to an edge router; null if no connected router can report it.
    */
   hasConnection(identityId: string): boolean | null
   /** Cost that this controller adds to a terminator for its open circuits and failed dials. */

@@ -1,14 +1,15 @@
-/** The tunnel of a router requests to dial or to host, as the identity of the router. */
+/** Request of a router's tunnel to dial or to host, as the identity of the router. */
 export interface TunnelClaim {
-  /** The router that sent the claim: it can claim nothing for another one. */
+  /** The router that sent the claim; a router cannot send claims for another one. */
   readonly routerId: string
   readonly service: { readonly id: string } | { readonly name: string }
   readonly type: 'Dial' | 'Bind'
 }
 
 /**
- * `tunnel`: the router has none. `service`: the router may know no such service. `posture`: each
- * policy that grants it has posture checks, and a router reports no posture.
+ * `tunnel`: the router has no tunnel. `service`: the service does not exist, or the router may not
+ * know it. `posture`: each policy that grants access has posture checks, and a router reports no
+ * posture.
  */
 export type TunnelFault = 'tunnel' | 'service' | 'router' | 'access' | 'posture'
 
@@ -16,14 +17,14 @@ export type TunnelDecision =
   | { readonly ok: true; readonly serviceId: string; readonly identityName: string }
   | { readonly ok: false; readonly fault: TunnelFault }
 
-/** A terminator that the tunnel of a router has made. */
+/** A terminator that a router's tunnel has created. */
 export interface TunnelTerminator {
   readonly id: string
   readonly routerId: string
   readonly serviceId: string
 }
 
-/** Rights of the tunnels in routers to dial and to host. */
+/** Rights of tunnels in routers to dial and to host. */
 export interface RouterTunnels {
   judge(claim: TunnelClaim): TunnelDecision
   /** Terminators of all tunnels, in no order. */

@@ -1,13 +1,13 @@
 import type { NodeId } from '../raft/types.ts'
 
 /**
- * A topic: the wire format of its values, how long they outlive their owner, and the limit of one
- * owner.
+ * Definition of a topic: the wire format of its values, how long they outlive their owner, and the
+ * limit of one owner.
  */
 export interface SoftTopicDefinition<T> {
   /** Deterministic; at most {@link SOFT_VALUE_BYTES_MAX}. */
   encode(value: T): Uint8Array
-  /** @throws on invalid bytes, which are dropped; the previous value stays. */
+  /** @throws on invalid bytes. They are dropped, and the previous value stays. */
   decode(bytes: Uint8Array): T
   /**
    * The values of an owner expire after it was silent for this long. A controller sends every
@@ -17,8 +17,8 @@ export interface SoftTopicDefinition<T> {
   /** Limit for keys and values of one owner, with {@link SOFT_VALUE_OVERHEAD_BYTES} each. */
   readonly ownerBytesMax: number
   /**
-   * True for topics that the cluster itself needs: they are sent before all others, and values of
-   * other topics never take their room. Their cap is at most {@link SOFT_VITAL_BYTES_MAX}.
+   * True for topics that the cluster itself needs. They are sent before all others, and values of
+   * other topics never use their room. Their cap is at most {@link SOFT_VITAL_BYTES_MAX}.
    */
   readonly isVital?: boolean
 }
@@ -47,12 +47,13 @@ export interface SoftValue<T> {
   readonly value: T
 }
 
-/** Called after a value changed; `value` undefined: it is gone. `lost`: see `onChange`. */
+/** Called after a value changed; `value` undefined: it no longer exists. `lost`: see `onChange`. */
 export type SoftListener<T> = (owner: NodeId, key: string, value: T | undefined, lost?: T) => void
 
 export interface SoftTopic<T> {
   /**
-   * @returns false when it exceeds the cap of an owner, with nothing changed. Keys: 128 characters.
+   * @returns false when the value exceeds the cap of an owner; nothing is changed then. Keys have
+   * at most 128 characters.
    */
   publish(key: string, value: T): boolean
   /** Withdraws the value that this controller published under that key. */
@@ -61,14 +62,14 @@ export interface SoftTopic<T> {
   /** Values of this controller and all others, in no order. */
   values(): Iterable<SoftValue<T>>
   /**
-   * Called for values of other controllers, at once for existing ones. `undefined`: withdrawn, or
-   * `lost` with the previous value: its owner was silent past the TTL, restarted without it, or was
-   * removed.
+   * Called for values of other controllers, at once for existing ones. `undefined`: the value was
+   * withdrawn. If `lost` has the previous value, its owner did not withdraw it: the owner was
+   * silent longer than the TTL, restarted without it, or was removed.
    */
   onChange(listener: SoftListener<T>): void
 }
 
-/** The shortest TTL: it tolerates a few lost messages. */
+/** The shortest TTL; it tolerates a few lost messages. */
 export const SOFT_TTL_MS_MIN = 3000
 /** Ensures that a batch always has room for one value. */
 export const SOFT_VALUE_BYTES_MAX = 32 * 1024

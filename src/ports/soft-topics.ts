@@ -38,7 +38,7 @@ export interface RefreshUse {
   readonly usedAtMs: number
 }
 
-/** Limits that a topic has besides its message. */
+/** Limits of a topic, in addition to its message. */
 type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
 
 /** A topic whose values are messages. All integers of a received message are safe integers. */
@@ -49,7 +49,7 @@ function messages<S extends DescMessage>(
   return values(schema, { ...bounds, write: (message) => message, read: (message) => message })
 }
 
-/** A topic whose values take less memory than a message, because there may be very many. */
+/** A topic whose values are not kept as messages, because there may be very many. */
 function values<S extends DescMessage, T>(
   schema: S,
   row: Bounds & { write(value: T): MessageInitShape<S>; read(message: MessageShape<S>): T },
@@ -62,14 +62,14 @@ function values<S extends DescMessage, T>(
   }
 }
 
-/** A topic whose values stay packed: there may be one for each identity, and few are read. */
+/** A topic whose values stay encoded: there may be one for each identity, and few are read. */
 function packed(schema: DescMessage, bounds: Bounds): SoftTopicDefinition<Uint8Array> {
   return {
     ...bounds,
     encode: (bytes) => bytes,
     decode: (bytes) => {
       decoded(schema, bytes)
-      // Copies the bytes: they are a slice of a batch, which would stay in memory.
+      // Copied, because the bytes are a slice of a batch, which would stay in memory.
       return bytes.slice()
     },
   }
@@ -82,8 +82,8 @@ function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageSh
 }
 
 /**
- * Every topic of the soft state, by its name on the wire. A row is the whole definition of a topic:
- * its user, the limits for peers and `docs/internals/limits.md` follow from it.
+ * Every topic of the soft state, by its name on the wire. A row is the complete definition of a
+ * topic: its user, the limits for peers and `docs/internals/limits.md` are derived from it.
  */
 export const softTopics = {
   /** Status of a controller; the key is `self`. */
@@ -138,8 +138,8 @@ export const softTopics = {
   traces: messages(IdentityTraceSchema, { ttlMs: 60_000, ownerBytesMax: 1024 * 1024 }),
   /**
    * Log-ins by device code that wait for a person, by user code. The controller that receives a
-   * denial publishes the denied one. They outlive the controller that started the log-in. The cap
-   * is far above the size of a thousand of them.
+   * denial publishes it. The values outlive the controller that started the log-in. The cap is far
+   * above the size of a thousand of them.
    */
   'device-log-ins': messages(DeviceLogInSchema, {
     ttlMs: 10 * 60_000,
@@ -151,17 +151,18 @@ export const softTopics = {
 
 export type SoftTopics = typeof softTopics
 
-/** Topic as its users hold it. */
+/** A topic for its users. */
 export type OpenTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**
  * Live state that is not stored: presence, session activity, posture, router links. Controllers
- * exchange it beside the log, never through it. Each controller writes only its values; a newer
- * (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two machines.
+ * exchange it in addition to the log, never through it. Each controller writes only its own values;
+ * a newer (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two
+ * machines.
  */
 export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   /**
-   * Opens a topic. Each topic has one user in a controller, which opens it once. It first receives
+   * Opens a topic. Each topic has one user in a controller, which opens it once and first receives
    * the values that other controllers published earlier.
    */
   open<N extends keyof T & string>(name: N): SoftTopic<SoftTopicValue<T[N]>>

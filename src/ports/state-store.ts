@@ -22,7 +22,7 @@ export interface StorePosition {
 }
 
 /**
- * Durable storage of the applied state, written behind the one in memory. A batch is atomic and
+ * Durable storage of the applied state, written after the state in memory. A batch is atomic and
  * synced: after a crash the store has the records and the mark of one batch, never a mix.
  */
 export interface StateStore {
@@ -35,7 +35,7 @@ export interface StateStore {
   cameBySnapshot(): boolean
   /** Records in key order. */
   records(): AsyncIterable<StoreRecord & { readonly value: string }>
-  /** One at a time; resolves when synced. */
+  /** One call at a time; resolves when synced. */
   write(records: readonly StoreRecord[], mark: StorePosition): Promise<void>
   /** A consistent view at the last written mark; unaffected by later writes. Must be closed. */
   snapshot(): Promise<StoreSnapshot>
@@ -58,9 +58,9 @@ export interface StoreSnapshot {
   close(): Promise<void>
 }
 
-/** Receives a whole state beside the current one, and then replaces that. */
+/** Receives a whole state beside the current one, and then replaces the current one. */
 export interface StoreReceiver {
-  /** Applies back-pressure: await each. @throws on a malformed chunk. */
+  /** Await each call, for back-pressure. @throws on a malformed chunk. */
   write(chunk: Uint8Array): Promise<void>
   /**
    * Verifies the whole content, syncs it, and returns its mark; the live store stays unchanged.

@@ -4,7 +4,7 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
 import { type EvaluatedPosture, unknownPosture } from './judged-posture.ts'
 
-/** Names of kinds and types of their records, for code that knows no descriptors. */
+/** Names of kinds, and types of their records, for code that must not import descriptors. */
 export type { KindName, RecordOf }
 
 /** Parameters of a list request, parsed to their types. */
@@ -20,7 +20,7 @@ export interface ListQuery {
   readonly roleSemantic?: string
   /** Type of access lists: `dial`, `bind`, or both when absent. */
   readonly policyType?: string
-  /** Leaves out everything with which a reader could act as an administrator. */
+  /** Leaves out everything that would let a reader act as an administrator. */
   readonly isForNonAdmin?: boolean
 }
 
@@ -36,7 +36,8 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
 
 /**
  * A list in steps: each `next` does a bounded part of the work, and the last one returns the list.
- * The records are those at its beginning; referring records are read at each step.
+ * The list contains the records at its beginning; records that reference them are read at each
+ * step.
  * @throws as `StateView.list`, from any step.
  */
 export type Listing = Generator<void, ListResult>
@@ -78,7 +79,7 @@ export interface IdMembers {
 
 /** The identities that policies let use an edge router. */
 export interface RouterAudience {
-  /** Equal for routers of the same policies. */
+  /** Equal for routers that are selected by the same policies. */
   readonly key: string
   readonly identities: IdMembers
 }
@@ -99,7 +100,7 @@ export interface EvaluatedCheck {
   readonly revision: number
 }
 
-/** For which session a service is shown, in addition to the identity. */
+/** The session for which a service is shown, in addition to the identity. */
 export interface ServiceDetailScope {
   readonly configTypes: ConfigTypesShown
   readonly posture: EvaluatedPosture
@@ -133,7 +134,7 @@ export interface RecordSource {
   get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined
 }
 
-/** Records, with a counter for those that decide whether sessions are valid. */
+/** Records, with a counter for writes of kinds that determine whether sessions are valid. */
 export interface ValidityRecords extends RecordSource {
   /**
    * Changes with each write of a kind that affects the validity of sessions, other than their own
@@ -143,7 +144,7 @@ export interface ValidityRecords extends RecordSource {
 }
 
 /**
- * The replicated state as this controller has applied it, for readers. Everything except
+ * The replicated state that this controller has applied, for readers. Everything except
  * `waitForApplied` is synchronous and consistent within one turn of the event loop. The name of a
  * kind ('service') determines the type of its records.
  */
@@ -159,7 +160,10 @@ export interface StateView extends RecordSource {
   readonly requestIds: number
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
 
-  /** The records themselves, for several reads within one turn: a restore replaces the object. */
+  /**
+   * The records themselves, for several reads within one turn. A restore replaces the object, so do
+   * not keep it.
+   */
   readonly recordsNow: ValidityRecords
   /** Finds a record by the value of a unique field. */
   find<K extends KindName>(kind: K, field: FieldName<K>, value: string): RecordOf<K> | undefined
@@ -171,8 +175,8 @@ export interface StateView extends RecordSource {
   count(kind: KindName): number
 
   /**
-   * Lists the same as `list`, `subList`, `listNaming` or `accessibleServices`, in steps: queries of
-   * callers can take long. Null where `subList` returns null.
+   * The same as `list`, `subList`, `listNaming` or `accessibleServices`, but in steps, because
+   * queries of callers can take long. Null where `subList` returns null.
    */
   listing(source: ListSource, query: ListQuery): Listing | null
   /**
@@ -182,8 +186,8 @@ export interface StateView extends RecordSource {
    */
   list<K extends KindName>(kind: K, query: ListQuery): ListResult<RecordOf<K>>
   /**
-   * A sub-list of a descriptor (`lists`). A parent that does not exist gives null where the
-   * descriptor says so, else an empty list.
+   * A sub-list of a descriptor (`lists`). For a missing parent, null if the descriptor says so,
+   * otherwise an empty list.
    * @throws {Problem} as `list`.
    */
   subList(kind: KindName, id: string, key: string, query: ListQuery): ListResult | null
@@ -194,7 +198,7 @@ export interface StateView extends RecordSource {
     value: string,
     query: ListQuery,
   ): ListResult<RecordOf<K>>
-  /** {_links, entity, id, name}; null when it is not there. */
+  /** {_links, entity, id, name}; null for a missing record. */
   ref(kind: KindName, id: string): JsonObject | null
   /** Names that a filter of the kind may use. */
   filterableFields(kind: KindName): readonly string[]
@@ -218,12 +222,12 @@ export interface StateView extends RecordSource {
   audienceOfRouter(routerId: string): RouterAudience
   /** The service policies of a type that link the two, in id order. */
   policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[]
-  /** The service policies that have the identity, in no order. */
+  /** The service policies that select the identity, in any order. */
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
   /**
-   * Log time of the last change of the services of an API session: of the services, its
-   * permissions, their configs or posture checks; without a change, its creation. Null if it does
-   * not exist.
+   * Log time at which the services of an API session last changed: the services, its permissions,
+   * their configs or posture checks. Without a change, the creation of the session. Null for a
+   * missing session.
    */
   lastChangeAt(apiSessionId: string): number | null
 
@@ -247,10 +251,10 @@ export interface StateView extends RecordSource {
     shownFor?: ServiceDetailScope,
   ): (one: EntityRecord) => string
 
-  /** Service sessions in id order: at most `max`, from the first one after `afterId` on. */
+  /** Service sessions in id order: at most `max`, beginning after `afterId`. */
   serviceSessionsAfter(afterId: string, max: number): readonly RecordOf<'session'>[]
 
-  /** API sessions that have expired, with their stored activity: at most `max`, in no order. */
+  /** Expired API sessions, with their stored activity: at most `max`, in any order. */
   sessionsThat(
     isOver: (session: RecordOf<'apiSession'>) => boolean,
     max: number,

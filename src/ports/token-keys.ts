@@ -5,7 +5,7 @@ export interface TokenKey {
   readonly secret: Uint8Array
   /** Log time, UTC ms; null for the current version, which signs. */
   readonly overlapEndsAtMs: number | null
-  /** True: a controller that knew it has been removed. */
+  /** True: a controller that knew the key has been removed. */
   readonly isExposed: boolean
 }
 
@@ -14,11 +14,11 @@ export interface TokenKey {
  */
 export interface TokenKeys {
   /**
-   * Versions in ascending order; the same array until something changes. Empty before the state has
-   * keys, and without a current version if this controller cannot decrypt it.
+   * Versions in ascending order. The same array is returned until something changes. Empty before
+   * the state has keys, and without a current version if this controller cannot decrypt it.
    */
   clusterKeys(): readonly TokenKey[]
-  /** Keys that encrypt second factors, as `clusterKeys`: all versions in use. */
+  /** Keys that encrypt second factors: all versions in use, like `clusterKeys`. */
   factorKeys(): readonly TokenKey[]
   /** Loads the keys of the applied state. */
   refresh(): Promise<void>

@@ -7,7 +7,7 @@ export type Idempotency =
   /** A request id, and a hash of its request. */
   | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
   | { readonly case: 'none' }
-  /** The id is not stored: a repeated request takes effect twice. */
+  /** The id is not stored, so a repeated request takes effect twice. */
   | { readonly case: 'notKept' }
 
 /** The request behind a write, over any transport. */
@@ -15,16 +15,20 @@ export interface WriteRequest {
   readonly trace: TraceContext
   readonly idempotency: Idempotency
   /**
-   * True: the request timed out, and its client was answered so. It must not take effect any more.
+   * True: the request timed out, and its client has received that answer. The write must not take
+   * effect any more.
    */
   readonly isAbandoned: () => boolean
-  /** Called before the proposal, and with null once the write is known to change nothing. */
+  /**
+   * Called with the request's idempotency before the proposal, and with null once the write is
+   * known to change nothing.
+   */
   readonly onProposed: (idempotency: Idempotency | null) => void
   /** Called with the log index of the outcome, which is applied on this controller. */
   readonly onOutcome: (index: number) => void
 }
 
-/** A request, and the actor whose write it is. */
+/** A request, with the actor that makes the write. */
 export interface WriteOrigin extends WriteRequest {
   readonly actor: Actor
 }
@@ -32,7 +36,9 @@ export interface WriteOrigin extends WriteRequest {
 /** A command as the proposer takes it, without its origin. */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 
-/** Proposes writes to the cluster, and turns refusals, which are values there, into problems. */
+/**
+ * Proposes writes to the cluster, and throws refusals (which apply returns as values) as problems.
+ */
 export interface CommandWriter {
   /**
    * @returns the id of the written record; for a repeated request, that of the first one.

@@ -2,11 +2,11 @@ import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { ShownFactor } from '../ports/posture.ts'
 
 /**
- * Time that a session keeps its access after its device wakes or is unlocked, until the user must
- * give a code.
+ * Time for which a session keeps its access after its device wakes or is unlocked. After it, the
+ * user must give a code.
  */
 export const PROMPT_GRACE_MS = 5 * 60_000
-/** No time limit. */
+/** Timeout value for no limit. */
 const NO_TIMEOUT = -1
 
 type Factor = ShownFactor | undefined
@@ -14,8 +14,8 @@ type Timed = Pick<PostureCheck, 'timeoutSeconds'>
 type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
 
 /**
- * Whether the user gave a code in this session, recently enough, and again after a wake or unlock
- * if the check requires that.
+ * Whether the user gave a code in this session, recently enough, and again after the device woke or
+ * was unlocked if the check requires that.
  */
 export function passesFactor(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
@@ -40,8 +40,8 @@ export function isCodeTimedOut(check: Timed, factor: Factor): boolean {
 }
 
 /**
- * Time when the last code stopped satisfying the check because time passed, UTC ms; 0 if it still
- * does.
+ * Time when the last code stopped satisfying the check because a timeout passed, UTC ms; 0 if it
+ * still satisfies the check.
  */
 export function factorLapsedAt(check: Prompted, factor: ShownFactor): number {
   const { passedAtMs, wokenAtMs, unlockedAtMs, nowMs } = factor
@@ -57,8 +57,8 @@ export function factorLapsedAt(check: Prompted, factor: ShownFactor): number {
 }
 
 /**
- * Whether a wake or unlock requires no new code: the check does not prompt for it, the user gave a
- * code afterwards, or the grace period is not over.
+ * Whether the device's waking or unlocking requires no new code: the check does not prompt for one,
+ * the user gave a code afterwards, or the grace period is not over.
  */
 export function isFresh(isPrompted: boolean, atMs: number | null, factor: Factor): boolean {
   if (!isPrompted || atMs === null) return true

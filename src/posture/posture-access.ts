@@ -17,7 +17,11 @@ export const promptedServicesMax = 1000
 
 type Policies = Pick<StateView, 'get' | 'policiesBetween' | 'policiesOfIdentity'>
 
-/** @param find called at most once, for the first evaluated check; most services have no checks. */
+/**
+ * Creates a posture that is loaded when the first check is evaluated, because most services have no
+ * checks.
+ * @param find called at most once.
+ */
 export function lazyEvaluatedPosture(find: () => Posture): EvaluatedPosture {
   let found: Posture | null = null
   const posture = (): Posture => (found ??= find())
@@ -120,7 +124,9 @@ function isAsked(check: PostureCheck, { isWoken, isUnlocked }: CodePrompts): boo
   return (isWoken && check.promptOnWake) || (isUnlocked && check.promptOnUnlock)
 }
 
-/** Posture query of a check for clients, with whether their own reports pass it. */
+/**
+ * Posture query of a check for clients. It says whether the client's own reports pass the check.
+ */
 function postureQuery(check: PostureCheck, posture: Posture): PostureQuery {
   return {
     _links: { self: { href: `./posture-checks/${check.id}` } },
@@ -158,7 +164,7 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
   }
 }
 
-/** When the last code no longer counts, for clients that show it. */
+/** Time when the last code expires, for clients that show it. */
 function timeoutAt(
   { timeoutRemaining }: { readonly timeoutRemaining: number },
   factor: Posture['factor'],

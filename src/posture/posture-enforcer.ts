@@ -50,7 +50,8 @@ export interface PostureEnforcerDeps {
   }
   readonly reports: PostureReports
   /**
-   * Resolves when this controller has all reports of reachable controllers, or after a short time.
+   * Resolves when this controller has all reports that reachable controllers received, or after a
+   * short time.
    */
   readonly reachLatest: () => Promise<void>
   /**
@@ -67,7 +68,7 @@ export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
 /** Kinds whose changes can make a passing session fail. */
 const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
-/** Minimum time between two sweeps that such changes start. */
+/** Minimum time between two sweeps that changes of records start. */
 const FOLLOW_MS_MIN = 1000
 
 /** Sessions checked between two turns of the event loop. */
@@ -115,8 +116,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Runs after the current entry is applied. The periodic sweep covers changes within the next
-   * second.
+   * Runs after the current entry is applied. Further changes within the next second wait for the
+   * periodic sweep.
    */
   #sweepSoon(): void {
     const nowMs = this.#deps.clock.monotonicMs()
@@ -137,7 +138,8 @@ export class PostureEnforcer {
   async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
     const { reports, postureOf, logger, reachLatest } = this.#deps
     const { identityId } = session
-    // Without an earlier report made to another controller, the new one could get a lower version.
+    // Waits for earlier reports at other controllers, because the new report must get a higher
+    // version than they have.
     await reachLatest()
     const before = postureOf(session)
     const outcome = reports.report(identityId, session.id, made)
@@ -227,7 +229,7 @@ export class PostureEnforcer {
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
       const settled = sessions.filter((session) => this.#isSettled(session))
-      // A report that admitted a client at another controller may be on its way to this one.
+      // A report that admitted a client at another controller may not have arrived here yet.
       if (this.#failing(settled).length > 0) await this.#deps.reachLatest()
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
@@ -249,7 +251,7 @@ export class PostureEnforcer {
   }
 
   /**
-   * Ends the sessions of a slice whose client passes none of the granting policies. If no leader
+   * Ends the sessions of a slice whose client passes the checks of no granting policy. If no leader
    * answers, the next round tries again.
    */
   async #endFailing(sessions: readonly Session[]): Promise<void> {

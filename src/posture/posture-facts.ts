@@ -9,7 +9,7 @@ import {
 import { type DeviceKind, deviceKinds, type PostureReport } from '../ports/posture.ts'
 
 /**
- * The facts of one identity by subject; a later fact replaces an earlier one on the same subject.
+ * The facts of one identity by subject. A later fact on the same subject replaces an earlier one.
  */
 export type PostureFacts = Map<string, PostureFact>
 
@@ -40,7 +40,7 @@ export function unpackFacts(bytes: Uint8Array): PostureRecord {
   return fromBinary(PostureRecordSchema, bytes)
 }
 
-/** The facts by slot; a new report of the same thing replaces the fact in its slot. */
+/** The facts by slot. A new report on the same subject replaces the fact in its slot. */
 export function postureFacts(record: PostureRecord | undefined): PostureFacts {
   const facts: PostureFacts = new Map()
   for (const fact of record?.facts ?? []) {
@@ -52,7 +52,7 @@ export function postureFacts(record: PostureRecord | undefined): PostureFacts {
 
 const routerSlot = (apiSessionId: string): string => `router ${apiSessionId}`
 const endpointSlot = (apiSessionId: string): string => `endpoint ${apiSessionId}`
-/** One path is one process for all checks, because clients answer once for each path. */
+/** All checks for one path share one slot, because clients answer once for each path. */
 const processSlot = (path: string, checkId: string): string =>
   path === '' ? `check ${checkId}` : `path ${path}`
 
@@ -128,7 +128,7 @@ function initOf(
 }
 
 /**
- * For each kind, the later of two verdicts counts: the router's in an API session, or a report of
+ * For each kind the later one counts: the verdict of the router in an API session, or a report of
  * the device to a controller.
  * @returns the kinds for which the router's verdict is the later one.
  */

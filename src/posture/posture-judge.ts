@@ -21,14 +21,14 @@ interface WantedProcess {
 }
 
 /**
- * Caches verdicts: records and reports are immutable, and a list evaluates the same checks for each
- * service.
+ * Caches verdicts, because a list of services evaluates the same checks for each service. Records
+ * and reports are immutable.
  */
 const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
 
 /**
  * Whether the reports of a client pass a check. A check fails if the client did not report what it
- * requires. Reports are the client's own claims.
+ * requires. The reports are claims of the client.
  */
 export function passesPostureCheck(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)
@@ -147,7 +147,7 @@ function readWanted(check: PostureCheck): WantedProcess[] {
   })
 }
 
-/** A text without digits stays as it is, so that it matches no report. */
+/** A text without digits is kept unchanged, so that it matches no report. */
 function hex(values: Json | readonly (Json | undefined)[] | undefined): string[] {
   if (!Array.isArray(values)) return []
   return values.flatMap((value: unknown) =>
@@ -155,7 +155,10 @@ function hex(values: Json | readonly (Json | undefined)[] | undefined): string[]
   )
 }
 
-/** A client reports each path once, under the id of the first check that names it. */
+/**
+ * The report for a check's path. A client reports each path once, under the id of the first check
+ * that names it.
+ */
 function ofCheck(
   check: PostureCheck,
   { path }: WantedProcess,

@@ -52,7 +52,7 @@ export class PostureReports {
   readonly #clock: Pick<Clock, 'nowMs'>
   /** Other controllers with reports of an identity. */
   readonly #elsewhere = new Map<string, Set<string>>()
-  /** Identities with reports made at this controller, most recently checked last. */
+  /** Identities with reports received here, most recently checked last. */
   readonly #here = new Set<string>()
   readonly #listeners: ((identityId: string) => void)[] = []
 
@@ -62,15 +62,15 @@ export class PostureReports {
     this.#clock = clock
     topic.onChange((owner, identityId, value) => {
       this.#noteOwner(owner, identityId, value !== undefined)
-      // Drops the overridden report now. If the controller with the later report failed, the
-      // earlier one must not count again.
+      // Drops the replaced report now. Otherwise it would count again if the controller with the
+      // later report failed.
       if (value !== undefined && this.#here.has(identityId))
         this.#dropWhere(identityId, isOverridden)
       if (value === undefined) for (const listener of this.#listeners) listener(identityId)
     })
   }
 
-  /** Called when the controller that held reports of an identity has failed. */
+  /** Called when a controller that had reports of an identity has failed. */
   onLost(listener: (identityId: string) => void): void {
     this.#listeners.push(listener)
   }
@@ -210,8 +210,8 @@ export class PostureReports {
   }
 
   /**
-   * Drops facts reported at this controller.
-   * @param isIdle receives a fact and the one on the same subject that counts.
+   * Drops facts that were reported at this controller.
+   * @param isIdle receives a fact, and the fact on the same subject that counts.
    */
   #dropWhere(
     identityId: string,

@@ -102,7 +102,7 @@ export class ControllerPosture implements PostureService {
 
   notedAtJudge(session: ApiSession, routerId: string): void {
     const { identityId, id } = session
-    // If there is no room, the leader's round ends the session, and the client dials again.
+    // If there is no room, the leader's next round ends the session, and the client dials again.
     this.#reports.report(identityId, id, [{ kind: 'router', routerId }])
   }
 
@@ -112,8 +112,8 @@ export class ControllerPosture implements PostureService {
   }
 
   /**
-   * Posture for ending sessions: includes the router's verdict, and judges second factor timeouts
-   * by the majority's clock, not by this controller's clock alone.
+   * Posture for ending sessions: includes the router's verdict. Timeouts of second factors are
+   * compared with the majority's clock, not only with this controller's clock.
    */
   #enforcedOf(session: ApiSession): SessionPosture {
     const { identityId, id } = session

@@ -11,8 +11,9 @@ import type { Index } from './types.ts'
 
 /**
  * Advances the commit index to the highest entry that is durable on a quorum. The leader counts its
- * own disk like any other, and only if it is a voter. Counting commits only entries of the leader's
- * own term; earlier entries are committed with them (paper 5.4.2, figure 8).
+ * own disk like any other, and only if the leader is a voter. Counting replicas commits only
+ * entries of the leader's own term; earlier entries are committed with them (paper 5.4.2, figure
+ * 8).
  */
 export function advanceCommit(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader commits by counting')
@@ -30,14 +31,14 @@ export function advanceCommit(state: RaftState): void {
   finishChange(state)
 }
 
-/** Raises the commit index; a lower index changes nothing. Apply follows. */
+/** Raises the commit index and lets apply follow. A lower index changes nothing. */
 export function commitTo(state: RaftState, index: Index): void {
   if (index <= state.commit) return
   assert(index <= state.log.lastIndex, `commit ${index} is beyond the log`)
   state.commit = index
 }
 
-/** Leaves a committed joint configuration, even one that this leader inherited (paper 6). */
+/** Leaves a committed joint configuration, even one that an earlier leader began (paper 6). */
 function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
   if (index > state.commit) return
@@ -53,8 +54,9 @@ function finishChange(state: RaftState): void {
 }
 
 /**
- * A leader that removes itself leads until that change is committed (paper 6), then steps down. It
- * first sends the commit index to all peers and asks the most up-to-date voter to campaign at once.
+ * A leader that removes itself leads until that change is committed (paper 6), and then steps down.
+ * Before that, it sends the commit index to all peers and asks the most up-to-date voter to
+ * campaign at once.
  */
 function stepDownAfterRemoval(state: RaftState): void {
   for (const progress of state.progress.values()) {
@@ -67,9 +69,9 @@ function stepDownAfterRemoval(state: RaftState): void {
 
 /**
  * Sends removed members the configuration entry that removes them, once and without waiting for an
- * answer. They learn of their removal from their own log. The entry is sent only after it is
- * committed: a removed member that had it on disk earlier would have the longer log, and could
- * block every election of members that still need its vote.
+ * answer, so that they learn of their removal from their own log. The entry is sent only after it
+ * is committed. A removed member that had it on disk earlier would have a longer log than members
+ * that need its vote, and could block every election.
  */
 function sendRemovalEntry(state: RaftState, configurationIndex: Index): void {
   const { log, options, departing, commit } = state

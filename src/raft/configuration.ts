@@ -14,7 +14,10 @@ export interface Membership {
   readonly configuration: Configuration
 }
 
-/** Whether two majorities must agree: old and new voters, during a change of members. */
+/**
+ * Whether two majorities must agree, of the old and of the new voters: true during a change of
+ * members.
+ */
 export function isJoint(configuration: Configuration): boolean {
   return configuration.outgoingVoters.length > 0
 }
@@ -31,8 +34,8 @@ export function memberIds(configuration: Configuration): readonly NodeId[] {
 }
 
 /**
- * Derives voters and learners from a configuration record. An outgoing voter that stays as a
- * learner is not a learner yet.
+ * Derives voters and learners from a configuration record. An outgoing voter that is to stay as a
+ * learner is still a voter.
  */
 export function configurationFromRecord(record: ConfigurationRecord): Configuration {
   const outgoingVoters = [...record.outgoingVoters].sort()
@@ -92,7 +95,7 @@ export function enterJoint(
   return joint
 }
 
-/** The second step: the new half alone decides. */
+/** Second step: the new half decides alone. */
 export function leaveJoint(joint: ConfigurationRecord): ConfigurationRecord {
   assert(joint.outgoingVoters.length > 0, 'only a joint configuration is left')
   const left = clone(ConfigurationSchema, joint)

@@ -74,7 +74,7 @@ export interface FullStatus extends CoreStatus {
   readonly onDisk: OnDisk
   /**
    * False while a new term, or a snapshot that replaces the log, is not on disk yet. `onDisk` may
-   * then be behind what this node has promised.
+   * then be behind what this node has acknowledged.
    */
   readonly isOnDiskWhole: boolean
   /** Position up to which the log may lack entries this node acknowledged: see owed.ts. */
@@ -91,9 +91,9 @@ export interface FullStatus extends CoreStatus {
 
 /**
  * One Raft node without clock, randomness, disk or network (Ongaro & Ousterhout 2014, "the paper";
- * Ongaro's dissertation). A driver steps inputs in, takes the resulting effects and carries them
- * out. The core never waits and never throws on a peer's message. A failing assertion is a bug in
- * this program and must stop the node.
+ * Ongaro's dissertation). A driver steps inputs in, and carries out the effects that it takes from
+ * the core. The core never waits and never throws on a peer's message. A failing assertion is a bug
+ * in this program and must stop the node.
  */
 export class Core {
   readonly #state: RaftState
@@ -118,8 +118,8 @@ export class Core {
       `log begins after ${found.base.index}, past the state`,
     )
     let log = new RaftLog(found.base, [...found.entries])
-    // The process stopped after it installed a snapshot and before it replaced the log: replace the
-    // log now.
+    // The process stopped after it installed a snapshot and before it replaced the log, so the log
+    // is replaced now.
     const isLogBehind = !log.matches(applied)
     // @guard log-that-a-snapshot-left-behind
     if (isLogBehind) log = new RaftLog(applied, [])
@@ -143,7 +143,7 @@ export class Core {
       const token = state.durability.reset(applied.index, 0, 0)
       state.disk.push({ type: 'reset', position: applied, token })
     }
-    // The term is at least the last log term, even if the stored term was lost.
+    // The current term is at least the last log term, even if the stored term was lost.
     // @guard term-no-less-than-that-of-the-log
     // @guard 04-entries-acknowledged-before-their-term-is-durable:3
     if (log.last.term > state.term) state.setTermAndVote(log.last.term, null)
@@ -184,8 +184,9 @@ export class Core {
   }
 
   /**
-   * Minimum number of coming ticks that make nothing due. A driver may skip them and step them in
-   * together later. The number falls with each tick, and any other input may change it.
+   * Minimum number of coming ticks at which nothing becomes due. A driver may skip these ticks and
+   * step them in together later. The number falls with each tick, and any other input may change
+   * it.
    */
   get quietTicks(): number {
     const state = this.#state
@@ -257,7 +258,7 @@ export class Core {
     }
   }
 
-  /** Entries from..to that are in memory, for checks and for log inspection, not for apply. */
+  /** The entries from..to that are in memory, for checks and for log inspection, not for apply. */
   entries(from: Index, to: Index): readonly Entry[] {
     return this.#state.log.slice(from, to, Infinity)
   }
@@ -327,7 +328,7 @@ function compact(state: RaftState, position: Position): void {
   // @guard 16-configuration-in-force-once-applied:2
   if (position.index <= state.log.base.index) return
   assert(position.index <= state.applied, 'only what is applied is compacted')
-  // Stamps must not run backwards after compaction removes the entry with the latest stamp.
+  // Stamps must not run backwards after a compaction has removed the entry with the latest stamp.
   state.timeFloorMs = Math.max(state.timeFloorMs, state.log.at(position.index).timeMs)
   state.log.compact(position)
   state.memberships.compact(position.index)

@@ -9,9 +9,9 @@ interface PendingWrite {
 }
 
 /**
- * Tracks which promises of this node are on disk. Each write has a number (token), and a promise
- * waits for the token of the write that it depends on. A late report of an old write must not count
- * entries that a later write has replaced.
+ * Tracks which promises of this node are on disk. Each write has a number (its token), and a
+ * promise waits for the token of the write on which it depends. A late report of an old write must
+ * not count entries that a later write has replaced.
  */
 export class Durability {
   #lastToken = 0

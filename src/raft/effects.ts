@@ -18,11 +18,11 @@ export interface OutgoingMessage {
 }
 
 /**
- * NOT_LEADER: nothing was logged here; ask the leader. OVERLOADED: refused before logging, try
+ * NOT_LEADER: nothing was logged here; ask the leader. OVERLOADED: refused before logging; try
  * later. TOO_LARGE: never accepted. The other codes answer a configuration change.
  * CHANGE_IN_PROGRESS: another change is in progress, or the leader has not committed an entry of
  * its term yet. NOT_CAUGHT_UP: a new voter must first be a learner with nearly all of the log.
- * INVALID_CONFIGURATION: no voters, or a duplicate member.
+ * INVALID_CONFIGURATION: the change names no voters, or a member twice.
  */
 export type ProposalRefusalCode =
   | 'NOT_LEADER'
@@ -33,8 +33,8 @@ export type ProposalRefusalCode =
   | 'INVALID_CONFIGURATION'
 
 /**
- * Accepted does not mean committed: the entry counts only if the core later hands it to apply with
- * this index and term.
+ * Accepted does not mean committed: the entry is committed only if the core later hands it to apply
+ * with this index and term.
  */
 export type ProposalResult =
   | { readonly id: number; readonly ok: true; readonly index: Index; readonly term: Term }
@@ -87,7 +87,7 @@ export interface CoreStatus {
  * that are committed and durable on this node.
  */
 export interface Effects {
-  /** Operations, at most one write unless a snapshot is installed. */
+  /** The operations; at most one is a write, unless a snapshot is installed. */
   readonly disk: readonly DiskOperation[]
   readonly messages: readonly OutgoingMessage[]
   readonly status: CoreStatus | null

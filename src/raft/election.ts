@@ -9,12 +9,12 @@ import type { Message } from './types.ts'
 type VoteRequest = Extract<Message, { type: 'voteRequest' }>
 type VoteResponse = Extract<Message, { type: 'voteResponse' }>
 
-/** Followers and candidates campaign when they have not heard a leader for their random timeout. */
+/** A follower or candidate campaigns when it has not heard from a leader for its random timeout. */
 export function tickElection(state: RaftState): void {
   state.electionElapsedTicks += 1
   state.leaderSilenceTicks += 1
-  // While the own vote of a campaign is not on disk, the vote requests have not left yet, so the
-  // timeout does not count.
+  // Vote requests leave only once the own vote is on disk, so the timeout does not count before
+  // that.
   if (state.ownVoteToken !== null) return
   if (state.electionElapsedTicks < state.electionDeadlineTicks && !isSoleVoter(state)) return
   // @guard 20-who-has-no-vote-campaigns:1, 21-neither-pre-vote-nor-quorum-check:1
@@ -35,8 +35,8 @@ function isSoleVoter(state: RaftState): boolean {
 }
 
 /**
- * A node that heard a leader within an election timeout does not help to replace it (dissertation
- * 4.2.3, 6.4.1). A removed or partly cut-off node therefore cannot disturb healthy ones.
+ * A node that heard from a leader within an election timeout does not help to replace that leader
+ * (dissertation 4.2.3, 6.4.1). So a removed or partly cut-off node cannot disturb healthy ones.
  */
 export function hasLiveLeader(state: RaftState): boolean {
   if (state.role === 'leader') return true
@@ -56,7 +56,7 @@ function campaignForReal(state: RaftState, isTransfer: boolean): void {
   requestVotes(state, false)
 }
 
-/** A pre-vote asks about the next term, and promises nothing. */
+/** Requests votes. A pre-vote asks about the next term and promises nothing. */
 function requestVotes(state: RaftState, pre: boolean): void {
   const { last } = state.log
   const term = pre ? state.term + 1 : state.term
@@ -120,7 +120,7 @@ export function onVoteResponse(state: RaftState, message: VoteResponse): void {
   countVotes(state)
 }
 
-/** The node counts its own vote once it is durable. */
+/** Counts the node's own vote once it is durable. */
 export function onOwnVoteDurable(state: RaftState): void {
   // @guard own-vote-counted-after-the-disk
   if (state.ownVoteToken === null || state.durability.durableToken < state.ownVoteToken) return

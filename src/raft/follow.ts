@@ -36,15 +36,15 @@ export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest):
     clockMs: state.nowMs,
     ...(state.owed === null ? {} : { owingBoot: state.boot }),
   } as const
-  // The answer depends only on the term being durable. If it waited for entry writes, a slow disk
-  // here would look like a lost node to the leader.
+  // The answer needs only a durable term. If it waited for entry writes, a slow disk here would
+  // look like a lost node to the leader.
   // @guard heartbeat-reply-after-the-disk
   state.send(message.from, body, state.durability.hardStateToken)
 }
 
 /**
- * The leader sends commit notices between heartbeats because a controller answers a write only once
- * it has applied it.
+ * Advances the commit index between heartbeats, because a controller answers a write only once it
+ * has applied it.
  */
 export function onCommitNotice(state: RaftState, message: CommitNotice): void {
   noteLeader(state, message.from)
@@ -76,16 +76,16 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
 }
 
 /**
- * Whether this follower holds too many committed, unapplied bytes and therefore drops further
- * entries for now. Apply catches up meanwhile, and the leader sends the entries again.
+ * Whether this follower has too many committed, unapplied bytes, so that it drops further entries
+ * until apply catches up. The leader sends them again.
  */
 function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax
 }
 
 /**
- * Checked rather than asserted because it comes from a peer: a request that cannot be valid is
- * dropped like a lost one.
+ * Whether entries follow each other without a gap. Not an assertion, because a peer sends them: an
+ * invalid request is dropped like a lost one.
  */
 function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
   let { index, term: lastTerm } = previous
@@ -162,8 +162,8 @@ function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCom
 }
 
 /**
- * A follower commits no further than its log is known to match this leader's log (paper 5.3, figure
- * 2).
+ * A follower's commit index never exceeds the index up to which its log is known to match this
+ * leader's log (paper 5.3, figure 2).
  */
 function followCommit(state: RaftState, leaderCommit: Index): void {
   // @guard commit-limited-to-what-matches, 07-follower-commits-past-what-matched:4
@@ -172,8 +172,8 @@ function followCommit(state: RaftState, leaderCommit: Index): void {
 }
 
 /**
- * Refuses an append and hints where the logs may agree: the end of the last local term that is not
- * later than that of `previous`.
+ * Refuses an append, with a hint where the logs may agree: the end of the last local term that is
+ * not later than the term of `previous`.
  */
 function refuse(state: RaftState, leader: NodeId, previous: Position): void {
   // @guard refusal-tells-where-to-look
@@ -191,8 +191,8 @@ function refuse(state: RaftState, leader: NodeId, previous: Position): void {
 }
 
 /**
- * Answers a leader of an earlier term. The answer shows it the newer term, so it steps down, even
- * if few other nodes hear it.
+ * Answers a leader of an earlier term. The answer contains the newer term, so that leader steps
+ * down, even if it hears from few other nodes.
  */
 export function answerStaleLeader(state: RaftState, leader: NodeId): void {
   refuse(state, leader, { term: 0, index: 0 })
@@ -200,8 +200,8 @@ export function answerStaleLeader(state: RaftState, leader: NodeId): void {
 
 /**
  * A received snapshot replaces log and state, unless this node already has all of it (paper 7). It
- * holds only committed entries, so one from a leader of an earlier term is equally valid. An
- * election need not restart the transfer.
+ * contains only committed entries, so a snapshot from a leader of an earlier term is equally valid,
+ * and an election need not restart the transfer.
  */
 export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
   if (message.term === state.term) noteLeader(state, message.from)
@@ -219,10 +219,10 @@ export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
 }
 
 function install(state: RaftState, position: Position, configuration: Uint8Array): void {
-  // Messages may already wait for this write, so issue it even though the snapshot replaces its
+  // Messages may already wait for this write, so it is issued even though the snapshot replaces its
   // entries.
   state.flushWrite()
-  // An uncommitted configuration is dropped together with its log.
+  // The snapshot discards an uncommitted configuration together with the log.
   // @guard uncommitted-configuration-goes-with-a-snapshot, 17-configuration-outlives-a-snapshot
   state.memberships.reset(decodeMembership(position.index, configuration))
   const token = state.durability.reset(position.index, state.commit, state.ticks)

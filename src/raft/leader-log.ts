@@ -5,7 +5,7 @@ import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Stamp of the next entries, UTC ms: never behind the last one, never far ahead of a quorum's
+ * Stamp of the next entries, UTC ms: never before the last stamp, never far ahead of a quorum's
  * clocks. After a reset of log time, stamps stay ahead of the clocks by `setbackMs`.
  */
 export function nextStampMs(state: RaftState): number {
@@ -17,7 +17,10 @@ export function nextStampMs(state: RaftState): number {
   return state.logTime.advance(lastMs, clockMs)
 }
 
-/** A leader never overwrites or deletes entries of its log (paper 5.3, leader append-only). */
+/**
+ * Appends entries. A leader never overwrites or deletes entries of its log (paper 5.3, leader
+ * append-only).
+ */
 export function appendAsLeader(
   state: RaftState,
   type: EntryType,

@@ -1,9 +1,12 @@
 import { quorumValue } from './quorum.ts'
 import type { Configuration, NodeId } from './types.ts'
 
-/** Stamps further ahead than this are treated as a past clock error, and slewed. */
+/**
+ * If log time is further ahead than this, clocks were wrong in the past, and log time is slowed
+ * down.
+ */
 const SLEW_OVER_MS = 10_000
-/** A longer tick means that someone set the clock, or that the machine slept. */
+/** A longer tick means that the clock was set, or that the machine slept. */
 const TICK_MS_MAX = 1_000
 
 /**
@@ -13,15 +16,15 @@ const TICK_MS_MAX = 1_000
  */
 export class LogTime {
   /**
-   * Peer's clock minus the local clock when its answer arrived. Network delay makes it too small,
-   * which is the safe direction.
+   * Peer's clock minus the local clock when its answer arrived. Network delay makes the value too
+   * small, which is the safe direction.
    */
   #offsetsMs = new Map<NodeId, number>()
 
   /** Time elapsed on the local clock, without its jumps. */
   #elapsedMs = 0
   #tickedAtMs = 0
-  /** `#elapsedMs` when `advance` last gave a stamp near the clocks, or last slewed one. */
+  /** `#elapsedMs` when `advance` last returned a stamp near the clocks, or a slowed one. */
   #slewedAtMs = 0
 
   clear(): void {
@@ -37,8 +40,8 @@ export class LogTime {
 
   /**
    * The next stamp, from the last stamp and the clocks. If log time is far ahead because most
-   * clocks were wrong, it advances at half their pace. If it stopped until the clocks caught up, a
-   * lifetime of seconds would last that long.
+   * clocks were wrong, it advances at half their pace. It does not stop until the clocks catch up,
+   * because a lifetime of seconds would then last that long.
    */
   advance(lastMs: number, clockMs: number): number {
     if (lastMs - clockMs <= SLEW_OVER_MS) {

@@ -17,7 +17,10 @@ export function entryBytes(entry: Entry): number {
   return ENTRY_HEADER_BYTES + entry.data.length
 }
 
-/** The entries kept in memory: those after `base`, consecutive, with terms that never fall. */
+/**
+ * The entries that are kept in memory: those after `base`, consecutive, with terms that never
+ * decrease.
+ */
 export class RaftLog {
   #base: Position
   #entries: Entry[]
@@ -37,7 +40,8 @@ export class RaftLog {
   }
 
   /**
-   * Bytes of the in-memory entries after `after` through `through`, as `entryBytes` counts them.
+   * Bytes of the in-memory entries from `after` (exclusive) through `through`, as `entryBytes`
+   * counts them.
    */
   bytesBetween(after: Index, through: Index): number {
     return Math.max(0, this.#endOf(through) - this.#endOf(after))
@@ -97,7 +101,7 @@ export class RaftLog {
     }
   }
 
-  /** Forgets `from` and all after it. */
+  /** Drops entry `from` and all entries after it. */
   truncate(from: Index): void {
     assert(from > this.#base.index, `entry ${from} is compacted and cannot be replaced`)
     this.#entries.length = Math.min(this.#entries.length, from - this.#base.index - 1)

@@ -13,8 +13,8 @@ import type { RaftState } from './state.ts'
 import type { Index } from './types.ts'
 
 /**
- * Every change uses joint consensus, even of a single member: one code path, and the proven one
- * (paper 6).
+ * Every change uses joint consensus, even that of a single member: one code path, and the proven
+ * one (paper 6).
  */
 export function changeConfiguration(
   state: RaftState,
@@ -39,9 +39,9 @@ function refusalCode(
 ): ProposalRefusalCode | null {
   if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
   const { index, configuration } = state.memberships.current
-  // One change at a time, and none before an entry of the own term is committed. Otherwise an
-  // earlier leader's change may still be in flight, and the two majorities need not overlap
-  // (Ongaro, raft-dev, 2015-07-10).
+  // Only one change may be in progress, and none may begin before an entry of the own term is
+  // committed. Otherwise an earlier leader's change may still be in flight, and the two majorities
+  // need not overlap (Ongaro, raft-dev, 2015-07-10).
   // @guard change-derived-from-before
   const isUnderWay = index > state.commit || isJoint(configuration) || index !== basedOn
   // @guard one-change-at-a-time, own-term-gate-on-membership
@@ -55,7 +55,7 @@ function refusalCode(
 
 /**
  * Whether replacing a disk is safe. A voter that lost its disk may have elected a leader of a later
- * term without remembering it. Counted in the old half, it could help commit entries that
+ * term without remembering it. If it counted in the old half, it could help commit entries that
  * contradict that leader. The majority that elected that leader, minus the lost vote, overlaps
  * every majority of the other old voters. So the new half must be exactly those others.
  */
@@ -72,11 +72,12 @@ function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean 
 }
 
 /**
- * A new voter that lacks much of the log would stop commits until it catches up (dissertation
- * 4.2.1). A new voter that lacks the committed configuration naming its disk abstains. Growing from
- * one voter to two, the old leader could then die with the joint entry on its own disk only: it
- * would wait for the new voter's vote, and the new voter for its configuration. Acknowledged
- * entries up to a committed index are permanent, so a promoted learner keeps its right to vote.
+ * Whether every new voter is ready. One that lacks much of the log would stop commits until it
+ * catches up (dissertation 4.2.1). One that lacks the committed configuration that names its disk
+ * does not vote. For example, when a cluster grows from one voter to two, the old leader could
+ * crash with the joint entry only on its own disk. It would then wait for the new voter's vote, and
+ * the new voter for its configuration. A promoted learner always keeps its right to vote, because
+ * entries that it acknowledged up to a committed index are permanent.
  */
 function isReadyToVote(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration, index } = state.memberships.current

@@ -5,12 +5,12 @@ import type { Disk, Entry, NodeId, Position, Transport } from './types.ts'
 
 export interface RaftNodeLimits {
   readonly tickMs: number
-  /** Messages waiting for the next turn; more are dropped, as on a lossy network. */
+  /** Maximum messages that wait for the next turn; more are dropped, as on a lossy network. */
   readonly inboxMessagesMax: number
   readonly inboxBytesMax: number
-  /** Proposals waiting for the next turn; more are refused OVERLOADED. */
+  /** Maximum proposals that wait for the next turn; more are refused with OVERLOADED. */
   readonly inboxProposalsMax: number
-  /** Answers that wait for the disk; beyond it new ones are dropped. */
+  /** Maximum answers that wait for the disk; further ones are dropped. */
   readonly gatedMessagesMax: number
 }
 
@@ -22,7 +22,7 @@ export const defaultRaftNodeLimits: RaftNodeLimits = {
   gatedMessagesMax: 16_384,
 }
 
-/** Runs turns: on the event loop in a program, in virtual time in a simulation. */
+/** Runs turns: on the event loop in a program, or in virtual time in a simulation. */
 export interface Scheduler {
   /** Runs `task` once, soon, after all other events that are already pending. */
   soon(task: () => void): void
@@ -34,8 +34,8 @@ export interface Scheduler {
 }
 
 /**
- * The node calls all of them except onRestore within a turn, so they must not wait. An error they
- * throw stops the node.
+ * The node calls all of them except onRestore within a turn, so they must not block. An error
+ * thrown by one of them stops the node.
  */
 export interface RaftNodeCallbacks {
   /**
@@ -47,7 +47,10 @@ export interface RaftNodeCallbacks {
   onProposals(results: readonly ProposalResult[]): void
   /** Role, term, leader or configuration changed; also called once at start. */
   onStatus(status: CoreStatus): void
-  /** Peer `to` needs a snapshot. Always answer with snapshotSent or snapshotFailed. */
+  /**
+   * Peer `to` needs a snapshot. The receiver must always answer with snapshotSent or
+   * snapshotFailed.
+   */
   onSendSnapshot(to: NodeId): void
   /**
    * The core accepted the snapshot received for `position`. Resolve once it is durably the live

@@ -31,10 +31,10 @@ interface TransferWait {
 }
 
 /**
- * Drives one {@link Core} with a real disk, real peers and a state machine. It is the only file of
- * this folder that waits. One turn at a time steps in all pending inputs, so that they share one
- * write and one round of messages. A message that depends on a write is held until the disk reports
- * that write. No turn waits for disk, peer or state machine.
+ * Drives one {@link Core} with a real disk, real peers and a state machine. Only this file of the
+ * folder waits. One turn at a time steps in all pending inputs, so that they share one write and
+ * one round of messages. A message that depends on a write is held until the disk reports that
+ * write. No turn waits for disk, peer or state machine.
  */
 export class RaftNode {
   readonly #core: Core
@@ -96,8 +96,8 @@ export class RaftNode {
   }
 
   /**
-   * Stops at once; to keep leadership from lapsing, call transferLeadership first. The caller
-   * closes the disk.
+   * Stops at once. Call transferLeadership before it, so that the cluster is not without a leader.
+   * The caller closes the disk.
    */
   stop(): void {
     if (!this.#isRunning) return
@@ -199,7 +199,7 @@ export class RaftNode {
     this.#submit({ type: 'snapshotFailed', to })
   }
 
-  /** The connection to `to` broke; messages in flight may be lost. */
+  /** The connection to `to` broke; messages that were in flight may be lost. */
   unreachable(to: NodeId): void {
     this.#submit({ type: 'unreachable', to })
   }
@@ -239,8 +239,8 @@ export class RaftNode {
 
   #turn(): void {
     const ticks = this.#ticks.take()
-    // Ticks that make nothing due are stepped before the inputs: a leader whose message arrived now
-    // was silent before it, not after it.
+    // Ticks at which nothing becomes due are stepped in before the inputs: if a leader's message
+    // has arrived now, the leader was silent before it, not after it.
     const quietTicks = Math.min(ticks, this.#core.quietTicks)
     for (let at = 0; at < quietTicks; at += 1) this.#tick()
     const inputs = this.#inbox
@@ -252,8 +252,8 @@ export class RaftNode {
       this.#core.step(input)
     }
     this.#stepProposals()
-    // The tick that may make something due comes last, so that a leader's message that arrived
-    // during a stall counts before its silence does.
+    // The tick at which something may become due comes last, so that a leader's message that
+    // arrived during a stall counts before the silence of the leader does.
     if (ticks > quietTicks) this.#tick()
     this.#releaseGated()
     for (let effects = this.#core.takeEffects(); effects !== null;) {
@@ -281,8 +281,8 @@ export class RaftNode {
   }
 
   #carryOut(effects: Effects): void {
-    // Messages first: those that depend on a write are held back anyway, and the others need not
-    // wait for a blocking write call.
+    // Messages come first: those that depend on a write are held anyway, and the others need not
+    // wait for a blocking write.
     for (const outgoing of effects.messages) this.#send(outgoing)
     for (const operation of effects.disk) this.#toDisk(operation)
     // @guard 41-failing-leader-callback-is-passed-over

@@ -1,14 +1,17 @@
 import { assert } from '../lib/assert.ts'
 
-/** Times in ticks of the driver (50 ms by default), sizes in bytes of entry bodies and headers. */
+/**
+ * Options of the core: times in ticks of the driver (50 ms by default), sizes in bytes of entry
+ * bodies and headers.
+ */
 export interface CoreOptions {
   readonly heartbeatTicks: number
   /**
-   * A leader silent this long is no longer protected from elections; a leader without its quorum
-   * steps down.
+   * A leader that is silent for this time is no longer protected from elections. A leader without
+   * its quorum for this time steps down.
    */
   readonly electionTimeoutTicks: number
-  /** Each wait for a leader is drawn from electionTimeoutTicks..electionTimeoutTicksMax. */
+  /** A follower waits for a leader for a random time from electionTimeoutTicks to this. */
   readonly electionTimeoutTicksMax: number
   /** Maximum bytes of one append request; a larger single entry is sent alone. */
   readonly appendBytesMax: number
@@ -26,7 +29,7 @@ export interface CoreOptions {
   readonly applyLagEntriesMax: number
   /**
    * Maximum bytes of committed entries handed to apply at once. Up to twice as many may be handed
-   * out and not yet reported applied.
+   * out before they are reported as applied.
    */
   readonly applyBytesMax: number
   readonly readsMax: number
@@ -34,7 +37,7 @@ export interface CoreOptions {
   readonly clockSkewMaxMs: number
   /** A learner may become a voter when it lacks at most this many entries. */
   readonly promotionLagEntriesMax: number
-  /** A leader whose oldest write has waited this long transfers leadership. */
+  /** A leader transfers leadership if its oldest write has waited for this time. */
   readonly diskStallTicks: number
 }
 

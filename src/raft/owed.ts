@@ -3,18 +3,21 @@ import type { RaftState } from './state.ts'
 import type { Attestation, Position } from './types.ts'
 
 /*
-A log that was damaged and truncated may lack entries that this node acknowledged and that others rely on. `RaftState.owed` is
-the highest position at which the lost log may have ended (the missing tail). Until the log on disk is at least as up to date as
-that position (paper 5.4.1), the node does not campaign, and it votes only for candidates that are at least as up to date. It
-votes exactly as it would with its undamaged log. That is enough: the log of a node that held a committed entry always ends in
-the term of that entry or a later one, and every log that is at least as up to date holds the entry too (leader completeness,
-paper 5.4.3). The node still follows and acknowledges meanwhile, because an acknowledgement speaks of the current disk.
-
-The last position of the lost log may be unknown. The missing tail is then the whole last term that the node knew of. The leader
-of that term, or of a later one, knows how much of it is real: its log holds every entry it sent, and every entry that earlier
-leaders committed. So the end of its log at any moment after this start covers every missing tail. The leader returns the boot
-number of this start, which proves that the moment was after it.
-*/
+ * A log that was damaged and truncated may lack entries that this node acknowledged and on which
+ * others rely. `RaftState.owed` is the highest position at which the lost log may have ended (the
+ * missing tail). Until the log on disk is at least as up to date as that position (paper 5.4.1),
+ * the node does not campaign, and votes only for candidates that are at least as up to date. So it
+ * votes exactly as it would with its undamaged log. That is enough: the log of a node that had a
+ * committed entry always ends in the term of that entry or a later one, and every log that is at
+ * least as up to date has the entry too (leader completeness, paper 5.4.3). The node still follows
+ * and acknowledges meanwhile, because an acknowledgment is about the current disk.
+ *
+ * The last position of the lost log may be unknown. Then the whole last term that the node knew of
+ * counts as missing. The leader of that term, or of a later one, knows how much of it exists: its
+ * log has every entry that it sent, and every entry that earlier leaders committed. So the end of
+ * its log, at any moment after this start, covers every missing tail. The leader returns the boot
+ * number of this start, which proves that the moment was after it.
+ */
 
 /**
  * End of the log including its missing tail. This node grants its vote only to candidates whose log
@@ -24,7 +27,7 @@ export function lastPositionWithMissingTail({ owed, log }: RaftState): Position 
   return owed === null || isAtLeast(log.last, owed) ? log.last : owed
 }
 
-/** Clears the missing tail once the durable log covers it. */
+/** Clears the missing tail once the durable log extends past it. */
 export function clearMissingTailIfCovered(state: RaftState): void {
   // @guard debt-is-settled-by-the-disk
   if (state.owed === null || !isAtLeast(state.onDisk.last, state.owed)) return
@@ -32,7 +35,7 @@ export function clearMissingTailIfCovered(state: RaftState): void {
   state.disk.push({ type: 'settle', owed: null })
 }
 
-/** Bounds the missing tail by the log end that the current leader attests. */
+/** Limits the missing tail to the log end that the current leader attests. */
 export function applyAttestation(state: RaftState, attested: Attestation | undefined): void {
   // @guard debt-is-covered-after-this-start
   if (state.owed === null || attested?.boot !== state.boot) return

@@ -29,7 +29,7 @@ export class Progress {
   /** Tick of the last probe for the peer's position or for a lost request. */
   lastProbeTick = 0
   /**
-   * The boot number under which the peer last reported a missing tail (owed.ts); null when it has
+   * The boot number with which the peer last reported a missing tail (owed.ts); null when it has
    * none.
    */
   owingBoot: number | null = null
@@ -80,9 +80,9 @@ export class Progress {
   }
 
   /**
-   * The peer reported that it lost entries it had acknowledged. A late or repeated report costs
-   * only a probe. Entries committed by counting this peer stay committed, because it votes only for
-   * candidates that hold them.
+   * The peer reported that it lost entries that it had acknowledged. A late or repeated report
+   * costs only a probe. Entries that were committed by counting this peer stay committed, because
+   * the peer votes only for candidates that have them.
    */
   forgetMatch(): void {
     this.matchIndex = 0

@@ -31,7 +31,7 @@ export function releaseHeldProposals(state: RaftState): void {
 
 /**
  * True only for the round trip after an election: a new leader with a wrong clock must not stamp
- * entries unchecked.
+ * entries without a comparison.
  */
 function isClockUnknown(state: RaftState): boolean {
   if (state.role !== 'leader') return false
@@ -60,14 +60,14 @@ function hold(state: RaftState, proposal: Proposal): void {
   state.heldBytes += data.length + ENTRY_HEADER_BYTES
 }
 
-/** Bytes logged here and not applied. They cannot be dropped, even when other nodes have them. */
+/** Bytes logged here and not applied yet. They stay in memory even if other nodes have them. */
 function unappliedBytes({ log, applied }: RaftState): number {
   return log.bytesBetween(applied, log.lastIndex)
 }
 
 /**
- * Refusals happen before logging, because a logged entry takes effect eventually, no matter what
- * its client was answered.
+ * The reason to refuse a proposal, if any. A proposal can be refused only before logging: a logged
+ * entry takes effect eventually, no matter which answer its client received.
  */
 function refusalCode(
   state: RaftState,

@@ -2,12 +2,12 @@ import type { Configuration, NodeId } from './types.ts'
 
 /**
  * The highest value that a majority of `voters` has reached; Infinity for no voters, because an
- * absent half constrains nothing.
+ * absent half sets no limit.
  */
 export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
   if (voters.length === 0) return Infinity
-  // Sorted on every call: progress changes out of order, and another implementation lost a commit
-  // by keeping a sorted list by hand.
+  // Sorted on every call, because values change out of order. Another implementation lost a commit
+  // because it kept a list sorted by hand.
   // @guard 13-quorum-of-an-unsorted-list
   const values = voters.map(valueOf).sort((a, b) => b - a)
   // @guard 14-half-is-a-majority
@@ -28,7 +28,7 @@ export function quorumValue(configuration: Configuration, valueOf: (id: NodeId) 
 
 type ElectionOutcome = 'won' | 'lost' | 'pending'
 
-/** Votes of non-voters are ignored. */
+/** The outcome of an election. Votes of non-voters are ignored. */
 export function electionOutcome(
   configuration: Configuration,
   votes: ReadonlyMap<NodeId, boolean>,

@@ -9,9 +9,9 @@ interface Round {
 
 /**
  * Linearizable reads without a log entry (dissertation 6.4). A round records the commit index, and
- * is confirmed once a quorum has answered a heartbeat that left after the round began. Round
+ * is confirmed once a quorum has answered a heartbeat that was sent after the round began. Round
  * numbers only increase, so a late answer to an older heartbeat cannot confirm a newer read. One
- * round is in flight at a time; reads that arrive meanwhile share the next.
+ * round is in flight at a time; reads that arrive meanwhile share the next one.
  */
 export class ReadQueue {
   readonly #readsMax: number
@@ -24,7 +24,7 @@ export class ReadQueue {
     this.#readsMax = readsMax
   }
 
-  /** Number of the newest round; every heartbeat carries it. */
+  /** Number of the newest round. Every heartbeat contains it. */
   get sequence(): number {
     return this.#sequence
   }

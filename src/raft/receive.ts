@@ -13,8 +13,8 @@ import type { RaftState } from './state.ts'
 import type { Message, NodeId } from './types.ts'
 
 /**
- * Applies the rules about terms once, before any message is handled (paper 5.1, and figure 2 "All
- * servers").
+ * Applies the rules about terms before any message is handled, in one place (paper 5.1, and figure
+ * 2 "All servers").
  */
 export function onMessage(state: RaftState, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
@@ -27,9 +27,10 @@ export function onMessage(state: RaftState, message: Message, storeId: Uint8Arra
 }
 
 /**
- * Whether answers of this sender count. A removed node's higher term must not depose the leader.
- * Answers from a disk other than the one in force do not count either. A replacement disk lacks
- * what the lost disk acknowledged and promised, so it has no say until a configuration lists it.
+ * Whether messages of this sender count. The higher term of a removed node must not depose the
+ * leader. Answers from a disk other than the one in force do not count either: a replacement disk
+ * lacks what the lost disk acknowledged and promised, so it must not vote until a configuration
+ * lists it.
  */
 function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
   // @guard answers-of-another-disk
@@ -72,7 +73,7 @@ function adoptTerm(state: RaftState, message: Message): boolean {
   }
 }
 
-/** @returns whether a message of an earlier term still needs an answer. */
+/** @returns whether a message of an earlier term needs an answer. */
 function isAnsweredBelowTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':

@@ -17,8 +17,8 @@ type HeartbeatResponse = Extract<Message, { type: 'heartbeatResponse' }>
 export function tickLeader(state: RaftState): void {
   // @guard check-quorum, 21-neither-pre-vote-nor-quorum-check:3
   if (!hasQuorumContact(state)) {
-    // Without a quorum, the other nodes have elected or will elect another leader. Stepping down
-    // keeps clients from waiting for this one (dissertation 6.2).
+    // Without contact to a quorum, the other nodes have elected or will elect another leader. This
+    // leader steps down, so that clients do not wait for it (dissertation 6.2).
     becomeFollower(state, state.term, null)
     return
   }
@@ -33,8 +33,8 @@ export function tickLeader(state: RaftState): void {
 }
 
 /**
- * See `Core.quietTicks`. All other timed work of a leader may wait for its next heartbeat: stepping
- * down, and timing out a snapshot, a transfer or a stalled disk.
+ * See `Core.quietTicks`. Apart from heartbeats, all timed work of a leader may wait for the next
+ * heartbeat: stepping down, and timing out a snapshot, a transfer or a stalled disk.
  */
 export function quietLeaderTicks({ options, heartbeatElapsedTicks }: RaftState): number {
   return Math.max(0, options.heartbeatTicks - heartbeatElapsedTicks - 1)
@@ -47,7 +47,10 @@ function hasQuorumContact(state: RaftState): boolean {
   return state.ticks - contactTick <= state.options.electionTimeoutTicks
 }
 
-/** A snapshot that was sent but never acknowledged was lost; probe the peer's position again. */
+/**
+ * A snapshot that was sent but not acknowledged in time was lost, so the peer's position is probed
+ * again.
+ */
 function expireSnapshots(state: RaftState): void {
   for (const progress of state.progress.values()) {
     if (progress.state !== 'snapshot' || progress.snapshotSentTick === null) continue
@@ -72,8 +75,8 @@ export function sendDue(state: RaftState): void {
 }
 
 /**
- * Sends the commit index as soon as it moves, because a controller answers a write only once it has
- * applied it. Neither message carries an index beyond the peer's match index.
+ * Sends the commit index as soon as it advances, because a controller answers a write only once it
+ * has applied it. No message contains an index beyond the peer's match index.
  */
 function sendCommit(state: RaftState, progress: Progress): void {
   // @guard heartbeat-commit-limited-to-the-peer, 07-follower-commits-past-what-matched:1
@@ -84,7 +87,7 @@ function sendCommit(state: RaftState, progress: Progress): void {
   // @guard commit-is-told-at-once
   if (state.isHeartbeatDue) sendHeartbeat(state, progress)
   else if (isAdvance) {
-    // Followers do not answer a commit notice: for a single write, half of all messages would be
+    // Followers do not answer a commit notice: with a single write, half of all messages would be
     // answers without information.
     state.send(progress.id, { type: 'commitNotice', commit }, 0)
   }
@@ -93,7 +96,7 @@ function sendCommit(state: RaftState, progress: Progress): void {
 function beginReadRound(state: RaftState): void {
   // @guard own-term-gate-on-reads, 23-read-before-an-own-commit
   if (!state.reads.hasWaiting || !state.hasCommittedInTerm) return
-  // A round in flight has until the next heartbeat. Then its reads and the waiting ones share a new
+  // The next heartbeat replaces a round in flight. Its reads and the waiting ones then share a new
   // round.
   if (state.reads.isRoundOut && !state.isHeartbeatDue) return
   state.reads.begin(state.commit)
@@ -211,8 +214,8 @@ function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void 
 }
 
 /**
- * The logs differ before the entries sent. The leader goes back one whole term of the follower per
- * round, never below the match index.
+ * The logs differ before the entries that were sent. The leader goes back one whole term of the
+ * follower per round, never below the match index.
  */
 function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message
@@ -234,7 +237,7 @@ function onRefused(state: RaftState, progress: Progress, message: AppendResponse
   progress.becomeProbe(Math.min(rejectedIndex, agreed.index + 1))
 }
 
-/** Counts the peer as reachable, and confirms pending read index requests. */
+/** Counts the peer as reachable, and confirms pending reads. */
 export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
@@ -249,8 +252,8 @@ export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse
 }
 
 /**
- * Sends a probe without an answer again. To detect a lost request in a pipeline, it asks whether
- * the follower has everything sent so far: the follower refuses at once if it does not, and
+ * Repeats a probe that got no answer. To detect a lost request in a pipeline, the leader asks
+ * whether the follower has everything sent so far. A follower that does not refuses at once;
  * otherwise its answer only waits for its disk. At most once per heartbeat.
  */
 function probeForLoss(state: RaftState, progress: Progress): void {
@@ -258,8 +261,8 @@ function probeForLoss(state: RaftState, progress: Progress): void {
   // @guard lost-probe-is-sent-again
   if (progress.state === 'probe') progress.isProbeOut = false
   if (progress.state !== 'replicate') return
-  // A peer with a missing tail may lack entries it acknowledged before, and would otherwise not be
-  // probed.
+  // A peer with a missing tail may lack entries that it acknowledged before, which would otherwise
+  // not be probed.
   // @guard log-that-owes-is-asked-for
   if (progress.matchIndex >= progress.nextIndex - 1 && progress.owingBoot === null) return
   progress.lastProbeTick = state.ticks
@@ -273,7 +276,7 @@ function probeForLoss(state: RaftState, progress: Progress): void {
   sendAppend(state, progress, { term: previousTerm, index: progress.nextIndex - 1 }, [])
 }
 
-/** The snapshot has been transferred; its application is confirmed later. */
+/** The snapshot has been transferred. The peer confirms later that it has applied it. */
 export function onSnapshotSent(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state === 'snapshot') progress.snapshotSentTick = state.ticks

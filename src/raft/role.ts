@@ -7,7 +7,7 @@ import type { NodeId, Role, Term } from './types.ts'
 
 const NO_BYTES = new Uint8Array(0)
 
-/** State of one role or one leadership must not outlive it. */
+/** Enters a role, and drops the state of the previous role or leadership. */
 function enterRole(state: RaftState, role: Role, leader: NodeId | null): void {
   state.role = role
   state.leader = leader
@@ -32,7 +32,7 @@ function enterRole(state: RaftState, role: Role, leader: NodeId | null): void {
   state.resetElectionTimer()
 }
 
-/** Also called for a follower that learns of a new term or leader. */
+/** Also called when a follower learns of a new term or leader. */
 export function becomeFollower(state: RaftState, term: Term, leader: NodeId | null): void {
   const isNewTerm = term > state.term
   if (isNewTerm) {

@@ -20,7 +20,7 @@ import type {
   Term,
 } from './types.ts'
 
-/** A transfer is bound to the leadership it began in: any change of role ends it. */
+/** A transfer ends with the leadership in which it began: any change of role ends it. */
 interface Transfer {
   readonly target: NodeId
   readonly startedTick: number
@@ -28,9 +28,9 @@ interface Transfer {
 }
 
 /**
- * A durable term, and a position up to which the log is durable. It never claims more than the disk
- * holds. While the term in memory is durable, it covers every acknowledgement that was sent,
- * because those wait for the same reports.
+ * A durable term, and a position up to which the log is durable; the disk has at least that. While
+ * the term in memory is durable, it covers every acknowledgment that was sent, because
+ * acknowledgments wait for the same reports.
  */
 export interface OnDisk {
   readonly term: Term
@@ -98,7 +98,7 @@ export class RaftState {
 
   ticks = 0
   nowMs = 0
-  /** Ticks since this node heard a leader, gave a vote or began an election. */
+  /** Ticks since this node heard from a leader, granted a vote or began an election. */
   electionElapsedTicks = 0
   electionDeadlineTicks = 0
   /** Ticks since the last message of the current leader, which protects it from elections. */
@@ -108,7 +108,7 @@ export class RaftState {
   votes = new Map<NodeId, boolean>()
   /** The node's own vote counts once this write is durable; null when no such vote is pending. */
   ownVoteToken: number | null = null
-  /** Whether the leader requested this campaign (dissertation 3.10). */
+  /** Whether this campaign was requested by the leader (dissertation 3.10). */
   isTransferCampaign = false
 
   /** Leader only: progress of each peer, without the leader itself. */
@@ -164,12 +164,12 @@ export class RaftState {
   }
 
   /**
-   * Whether this disk may vote. A disk that was wiped, rolled back or has just joined does not know
-   * what the node promised under this name. It abstains until its own log holds a configuration
-   * that lists this disk. The leader has then re-admitted it, and no longer counts on the promises
-   * of the previous disk.
+   * Whether this disk may vote. A disk that was wiped, was rolled back or has just joined does not
+   * know what the node promised under this name. It does not vote until its own log has a
+   * configuration that lists this disk. The leader has then re-admitted the disk and no longer
+   * counts on the promises of the previous one.
    *
-   * An uncommitted configuration does not take the vote away: see {@link isEligible}.
+   * An uncommitted configuration does not revoke the vote: see {@link isEligible}.
    */
   get holdsVote(): boolean {
     const { id, storeId } = this
@@ -181,12 +181,13 @@ export class RaftState {
   }
 
   /**
-   * Whether this node may campaign. A node left out by a configuration that it does not know to be
-   * committed still may (dissertation 4.2.2). Example: a leader of two voters removes itself and
-   * dies with the final entry only on its own disk. The other voter, whose log is shorter, cannot
-   * win without it, but this node can win with both votes.
+   * Whether this node may campaign. A node that an uncommitted configuration leaves out may still
+   * campaign (dissertation 4.2.2). Example: a leader of two voters removes itself and crashes with
+   * the final entry only on its own disk. The other voter, whose log is shorter, cannot win without
+   * it, but this node can win with both votes.
    *
-   * A node that lost a part of its log may not, until it has recovered that part (owed.ts).
+   * A node that lost a part of its log must not campaign until it has recovered that part
+   * (owed.ts).
    */
   get isEligible(): boolean {
     // @guard log-that-owes-does-not-campaign
@@ -197,8 +198,8 @@ export class RaftState {
   }
 
   /**
-   * Entries of earlier terms are known to be committed only once an entry of this term is (paper
-   * 5.4.2).
+   * Entries of earlier terms are known to be committed only once an entry of this term is committed
+   * (paper 5.4.2).
    */
   get hasCommittedInTerm(): boolean {
     return this.log.termAt(this.commit) === this.#term

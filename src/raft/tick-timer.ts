@@ -10,17 +10,19 @@ interface TickTimerDeps {
 }
 
 /**
- * The timer fires at least once per this many ticks, even if nothing is due; a firing that comes
- * late reveals a stall of the process. With the default tick that is 250 ms, as for other timers.
+ * The timer fires at least once per this many ticks, even if nothing is due. A timer that fires
+ * late reveals a stall of the process. With the default tick that is every 250 ms, as for other
+ * timers.
  */
 const CHECK_TICKS = 5
-/** Enough for overdue heartbeats to leave, and far below an election timeout. */
+/** Enough ticks to send overdue heartbeats, and far fewer than an election timeout. */
 const TICKS_OF_STALL_MAX = 2
 
 /**
- * Counts ticks, and wakes the node only for a tick that something depends on. An idle follower that
- * hears its leader wakes only for messages and for the periodic check. Ticks lie at multiples of
- * `tickMs` and checks at multiples of CHECK_TICKS, so that they coincide with other timers.
+ * Counts ticks, and wakes the node only for a tick at which something may become due. An idle
+ * follower that hears from its leader wakes only for messages and for the periodic check. Ticks are
+ * at multiples of `tickMs` and checks at multiples of CHECK_TICKS, so that they coincide with other
+ * timers.
  */
 export class TickTimer {
   readonly #deps: TickTimerDeps
@@ -57,13 +59,13 @@ export class TickTimer {
     return nowTick > this.#dueTick ? Math.min(passed, TICKS_OF_STALL_MAX) : passed
   }
 
-  /** @param quietTicks ticks that may pass before one that something depends on. */
+  /** @param quietTicks ticks that may pass before one at which something may become due. */
   plan(quietTicks: number): void {
     const { tickMs, clock, scheduler, onDue } = this.#deps
     const ticksToCheck = CHECK_TICKS - (this.#countedTick % CHECK_TICKS)
     const dueTick = this.#countedTick + Math.min(quietTicks + 1, ticksToCheck)
     if (this.#cancel !== null) {
-      // A timer that fires earlier is kept, because a canceled timer wakes the thread anyway.
+      // A timer that fires earlier is kept: canceling it would not prevent a wake-up of the thread.
       if (dueTick >= this.#dueTick) return
       this.#cancel()
     }

@@ -15,7 +15,10 @@ export interface Position {
   readonly index: Index
 }
 
-/** End of the leader's log after it heard of start `boot` of a node with a missing tail. */
+/**
+ * End of the leader's log, measured after the leader learned of start `boot` of a node with a
+ * missing tail.
+ */
 export interface Attestation {
   readonly boot: number
   readonly lastIndex: Index
@@ -103,8 +106,8 @@ export type MessageBody =
   | { readonly type: 'commitNotice'; readonly commit: Index }
   | { readonly type: 'timeoutNow' }
   /**
-   * A whole snapshot, already received and verified beside the live state. The driver steps this in
-   * after it has verified the last chunk. The core decides whether to install it.
+   * A whole snapshot, already received and verified beside the live state. The driver steps it in
+   * after it has verified the last chunk; the core decides whether to install it.
    */
   | {
       readonly type: 'snapshot'
@@ -128,14 +131,17 @@ export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
  */
 export interface DiskWrite {
   readonly token: number
-  /** Written and synced before the entries (zoo 4). */
+  /** Must be written and synced before the entries (zoo 4). */
   readonly hardState: HardState | null
   /**
    * Consecutive entries. The first index may be <= the last one on disk: everything from it on is
    * replaced.
    */
   readonly entries: readonly Entry[]
-  /** Highest index known to be committed. Not a promise: it only saves re-learning it at start. */
+  /**
+   * Highest index known to be committed. Not a promise: it only saves the node from learning it
+   * again after a start.
+   */
   readonly commit: Index
 }
 
@@ -157,9 +163,9 @@ export interface Disk {
    */
   reset(position: Position, token: number): void
   /**
-   * Records that the log lacks at most the entries up to `owed`, or none when null (raft/owed.ts).
-   * Ordered with writes, and not reported: if a crash loses it, the node settles again after its
-   * next start.
+   * Records that the log lacks at most the entries up to `owed`, or none if it is null
+   * (raft/owed.ts). Ordered with writes, and not reported: if a crash loses the record, the node
+   * settles again after its next start.
    */
   settle(owed: Position | null): void
   /**
@@ -190,8 +196,8 @@ export interface RestoredLog {
 }
 
 /**
- * Lossy, unordered across peers, ordered per peer while a stream lasts. `send` never waits and
- * never throws.
+ * May lose messages and reorder those of different peers; keeps the order of one peer while a
+ * stream lasts. `send` never waits and never throws.
  */
 export interface Transport {
   send(message: Message): void

@@ -445,7 +445,7 @@ export class RouterProgram {
   #onConnected(connection: ControlConnection): void {
     if (this.#startupTimer !== null) clearTimeout(this.#startupTimer)
     this.#startupTimer = null
-    // The channel opens in a later turn; messages sent now go out after the hello.
+    // The channel opens in a later turn; messages that are sent now follow the hello.
     this.#links.reportAll(connection)
     this.#modelSubscription.onConnected()
     this.#tunnel?.onConnected()

@@ -3,8 +3,9 @@ import { errorCode, errorMessage } from '../lib/error-code.ts'
 
 /**
  * CORRUPT: data on disk contradicts itself or something this member acknowledged. VOTE_LOST: the
- * stored term and vote are lost, so this disk must not vote again. FOREIGN: it belongs to another
- * store. BAD_SNAPSHOT: received bytes are invalid. The other codes mean what they say.
+ * stored term and vote are lost, so this disk must not vote again. FOREIGN: the files belong to
+ * another store. BAD_SNAPSHOT: received bytes are invalid. The names of the other codes explain
+ * themselves.
  */
 export type StoreErrorCode =
   | 'CORRUPT'
@@ -21,8 +22,8 @@ export type StoreErrorCode =
   | 'IO'
 
 /**
- * The message is one or two sentences for the operator: the problem, its place and the remedy.
- * `code` is stable, the text is not.
+ * The message is one or two sentences for the operator, with the problem, where it is and the
+ * remedy. `code` is stable, the text is not.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'

@@ -24,7 +24,7 @@ export interface FileSystem {
   open(path: string, isNew: boolean): number
   /** Writes all of `bytes` at `position`. */
   write(fd: number, path: string, bytes: Uint8Array, position: number): void
-  /** fdatasync: the bytes written, and the size if it grew. */
+  /** fdatasync: makes the written bytes durable, and the size if the file grew. */
   sync(fd: number, path: string): void
   close(fd: number): void
   read(path: string): Uint8Array<ArrayBuffer>
@@ -37,8 +37,8 @@ export interface FileSystem {
   /** Removes a file or a whole folder; a missing one is no error. */
   remove(path: string): void
   /**
-   * Makes creations, renames and removals in `folder` durable (zoo 32: a file without this may
-   * vanish).
+   * Makes creations, renames and removals in `folder` durable. Without this, a file may vanish
+   * after a power cut (zoo 32).
    */
   syncFolder(folder: string): void
   /** Bytes available to unprivileged users on the file system of `path`. */
@@ -76,7 +76,8 @@ export const nodeFileSystem: FileSystem = {
     guarded('write', path, () => writeFully(fd, bytes, position)),
   sync: (fd, path) => guarded('sync', path, () => fdatasyncSync(fd)),
   close: (fd) => closeSync(fd),
-  // A copy, because Node reads small files into a shared pool that callers must not keep views of.
+  // Copied, because Node reads small files into a shared pool, and callers must not keep views of
+  // the pool.
   read: (path) => guarded('read', path, () => new Uint8Array(readFileSync(path))),
   list: (folder) => guarded('list', folder, () => readdirSync(folder).sort()),
   exists: existsSync,

@@ -51,7 +51,7 @@ export class CertificateCommands {
     }
   }
 
-  /** Loads the authority again only after a rotation, because loading checks a key. */
+  /** Loads the authority only after a rotation, because loading checks its key. */
   #issuerOf(authority: AuthorityKey): CertificateSigner {
     const isLoaded =
       this.#loaded?.authority.certificatePem === authority.certificatePem &&

@@ -27,8 +27,8 @@ interface CertificateWorkerDeps {
   readonly limits: CertificateWorkerLimits
   readonly settings: IssuingSettings
   /**
-   * The current authority, null while this controller has none. Called for each order, because the
-   * authority is rotated.
+   * The current authority; null while this controller has none. Called for each order, because the
+   * authority can be rotated.
    */
   readonly authority: () => AuthorityKey | null
   readonly clock: Clock
@@ -37,7 +37,8 @@ interface CertificateWorkerDeps {
 /** Heap limit of the thread. */
 const HEAP_MEGABYTES_MAX = 64
 /**
- * Orders in the thread at a time: the thread always has a next order, and callers still take turns.
+ * Maximum orders in the thread: enough that it always has a next one, and few enough that callers
+ * take turns.
  */
 const IN_THREAD_MAX = 8
 

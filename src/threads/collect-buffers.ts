@@ -6,15 +6,15 @@ import { runInNewContext } from 'node:vm'
 const CHECK_MS = 250
 
 /**
- * V8 collects garbage because of buffers only when hundreds of megabytes of them are dead. This
- * function starts a collection as soon as they have grown by `growthBytesMax`. `minor` collects
- * only the young generation and takes a few milliseconds for any heap size. `major` collects
- * everything, for threads with a small heap.
+ * Starts a garbage collection as soon as buffers have grown by `growthBytesMax`. V8 itself starts
+ * one because of buffers only when hundreds of megabytes of them are garbage. `minor` collects only
+ * the young generation and takes a few milliseconds for any heap size. `major` collects everything,
+ * for threads with a small heap.
  */
 export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: { readonly type: string }) => void
-  // Threads started later with that flag would compile all modules of Node again.
+  // Reset, because threads started later with that flag would compile all modules of Node again.
   setFlagsFromString('--no-expose-gc')
   const external = (): number => getHeapStatistics().external_memory
   let after = external()
@@ -30,10 +30,10 @@ export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number):
 const HEAP_GROWTH_PERCENT = 25
 
 /**
- * Collects each heap when it has grown by a quarter; by default it would grow to several times its
- * live size. Call it after the start of a process. As a command-line flag it would make V8 reject
- * Node's precompiled modules, which costs a third more processor time at each start; short commands
- * need no limit.
+ * Starts a collection when the heap has grown by a quarter; by default it would grow to several
+ * times its live size. Call it after the start of a process: as a command-line flag, the setting
+ * would make V8 reject Node's precompiled modules, which costs a third more processor time at each
+ * start. Short commands need no limit.
  */
 export function limitHeapGrowth(): void {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)

@@ -4,15 +4,16 @@ import { setPriority } from 'node:os'
 /** Name of libuv's pool threads (since 1.50). */
 const POOL_THREAD = 'libuv-worker'
 /**
- * One tenth of a normal thread's share under contention, and all idle time. The lowest priority
- * (19) would be a seventieth, and log-ins would never end while writes keep all cores busy.
+ * Under contention, these threads get one tenth of a normal thread's share; otherwise all idle
+ * time. With the lowest priority (19) the share would be a seventieth, and log-ins would never end
+ * while writes keep all cores busy.
  */
 const NICE = 10
 
 /**
  * Lowers the priority of libuv's pool threads below all other threads of this process. Password
- * hashes run there, tens of milliseconds each. With a few of them on every core, each of a dozen
- * thread wake-ups of a write would wait a time slice, and so would heartbeats. The other work in
+ * hashes run there, tens of milliseconds each. A write wakes a dozen threads; with a few hashes on
+ * every core, each wake-up would wait for a time slice, and so would heartbeats. The other work of
  * the pool, asynchronous state writes, is not urgent.
  *
  * On Linux, a priority belongs to a thread. On other systems, or without permission, nothing
@@ -30,7 +31,7 @@ export function lowerPoolPriority(): number {
       lowered += 1
     }
   } catch {
-    // A hardened container may forbid either; the cost is latency during log-in storms.
+    // A hardened container may forbid either. The cost is latency while many users log in.
   }
   return lowered
 }

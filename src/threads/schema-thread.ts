@@ -11,7 +11,7 @@ const main = requirePresent(parentPort, 'this file runs as the schema thread')
 main.on('message', ({ schema, data }: SchemaQuestion) => {
   main.postMessage(data === undefined ? schemaFault(schema) : dataFault(schema, data))
 })
-// The first validation in a thread takes many times longer than later ones, so it is done here and
-// not counted against a user's schema.
+// The first validation in a thread takes many times longer than later ones. It runs here, so that
+// it does not count against a user's schema.
 dataFault({ type: 'object', properties: { at: { type: 'string', format: 'date-time' } } }, {})
 main.postMessage('ready')

@@ -10,7 +10,10 @@ interface SchemaWorkerLimits {
   readonly schemaMsMax: number
   /** Maximum wait in the queue; a validation that has waited longer is refused. */
   readonly schemaWaitMsMax: number
-  /** Maximum total time of one validation, when the processor is busy. */
+  /**
+   * Maximum total time of one validation, which may exceed its processor time when the processor is
+   * busy.
+   */
   readonly schemaLateMsMax: number
   /** Maximum validations in the queue, of all callers. */
   readonly schemasWaitingMax: number

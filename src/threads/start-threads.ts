@@ -25,13 +25,13 @@ export interface HostStart {
 }
 
 export interface StartedHost {
-  /** Link for the ClusterNode, whose `start` starts the host. */
+  /** Link for the ClusterNode. The ClusterNode's `start` starts the host. */
   readonly link: MainLink
   /** Counts the starts of this store; part of the origin of every command. */
   readonly boot: number
   /** Bytes of a torn write that were cut from the end of the log. */
   readonly cutBytes: number
-  /** Commit index that this member knew before, even if the entries were lost since. */
+  /** Commit index that this member knew before, even if entries up to it were lost since. */
   readonly committedIndex: Index
   /** Repair of damage to the log; null when there was none. */
   readonly repair: LogRepair | null
@@ -88,8 +88,8 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
 }
 
 /**
- * Messages between threads are garbage after delivery, but outside of the heap, so V8 does not see
- * their size. A small young generation is collected sooner and frees that memory.
+ * Delivered messages between threads are garbage outside of the heap, so V8 does not see their
+ * size. A small young generation is collected sooner, which frees that memory.
  */
 const SEMI_SPACE_MEGABYTES_MAX = 2
 
@@ -99,8 +99,8 @@ function spawn(
   data: WalThreadData | RaftThreadData,
   transferList: MessagePort[],
 ): Worker {
-  // Set by a flag, because a command-line option of the process overrides `resourceLimits`. The
-  // heap of the current thread is already allocated and does not change.
+  // Set as a flag, because a command-line option of the process would override `resourceLimits`.
+  // The current thread has allocated its heap already, so nothing changes for it.
   setFlagsFromString(`--max-semi-space-size=${SEMI_SPACE_MEGABYTES_MAX}`)
   return new Worker(file, { name, workerData: data, transferList })
 }

@@ -1,7 +1,9 @@
 import { extname } from 'node:path'
 import type { ResourceLimits } from 'node:worker_threads'
 
-/** Path of a thread's program, beside this file, as source or built like this file. */
+/**
+ * Path of a thread's program beside this file: a source file, or a built file if this one is built.
+ */
 export function threadFile(name: 'wal' | 'raft' | 'schema' | 'certificate'): URL {
   return new URL(`./${name}-thread${extname(import.meta.filename)}`, import.meta.url)
 }

@@ -48,8 +48,8 @@ export type WalEvent =
   | ({ readonly type: 'vitals' } & DiskVitals)
 
 /**
- * Report to the main thread: data it needs before the host starts, or the reason why it cannot
- * start.
+ * Report to the main thread: data that it needs before the host starts, or the reason why the host
+ * cannot start.
  */
 export type WalReport =
   | {

@@ -9,7 +9,9 @@ import { heapLimits, threadFile } from './thread-file.ts'
 interface WorkerQueueLimits {
   /** Maximum processor time of one task; beyond it, the thread is ended and replaced. */
   readonly taskMsMax: number
-  /** Maximum total time of one task, when the processor is busy. */
+  /**
+   * Maximum total time of one task, which may exceed its processor time when the processor is busy.
+   */
   readonly lateMsMax: number
   /** Maximum wait in the queue; a task that has waited longer is refused. */
   readonly waitMsMax: number
@@ -21,7 +23,7 @@ interface WorkerQueueDeps {
   readonly thread: 'schema' | 'certificate'
   readonly workerData?: unknown
   readonly heapMegabytesMax: number
-  /** Tasks in the thread at a time; callers take turns for the rest. */
+  /** Tasks in the thread at a time; the others wait, and callers take turns. */
   readonly inThreadMax: number
   readonly limits: WorkerQueueLimits
   readonly clock: Clock
@@ -62,8 +64,8 @@ interface Begin {
 
 /**
  * A thread that runs the tasks of callers in turn. The thread sends one message when it is ready,
- * then one result per message, in order. It starts with the first task, does not keep the process
- * alive, and is replaced when a task exceeds its limits or ends it.
+ * then one result per message, in order. It starts with the first task and does not keep the
+ * process alive. It is replaced when a task exceeds its limits or ends the thread.
  */
 export class WorkerQueue<Message, Result> {
   readonly #deps: WorkerQueueDeps
@@ -169,11 +171,14 @@ export class WorkerQueue<Message, Result> {
     if (this.#timer === undefined) this.#watch(worker)
   }
 
-  /** Measures from now: the thread starts its first task once it has answered the previous one. */
+  /**
+   * The time of a task counts from this call: the thread starts it after it has answered the
+   * previous one.
+   */
   #watch(worker: Worker): void {
     const begin: Begin = { atMs: this.#deps.clock.monotonicMs(), used: worker.cpuUsage() }
-    // Read only if the task is late; if the thread has ended by that time, the error does not
-    // matter.
+    // The value is read only if the task is late. If the thread has ended before, the error does
+    // not matter.
     begin.used.catch(() => undefined)
     this.#checkIn(this.#deps.limits.taskMsMax, worker, begin)
   }
@@ -189,8 +194,8 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * A late task either used its processor time, which is its caller's fault, or got no processor
-   * time, which is not.
+   * Decides why a task is late. If it used its processor time, its caller is at fault; if it got no
+   * processor time, it is not.
    */
   async #check(worker: Worker, begin: Begin, isAtWork: () => boolean): Promise<void> {
     const { taskMsMax, lateMsMax } = this.#deps.limits
@@ -211,8 +216,8 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * Rejects the running task, or all tasks of a thread that never started; the others get a new
-   * thread.
+   * Rejects the running task, or all tasks if the thread never started. The remaining tasks get a
+   * new thread.
    */
   #replace(worker: Worker, error: Error): void {
     if (worker !== this.#worker) return

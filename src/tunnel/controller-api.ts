@@ -23,7 +23,7 @@ export interface ApiLogIn {
   readonly token: string
   readonly identityId: string
   readonly identityName: string
-  /** Authentication factors that the session lacks, one clause; null: none. */
+  /** Authentication factors that the session lacks, as one clause; null: none. */
   readonly lacks: string | null
 }
 
@@ -32,7 +32,10 @@ export class SessionEndedError extends Error {
   override readonly name = 'SessionOver'
 }
 
-/** A controller knows the identity or its certificate but denies it access: one sentence. */
+/**
+ * A controller knows the identity or its certificate but denies it access. The message is one
+ * sentence.
+ */
 export class LogInRefusedError extends Error {
   override readonly name = 'LogInRefused'
 }

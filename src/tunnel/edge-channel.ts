@@ -46,7 +46,7 @@ interface BindEvents {
   /** @returns peer data for the client. @throws {Error} The client receives its message. */
   readonly onDial: (dial: HostedDial) => Promise<ReadonlyMap<number, Uint8Array>>
   readonly onEstablished: () => void
-  /** The edge router no longer hosts it. */
+  /** The edge router no longer hosts the service. */
   readonly onClosed: (reason: string) => void
 }
 
@@ -79,7 +79,7 @@ export class EdgeChannel {
   readonly #binds = new Map<number, Bound>()
   /** Circuit IDs by connection ID. */
   readonly #connections = new Map<number, string>()
-  /** Circuits over this edge router. It cannot affect any other circuit. */
+  /** Circuits that this edge router carries. It cannot affect any other circuit. */
   readonly #carried = new Set<string>()
   #lastId = 0
   #dials = 0
@@ -154,7 +154,7 @@ export class EdgeChannel {
       ],
       encodeText(token),
     )
-    // The first client may dial before the answer arrives.
+    // Set before the answer arrives, because the first client may dial earlier.
     this.#binds.set(id, { ...events, token })
     try {
       const answer = await this.channel.request(asked, tunnelLimits.bindMs)
@@ -340,7 +340,7 @@ export class EdgeChannel {
   }
 }
 
-/** Null if the headers name no circuit, or the edge router keeps its end. */
+/** Null if the headers name no circuit, or the edge router itself terminates it. */
 function circuitIn(headers: ChannelMessage['headers']): Omit<MadeCircuit, 'peerData'> | null {
   const id = readText(headers, edgeHeader.circuitId) ?? ''
   if (id === '' || !readFlag(headers, edgeHeader.useXgressToSdk)) return null

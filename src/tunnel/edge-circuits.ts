@@ -14,7 +14,7 @@ import { tunnelLimits } from './limits.ts'
 
 /** The edge router that carries one circuit. */
 export interface EdgePath {
-  /** The service, or the identity that dials it, by which circuits share the buffer. */
+  /** The service, or the identity that dials it, for the fair share of the buffer. */
   readonly sharer: string
   /** @returns false if the message was not sent; `onceWritable` calls back when to retry. */
   transmit(message: OutboundMessage, queuedBytesMax: number): boolean
@@ -110,7 +110,7 @@ export class EdgeCircuits {
     this.#open.get(circuitId)?.stream.receive(message)
   }
 
-  /** The edge router ended the circuit or disconnected; data received before is still delivered. */
+  /** The edge router ended the circuit or disconnected. Data received before is still delivered. */
   unrouted(circuitId: string): void {
     const reserved = this.#reserved.get(circuitId)
     this.#reserved.delete(circuitId)

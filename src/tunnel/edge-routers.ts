@@ -37,7 +37,7 @@ interface EdgeRoutersDeps {
   /** Null while no session is open; then nothing is dialed. */
   readonly token: () => string | null
   readonly onOpen: (routerName: string) => void
-  /** An edge router disconnected or could not be reached. */
+  /** Called when an edge router disconnected or could not be reached. */
   readonly onLost: () => void
 }
 
@@ -108,7 +108,7 @@ export class EdgeRouters {
     }
   }
 
-  /** A new session is open; channels that use the previous token are useless. */
+  /** Closes channels that used the token of the previous session, because a new session is open. */
   renew(): void {
     for (const followed of this.#followed.values()) {
       followed.open?.channel.close('another session is open')
@@ -201,7 +201,7 @@ export class EdgeRouters {
         key: credential.privateKeyPem,
       },
       protocol: EDGE_PROTOCOL,
-      // TLS has verified its name against the network's CA.
+      // TLS has already verified the name with the network's CA.
       judge: () => null,
       hello: helloOf(token, version),
       limits: edgeChannelLimits,

@@ -104,7 +104,7 @@ export class EdgeTerminators implements OfferedTerminators {
     this.#send(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, encodeFlag(isHealthy)]])
   }
 
-  /** The sessions or edge routers have changed; retries postponed binds now. */
+  /** Retries postponed binds now, because the sessions or edge routers have changed. */
   retry(): void {
     for (const hosted of this.#hosted.values()) {
       hosted.failures = 0
@@ -200,7 +200,7 @@ export class EdgeTerminators implements OfferedTerminators {
     hosted.at.delete(router)
     if (!this.#isWanted(hosted)) return
     if (router.isOpen) {
-      // The session that was used to host it may have ended.
+      // The session with which it was hosted may have ended.
       this.#deps.sessions.forget(hosted.wanted.serviceId, 'Bind')
       this.#putOff(hosted, reason)
     } else this.judge()

@@ -96,7 +96,7 @@ function followedService(shown: Fields): FollowedService {
     service: create(ModelServiceSchema, {
       id,
       name,
-      // If the field is missing, the service is dialed only with encryption.
+      // If the field is missing, encryption is required.
       encryptionRequired: shown['encryptionRequired'] !== false,
     }),
     permissions: new Set(readTextsField(shown, 'permissions')),

@@ -26,7 +26,7 @@ interface IdentitySessionDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** A new session is open; everything obtained with the previous one is invalid. */
+  /** Called when a new session is open. Everything obtained with the previous one is invalid. */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
   readonly onRouters: (routers: readonly UsableEdgeRouter[]) => void
@@ -37,7 +37,7 @@ const { askedEveryMs, refreshedEveryMs, askAgainMsMin, askAgainMsMax, recordsPer
 
 /**
  * The API session of an identity. Reopens the session when it has ended, keeps it alive by using
- * it, and polls it for service updates. While no controller answers, the last known state stays in
+ * it, and polls for service updates. While no controller answers, the last known state stays in
  * effect.
  */
 export class IdentitySession {
@@ -94,7 +94,7 @@ export class IdentitySession {
 
   /** Refreshes the list of edge routers soon, because the known ones cannot be reached. */
   hurry(): void {
-    // Each lost edge router calls this; a wait that has started is not restarted.
+    // Each lost edge router calls this. A wait that has begun is not restarted.
     if (this.#isStopped || this.#isHurried) return
     this.#refreshedMs = -Infinity
     this.#isHurried = true
@@ -189,7 +189,7 @@ export class IdentitySession {
     if (isDue) await this.#refresh()
     if (changedAt === this.#changedAt) return
     await this.#loadServices()
-    // If services changed while they were read, the next poll detects it.
+    // If services changed while they were read, the next poll detects that.
     this.#changedAt = changedAt
   }
 

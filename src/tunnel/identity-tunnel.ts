@@ -146,7 +146,7 @@ export class IdentityTunnel {
   async #onRouter(routerName: string): Promise<void> {
     await this.#sessions.forgetWithout(routerName)
     this.#terminators.retry()
-    // The controller may have an address that no service may intercept.
+    // The controller may now have an address that no service may intercept.
     this.#services?.protectAddresses()
   }
 }

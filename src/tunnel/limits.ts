@@ -4,14 +4,14 @@ export const tunnelLimits = {
   identitiesMax: 16,
   /** Records in one page requested from a controller. */
   recordsPerPage: 500,
-  /** Known controllers, known edge routers, and addresses of each. */
+  /** Maximum known controllers, known edge routers, and addresses of each. */
   controllersMax: 64,
   edgeRoutersMax: 64,
   addressesPerRouterMax: 4,
   /** Interval for polling service updates, and for refreshing everything else. */
   askedEveryMs: 5000,
   refreshedEveryMs: 60_000,
-  /** Delay before a retry, growing from the first to the second value; half of it is random. */
+  /** Delay before a retry, which grows from the first to the second value; half of it is random. */
   askAgainMsMin: 500,
   askAgainMsMax: 30_000,
   /** Delay before an edge router that failed or disconnected is redialed; grows in the same way. */
@@ -19,7 +19,10 @@ export const tunnelLimits = {
   redialMsMax: 30_000,
   /** Time from the first packet to the answer to the hello. */
   helloMs: 10_000,
-  /** Interval of latency probes, and the silence after which an edge router is closed. */
+  /**
+   * Interval of latency probes, and the silence after which the channel to an edge router is
+   * closed.
+   */
   probedEveryMs: 10_000,
   probeMs: 20_000,
   /** Number of edge routers at which one service is hosted. */
@@ -29,7 +32,7 @@ export const tunnelLimits = {
   /** Delay before a refused bind is retried, growing from the first to the second value. */
   bindAgainMsMin: 1000,
   bindAgainMsMax: 60_000,
-  /** Interval for retrying postponed binds. */
+  /** Interval of retries of postponed binds. */
   hostsJudgedEveryMs: 1000,
   /** Concurrent bind requests. */
   hostChangesAtOnceMax: 16,

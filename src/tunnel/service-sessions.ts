@@ -51,7 +51,10 @@ export class ServiceSessions {
     }
   }
 
-  /** An edge router has connected. Drops sessions that do not name it, because they are older. */
+  /**
+   * Called when an edge router has connected. Drops sessions that do not name it, because they were
+   * opened before it existed.
+   */
   async forgetWithout(routerName: string): Promise<void> {
     for (const [key, opened] of Array.from(this.#opened)) {
       const session = await opened.catch(() => null)

@@ -228,8 +228,8 @@ test('the admin socket answers the host user without a session', async () => {
   expect(reply.status, reply.text).toBe(200)
 })
 
-describe('with one side alone', () => {
-  test('lists the other side: all records, a filtered set, or the granted ones', async () => {
+describe('an explanation of one identity or one service', () => {
+  test('lists its pairs with all records of the other kind, a filtered set, or the granted ones', async () => {
     const identity = await newIdentity(root, 'reader', { roleAttributes: ['readers'] })
     const names = ['book 1', 'book 2', 'book 3']
     for (const name of names) await newService(root, name, { roleAttributes: ['books'] })
@@ -258,7 +258,7 @@ describe('with one side alone', () => {
     expect(whole.length).toBeGreaterThan(3)
   })
 
-  test('missing, unknown and too many parameters are refused', async () => {
+  test('is refused for missing, unknown or too many parameters', async () => {
     expect((await root.get(path)).status).toBe(400)
     expect((await root.get(`${path}?identity=nobody`)).status).toBe(404)
     expect((await root.get(`${path}?identity=admin-id&service=none`)).status).toBe(404)

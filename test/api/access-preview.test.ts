@@ -71,7 +71,7 @@ test('a preview applies the changes in order, and counts and lists the affected 
   expect(pagination.totalCount).toBe(2)
 })
 
-test('a removed policy takes away only the access that no other policy grants', async () => {
+test('the preview of a removed policy lists as lost only the access that no other policy grants', async () => {
   const gone = [{ action: 'delete', kind: 'servicePolicy', id: policy }]
   expect((await previewed(gone)).rows.map(rowText)).toEqual(['dial taken laptop crm'])
   const other = {

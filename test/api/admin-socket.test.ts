@@ -81,7 +81,7 @@ describe('the operations that only the admin socket serves', () => {
     Object.hasOwn(socketOnlyOperations, operationId),
   )
 
-  test('are those of the list', () => {
+  test('are exactly those of the list in the source', () => {
     expect(only.map(({ operationId }) => operationId).sort()).toEqual(
       Object.keys(socketOnlyOperations).sort(),
     )
@@ -96,7 +96,7 @@ describe('the operations that only the admin socket serves', () => {
   })
 })
 
-test('certificates are inspected and renewed over HTTP too, and the caller is recorded', async () => {
+test('an administrator inspects and renews certificates over HTTPS, and the audit records the caller', async () => {
   expect((await root.get(`${fabric}/pki/certificates`)).status).toBe(200)
   expect((await root.call('POST', `${fabric}/pki/renew`)).status).toBe(200)
   expect((await operator.call('POST', `${fabric}/pki/reload`)).status).toBe(200)
@@ -106,7 +106,7 @@ test('certificates are inspected and renewed over HTTP too, and the caller is re
   ])
 })
 
-test('a backup is sent as requested, and the scheduled backups are listed', async () => {
+test('the admin socket sends a backup with the requested options, and lists the scheduled backups', async () => {
   const body = { recipientPem: 'a key', hasSecrets: true, isStale: null }
   const reply = await operator.call('POST', `${fabric}/cluster/backup`, body)
   expect([reply.status, reply.text]).toEqual([200, 'the first half, the second half'])
@@ -121,7 +121,7 @@ test('a backup is sent as requested, and the scheduled backups are listed', asyn
   })
 })
 
-test('while the state is wrong, only the host user can view and change the members', async () => {
+test('while the controller is in quarantine, only the host user can view and change the members', async () => {
   const nobody = new CallerOf(controller)
   for (const caller of [nobody, root, operator]) await caller.served('fabric')
   controller.refusal = 'NODE_QUARANTINED'

@@ -104,7 +104,7 @@ describe('an audit line of a write, on the controller that received it', () => {
     expect(refused?.['outcome']).not.toBe('done')
   })
 
-  test('exists once for two requests with one id', async () => {
+  test('exists once for two requests with the same request ID', async () => {
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
     const body = { name: 'once', encryptionRequired: true }
     for (let i = 0; i < 2; i += 1) {

@@ -106,7 +106,7 @@ describe('an auth policy', () => {
     expect(await length(-1)).toMatchObject({ updb: { minPasswordLength: 5 } })
   })
 
-  test('keeps all other nested members when one is patched', async () => {
+  test('keeps all other nested members when one of them is patched', async () => {
     const id = await newPolicy()
     const patch = {
       name: null,
@@ -162,7 +162,7 @@ describe('an auth policy', () => {
     expect((await root.call('PATCH', `${policies}/${id}`, patch)).status).toBe(404)
   })
 
-  test('keeps the signers that it names from deletion until it no longer names them', async () => {
+  test('prevents the deletion of the signers that it names', async () => {
     const signer = await newSigner()
     const id = await newPolicy({
       primary: { ...primary, extJwt: { allowed: true, allowedSigners: [signer] } },

@@ -92,7 +92,7 @@ describe('a user name and password authenticator', () => {
     }
   })
 
-  test('exists once per identity, with a unique user name', async () => {
+  test('is refused as a second one of an identity, or with a user name in use', async () => {
     const { identityId, username } = await newHolder()
     const again = { identityId, method: 'updb', username: 'somebody', password: 'secret one' }
     const second = await call(root, 'POST', authenticators, again)
@@ -177,7 +177,7 @@ describe('a user name and password authenticator', () => {
     expect(moved.body.meta?.ignoredFields).toEqual(['identityId', 'method'])
   })
 
-  test('takes its sessions along when it is deleted', async () => {
+  test('ends its sessions when it is deleted', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(200)
@@ -320,7 +320,7 @@ describe('one’s own authenticators', () => {
     expect(short.status).toBe(400)
   })
 
-  test('are verified again if the password changed elsewhere during verification', async () => {
+  test('have a current password verified again if it was changed elsewhere during the verification', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`
@@ -346,7 +346,7 @@ describe('one’s own authenticators', () => {
     await loggedIn({ ...holder, password: 'changed elsewhere' })
   })
 
-  test('open no session if the password change precedes the log-in in the log', async () => {
+  test('open no session if the password was changed before the log-in in the log', async () => {
     const holder = await newHolder()
     const { propose } = controller.cluster
     let hasMoved = false

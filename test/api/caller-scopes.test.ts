@@ -112,7 +112,7 @@ describe('a kind on the client API', () => {
       { ...service, callerScope: { through: 'reference', by: 'name' } },
       /names an identity/,
     ],
-  ] as const)('does not start with %s', (_what, kind: Entity, reason) => {
+  ] as const)('prevents the start of the API with %s', (_what, kind: Entity, reason) => {
     expect(() => resourceOperations(needs, [kind])).toThrow(reason)
   })
 

@@ -115,7 +115,7 @@ describe('CA states (state, action: result)', () => {
   })
 })
 
-test('a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place', async () => {
+test('re-enrolling a certificate authenticator of a CA creates an ottca enrollment of that CA', async () => {
   const made = await newCaRecord()
   await verify(made.id, await proof(made))
   const identity = { name: `again ${serial}`, type: 'User', isAdmin: false }

@@ -131,7 +131,7 @@ describe('a certificate given to an identity', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
   })
 
-  test('takes its sessions along when it is deleted', async () => {
+  test('ends its sessions when it is deleted', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     controller.cluster.apply(sessionCommand('kept', identityId))

@@ -31,7 +31,7 @@ function usedUp() {
   return { callers, socket, request, pass, share }
 }
 
-test('a request with the same session as the last one waits for its caller, and its wait is reported once', async () => {
+test('a request in the same session as the previous one waits for the turn of its caller, and its wait is reported once', async () => {
   const { callers, request, pass } = usedUp()
   const begun: (number | null)[] = []
   callers.begin(request(), () => begun.push(callers.takeWait(request())))
@@ -56,7 +56,7 @@ test.each([
   expect(isBegun).toBe(true)
 })
 
-test('a request whose client has left is not begun', async () => {
+test('a request whose client has disconnected is not started', async () => {
   const { callers, socket, request } = usedUp()
   let isBegun = false
   callers.begin(request(), () => {
@@ -67,7 +67,7 @@ test('a request whose client has left is not begun', async () => {
   expect(isBegun).toBe(false)
 })
 
-test('a request without room in the queue is begun and then refused like any other', () => {
+test('a request for which the queue has no room is started, and then refused like any other', () => {
   const { callers, request, share } = usedUp()
   expect(() => {
     for (let at = 0; at < 10; at += 1) share.run('alice', () => undefined)

@@ -152,7 +152,7 @@ test('without a leader reads continue, writes are refused as unchanged, and log-
   expect(logOut.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a token issued by another controller a moment ago is confirmed by the cluster', async () => {
+test('a token that another controller has just issued is confirmed by the cluster', async () => {
   const token = controller.tokenOf('elsewhereXYZ')
   const roamer = new CallerOf(controller)
   roamer.token = token

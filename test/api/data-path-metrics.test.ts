@@ -105,7 +105,7 @@ test('routers, links, circuits and services are counted', async () => {
   ])
 })
 
-test('a network with more services than have series reads no further ones', async () => {
+test('metrics read only the first services of a network with more than the maximum number of series', async () => {
   let readCount = 0
   function* services(): Generator<MeasuredService> {
     for (;;) {

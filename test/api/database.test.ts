@@ -79,7 +79,7 @@ describe('the data integrity', () => {
     expect((await ended()).results).toEqual([])
   })
 
-  test('is checked by one run at a time; the next run ends one that its controller abandoned', async () => {
+  test('is checked by one run at a time, and a new run ends one whose controller has stopped', async () => {
     const { cluster } = controller
     // Nobody leads here, so nobody starts it.
     cluster.leader = 'ctrl2'

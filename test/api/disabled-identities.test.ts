@@ -63,7 +63,7 @@ test('an identity disabled for 0 minutes stays disabled permanently', async () =
   expect(await logIn()).toBe(401)
 })
 
-test('an identity enabled again can log in at once and shows no trace of the disabling', async () => {
+test('an identity that is enabled again can log in at once, and its record no longer shows that it was disabled', async () => {
   await disable(0)
   expect(await logIn()).toBe(401)
   expect((await alice.call('POST', `${identity}/enable`)).status).toBe(401)

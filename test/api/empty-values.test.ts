@@ -153,7 +153,7 @@ test.each(Object.entries(kinds))(
   },
 )
 
-test('an identity without permissions reads null where it asks for itself', async () => {
+test('an identity without permissions gets null as its permissions', async () => {
   const caller = sessionOf(await newIdentity(root, name()))
   const self = await shown(caller, `${management}/current-identity`)
   expect(self['permissions']).toBe(null)

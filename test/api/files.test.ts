@@ -108,7 +108,7 @@ describe('The files of a mount', () => {
   })
 })
 
-test('limits the content of a folder', () => {
+test('a file set reads each file of its folder, and fails without the folder', () => {
   expect(() => FileSet.load(join(folder, 'nowhere'))).toThrow('ENOENT')
   expect(FileSet.load(folder).fileCount).toBe(3)
 })
@@ -118,7 +118,7 @@ test.each([
   ['GZIP;q=1.0', ['gzip']],
   ['gzip;q=0, *', ['*']],
   [undefined, ['']],
-])('Accept-Encoding %s names %j', (header, names) => {
+])('the header Accept-Encoding: %s is read as the encodings %j', (header, names) => {
   expect([...acceptedCodings(header)]).toEqual(names)
 })
 

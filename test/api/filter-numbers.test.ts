@@ -24,12 +24,12 @@ test('a policy type is found by its name and by its number', async () => {
   expect(await namesOf('type in [1, 2]')).toEqual(['to Bind', 'to Dial'])
 })
 
-test('an unknown number is refused', async () => {
+test('an unknown number of a policy type is refused', async () => {
   const reply = await root.get(`${management}/service-policies?filter=type%3D3`)
   expect([reply.status, reply.body.error?.code]).toEqual([400, 'INVALID_FILTER'])
 })
 
-test('an empty list reports its paging', async () => {
+test('an empty list has pagination with a total count of 0', async () => {
   const reply = await root.get(`${management}/configs?limit=5&offset=3`)
   expect(reply.body.data).toEqual([])
   expect(reply.body.meta?.pagination).toEqual({ limit: 5, offset: 3, totalCount: 0 })

@@ -160,7 +160,7 @@ describe('an identity', () => {
     expect(controller.machine.count('identity')).toBe(before)
   })
 
-  test('can be created with an empty enrollment', async () => {
+  test('is created without an enrollment if the enrollment of the body is empty', async () => {
     await newIdentity({ enrollment: {} })
     await newIdentity({ enrollment: null })
     await newIdentity({ enrollment: { ott: false, updb: null } })
@@ -203,7 +203,7 @@ describe('an identity', () => {
 })
 
 describe('administrators', () => {
-  test('cannot all be lost: the default one cannot be deleted, the last one not demoted or disabled', async () => {
+  test('cannot all be removed: the default one cannot be deleted, and the last one not demoted or disabled', async () => {
     const url = `${identities}/admin-id`
     const gone = await root.call('DELETE', url)
     expect(gone.status).toBe(400)
@@ -285,7 +285,7 @@ describe('disabling', () => {
     expect((await held.get(`${client}/current-identity`)).status).toBe(200)
   })
 
-  test('on another controller applies to a request that waits for later changes', async () => {
+  test('on another controller ends the session for a linearizable request', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)

@@ -143,7 +143,7 @@ describe('A token of an unknown key version', () => {
     expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
   })
 
-  test('is bound to its address if its key is already the old one', async () => {
+  test('is valid only from the address of its session if its version is already the previous one', async () => {
     const { keys, token } = stolen()
     controller.keys.set([])
     controller.keys.arrive([

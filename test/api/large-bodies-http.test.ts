@@ -41,7 +41,7 @@ test('sequential large bodies are accepted, also after a refused one', async () 
   for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
 })
 
-test('while their room is occupied large bodies wait or are refused, small ones are not, and a client that leaves frees its room', async () => {
+test('while the limit is used up, large bodies wait or are refused, small ones are accepted, and a disconnected client frees its part', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('waits', 4000)).toBe(429)
   expect(await create('small', 10)).toBe(201)
@@ -49,7 +49,7 @@ test('while their room is occupied large bodies wait or are refused, small ones 
   await expect.poll(() => create('taken', 4000)).toBe(201)
 })
 
-test('a waiting body is accepted as soon as there is room', async () => {
+test('a waiting body is accepted as soon as it fits the limit', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('refused', 4000)).toBe(429)
   const waiting = create('waited', 4000)

@@ -33,7 +33,7 @@ test('bodies are admitted while they fit, then one by one in order of arrival', 
   expect(bodies.bytes).toBe(0)
 })
 
-test('a body larger than the whole room is admitted alone', async () => {
+test('a body larger than the total limit is admitted while no other one is', async () => {
   const bodies = new LargeBodies(limits)
   const giveBack = await bodies.take(500)
   const next = bodies.take(20)

@@ -79,7 +79,7 @@ test.each<readonly [string, Reported | null]>([
   ['is offline', null],
   ['has not reported its listeners yet', { hostname: '', protocols: {} }],
   ['has an edge listener', { hostname: 'host', protocols: { tls: 'tls://r:3022' } }],
-])('no warning follows if the router %s', async (what, status) => {
+])('a write causes no warning if the router %s', async (what, status) => {
   if (status === null) reported.delete(router)
   else reported.set(router, status)
   const phone = sessionOf(await newIdentity(root, `phone that ${what}`))

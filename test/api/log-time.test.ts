@@ -19,7 +19,7 @@ operator.isAtSocket = true
 const resetLogTime = (by: CallerOf): Promise<Reply> =>
   by.call('POST', `${fabric}/cluster/reset-log-time`)
 
-test('log time that is not ahead stays unchanged without an entry', async () => {
+test('a reset of log time that is not ahead changes nothing and writes no entry', async () => {
   await raiseLevel(controller)
   const before = controller.machine.appliedIndex
   const reply = await resetLogTime(operator)
@@ -64,7 +64,7 @@ test('only the host user of a controller can reset log time, and the audit log r
   expect(rows).toMatchObject([{ actor: { name: 'uid:1000 (op)' }, outcome: 'done' }])
 })
 
-test('a new write is refused for five minutes after a reset, and carried out under an ID of a later time', async () => {
+test('for five minutes after a reset, a new write is refused under an ID of the present, and takes effect under one of a later time', async () => {
   controller.cluster.aheadMs = JUMP_MS
   await newIdentity(root, 'later still')
   controller.cluster.aheadMs = 0

@@ -58,7 +58,7 @@ describe('an unpaged list', () => {
   })
 })
 
-test('a page of long rows is also built in turns and limited', async () => {
+test('a page of long rows is built in turns, and limited in size', async () => {
   const configs = `${management}/configs`
   const configTypeId = await newRecord(root, `${management}/config-types`, { name: 'of long data' })
   for (let i = 0; i < 20; i += 1) {
@@ -73,7 +73,7 @@ test('a page of long rows is also built in turns and limited', async () => {
   expect(reply.body.error?.cause?.['field']).toBe('limit')
 })
 
-test('one caller gets few such lists at a time, and each slot is freed when its answer was sent', async () => {
+test('a caller can request a limited number of whole lists at a time, and each slot is freed when the answer was sent', async () => {
   const asked = Array.from({ length: 8 }, () => root.get(`${url}?${made}`))
   const statuses = (await Promise.all(asked)).map(({ status }) => status)
   expect(statuses.filter((status) => status === 200)).toHaveLength(3)

@@ -140,7 +140,7 @@ test('the served documents list every operation of the descriptors, each with a 
   }
 })
 
-test('the summary counts every store for any session; stores that are not kept here count zero', async () => {
+test('the summary counts every store for any session, and zero for stores that only OpenZiti has', async () => {
   const reply = await root.get(`${management}/summary`)
   expect((await alice.get(`${management}/summary`)).body.data).toEqual(reply.body.data)
   expect((await anonymous.get(`${management}/summary`)).status).toBe(401)

@@ -67,7 +67,7 @@ test('durations are histograms: cumulative buckets, a sum and a count', () => {
   }
 })
 
-test('versions, network size, alarms and expiry times have metrics', () => {
+test('the metrics include versions, the size of the network, alarms and expiry times', () => {
   expect(text).toContain(
     'flotilla_build_info{version="v1.2.3",revision="0123456789ab",runtime="node test"} 1\n',
   )

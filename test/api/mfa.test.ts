@@ -104,12 +104,12 @@ describe('an MFA enrollment', () => {
     expect((await alice.call('DELETE', mfaPath, undefined, anyCode)).status).toBe(200)
   })
 
-  test('is verified by a time-based code, not by a recovery code, and then shows its secrets no more', async () => {
+  test('is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards', async () => {
     const app = await beginMfa(controller, alice)
     const [recovery = ''] = app.recoveryCodes
     for (const code of [recovery, app.wrongCode(), app.code(-2), app.code(2), '', '0'.repeat(64)]) {
       const refused = await alice.call('POST', `${mfaPath}/verify`, { code })
-      expect([refused.status, codeOf(refused)]).toEqual([401, 'MFA_INVALID_TOKEN'])
+      expect([refused.status, codeOf(refused)]).toEqual([400, 'MFA_INVALID_TOKEN'])
     }
     const verified = await alice.call('POST', `${mfaPath}/verify`, { code: app.code(1) })
     expect([verified.status, verified.body.data]).toEqual([200, {}])
@@ -133,7 +133,7 @@ describe('an MFA enrollment', () => {
       for (const code of ['', app.wrongCode()]) {
         const headers: Record<string, string> = code === '' ? {} : { 'mfa-validation-code': code }
         const refused = await alice.call('DELETE', mfaPath, undefined, headers)
-        expect([refused.status, codeOf(refused)]).toEqual([401, 'MFA_INVALID_TOKEN'])
+        expect([refused.status, codeOf(refused)]).toEqual([400, 'MFA_INVALID_TOKEN'])
       }
       const headers = { 'mfa-validation-code': pick(app) }
       expect((await alice.call('DELETE', mfaPath, undefined, headers)).status).toBe(200)
@@ -167,7 +167,7 @@ describe('a session', () => {
     expect(listed.body.meta?.pagination?.totalCount).toBe(1)
   })
 
-  test('is completed by each recovery code once', async () => {
+  test('becomes full with a recovery code, each of which works once', async () => {
     const app = await turnOnMfa(controller, alice)
     const [first = '', second = ''] = app.recoveryCodes
     expect((await giveCode(sessionOf(identityId), first)).status).toBe(200)
@@ -188,7 +188,7 @@ describe('a session', () => {
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('enrolls if its policy requires a code, and is then complete', async () => {
+  test('whose policy requires a code enrolls in MFA, and becomes full with it', async () => {
     const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
       primary: object
     }
@@ -252,7 +252,7 @@ describe('recovery codes', () => {
     expect((await giveCode(alice, others[0] ?? '')).status).toBe(200)
   })
 
-  test('are not found for an unverified enrollment', async () => {
+  test('get 404 while the enrollment is unverified', async () => {
     const app = await beginMfa(controller, alice)
     expect((await alice.call('GET', path, { code: app.code() })).status).toBe(404)
     expect((await alice.call('POST', path, { code: app.code() })).status).toBe(404)
@@ -264,19 +264,19 @@ describe('wrong codes', () => {
     const app = await turnOnMfa(controller, alice)
     const partial = sessionOf(identityId)
     for (let guess = 1; guess <= 10; guess += 1) {
-      expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+      expect((await giveCode(partial, app.wrongCode())).status).toBe(400)
     }
     const paused = await giveCode(partial, app.code(1))
     expect([paused.status, codeOf(paused)]).toEqual([429, 'SERVER_TOO_MANY_REQUESTS'])
     expect(paused.headers['retry-after']).toBe('30')
     controller.clock.advance(30_000)
-    expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+    expect((await giveCode(partial, app.wrongCode())).status).toBe(400)
     controller.clock.advance(30_000)
     const longer = await giveCode(partial, app.code())
     expect([longer.status, longer.headers['retry-after']]).toEqual([429, '30'])
     controller.clock.advance(30_000)
     expect((await giveCode(partial, app.code())).status).toBe(200)
-    expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+    expect((await giveCode(partial, app.wrongCode())).status).toBe(400)
     expect((await giveCode(partial, app.code(1))).status).toBe(200)
   })
 })

@@ -75,7 +75,7 @@ async function authenticatorOf(identityId: string): Promise<string> {
 describe.each([false, true])(
   'a client whose certificate must be extended, keys rolled: %s',
   (rollKeys) => {
-    test('learns it from the session, and continues with the next one in the same session', async () => {
+    test('reads this in its session, and continues in the same session with the next certificate', async () => {
       const { id, key } = await enrolled()
       const authenticatorId = await authenticatorOf(id)
       const authenticator = `${management}/authenticators/${authenticatorId}`

@@ -149,7 +149,7 @@ describe('a device', () => {
     expect(claims).toMatchObject({ amr: ['password', 'totp'], z_cfs: null })
   })
 
-  test('that polls too often is slowed down, and gets the refusal of the user', async () => {
+  test('that polls too often gets slow_down, and later the refusal of the user', async () => {
     const device = await begunDevice()
     await device.ask()
     await device.askAtOnce()

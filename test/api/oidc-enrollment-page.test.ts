@@ -93,7 +93,7 @@ test('a wrong code shows the same key and recovery codes again, until too many w
   expect((await submit(last, { code: app.code() })).status).toBe(302)
 })
 
-test('a page whose app was replaced meanwhile offers to start again', async () => {
+test('a page whose app was replaced in another window offers to start again', async () => {
   const { offer, submit } = await atOffer()
   const first = await submit(offer)
   const second = await submit(offer)
@@ -104,7 +104,7 @@ test('a page whose app was replaced meanwhile offers to start again', async () =
   expect((await submit(third, { code: appOfPage(controller, third).code() })).status).toBe(302)
 })
 
-test('a page older than the verified app requests its code', async () => {
+test('a page from before an app was verified asks for the code of that app', async () => {
   const { offer, submit } = await atOffer()
   const page = await submit(offer)
   const app = appOfPage(controller, page)

@@ -78,7 +78,7 @@ describe('an OIDC client', () => {
   })
 })
 
-describe('a router that judges posture itself', () => {
+describe('a router that evaluates posture itself', () => {
   const isJudgedByRouter = true
 
   test('is trusted about facts that only the device knows, for that dial only', async () => {

@@ -18,7 +18,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${flow}refuses a wrong password, an unknown id, and a body that is no form`,
     `${flow}accepts the id in the query, and a JSON body`,
     'attacks/oidc/floods.test.ts > a body > of another type is refused at %s',
-    `${refresh}a token of a client that has logged in by a certificate > is worth nothing without the certificate`,
+    `${refresh}a token of a client that has logged in by a certificate > is useless without the certificate`,
   ],
   'second factors amid a log-in: a code, the token of a signer, both': [
     `${flow}requests a code under the same id if the identity has MFA`,
@@ -32,30 +32,30 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'api/oidc.test.ts > tokens > of a refresh belong to the same session, and end with it',
     `${refresh}a refresh token of a session in use writes nothing, and makes no second session, at two controllers at once`,
     `${refresh}a refresh token is refused with %s`,
-    `${refresh}a scope that was left out once does not come back`,
+    `${refresh}a scope that was left out of one refresh cannot be requested again`,
   ],
   'an exchange gives what its subject may have, in the answer of its type': [
-    `${refresh}an access token is exchanged for no refresh token`,
+    `${refresh}an access token cannot be exchanged for a refresh token`,
     `${refresh}tokens exchanged for an access token expire with it, however often it is exchanged`,
     `${refresh}a refresh token of an identity > works at each controller until the identity logs out`,
   ],
   'a policy that asks for a code turns tokens without one away': [
-    `${refresh}a refresh token of an identity > waits for the second factor that they have turned on since`,
+    `${refresh}a refresh token of an identity > is refused without the second factor that the identity has enabled since`,
   ],
   'only the certificate of the log-in binds tokens': [
-    `${refresh}a token of a client that has logged in by a certificate > is bound to none that came along with a password`,
+    `${refresh}a token of a client that has logged in by a certificate > is not bound to a certificate that was presented with a password`,
   ],
   'a certificate for the key of a request amid the log-in, and its tokens with that alone': [
-    `${keys}the tokens of a client that requested a certificate during its log-in > are worth nothing without it, wherever they are shown`,
-    `${keys}the tokens of a client that requested a certificate during its log-in > are so after a second factor as well, under the id of the first step`,
-    `${keys}the tokens of a client that requested a certificate during its log-in > count for the certificate of the log-in too, where there was one`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are useless without the certificate, wherever they are presented`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are bound to it after a second factor as well, under the ID of the first step`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are valid with the certificate of the log-in as well, if there was one`,
     `${keys}a request for a certificate > gets a certificate for the identity and the session, even if it names others`,
     `${keys}a request for a certificate > that cannot be signed fails when the code is redeemed, and leaves no session`,
   ],
   'a certificate for another key at a refresh and an exchange; a bearer session stays one': [
-    `${keys}the tokens of a client that requested a certificate during its log-in > count for the key of the last refresh alone`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are valid only with the key of the last refresh`,
     `${keys}the tokens of a client that requested a certificate during its log-in > are exchanged only with its certificate, for another key on request`,
-    `${keys}a request for a certificate > is passed over where tokens are bound to no key, and binds none`,
+    `${keys}a request for a certificate > is ignored if the tokens are not bound to a key, and binds none`,
   ],
   'each challenge, of session tokens, access tokens and tokens of signers': [
     `${sessions}the challenge of a refused request > names both kinds of tokens if the request has none`,
@@ -85,11 +85,11 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'revocations: types, effect on REST and refresh, later sessions': [
     `${refresh}a refresh token of an identity > ends by a revocation of the type %s`,
-    `${refresh}a refresh token of an identity > ends when an administrator disables them, and stays ended once they are enabled`,
-    `${refresh}a refresh token of an identity > ends when an administrator deletes them, or their session`,
+    `${refresh}a refresh token of an identity > ends when an administrator disables the identity, and stays invalid once it is enabled again`,
+    `${refresh}a refresh token of an identity > ends when an administrator deletes the identity, or its session`,
   ],
   'the next certificate of a client: told by the session, taken in it': [
-    'api/oidc-certificates.test.ts > a client whose certificate must be extended, keys rolled: %s > learns it from the session, and continues with the next one in the same session',
+    'api/oidc-certificates.test.ts > a client whose certificate must be extended, keys rolled: %s > reads this in its session, and continues in the same session with the next certificate',
   ],
   'certificates of the session, and its config types': [
     'api/oidc-certificates.test.ts > an OIDC session gets session certificates, the leaf before its issuers',
@@ -108,7 +108,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'posture by way of routers, judged again as it changes': [
     'api/oidc-posture.test.ts > an OIDC client > has its service session before it reports posture, and dials after it reported to its router',
     'api/oidc-posture.test.ts > an OIDC client > loses its circuits when its device reports to the router that a check fails',
-    'api/oidc-posture.test.ts > a router that judges posture itself > keeps its client’s circuits until the device reports a change to a controller',
+    'api/oidc-posture.test.ts > a router that evaluates posture itself > keeps its client’s circuits until the device reports a change to a controller',
     'attacks/oidc/posture-at-a-router.test.ts > a router that claims to evaluate posture > is not believed a second factor',
     'router/edge/client-postures.test.ts > a posture report of a client > reaches the controller before the next request of the client is checked',
     'router/edge/client-postures.test.ts > a posture report of a client > is sent again to a controller that reconnects',
@@ -120,7 +120,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-test.each(Object.entries(rows))('%s: each is proven', (_row, proofs) => {
+test.each(Object.entries(rows))('%s: each named test exists', (_row, proofs) => {
   expect(proofs.length).toBeGreaterThan(0)
   expect(withoutTest(proofs)).toEqual([])
 })

@@ -225,7 +225,7 @@ describe('an exchange of a code for tokens', () => {
     expect(claims.exp).toBeUndefined()
     const [recovery = ''] = app.recoveryCodes
     for (const wrong of [code, app.wrongCode(), recovery, '']) {
-      expect((await give(wrong)).status).toBe(401)
+      expect((await give(wrong)).status).toBe(400)
     }
     expect((await get(ownIdentity, data.token)).status).toBe(401)
     expect((await oidc.refresh(data.token)).status).toBe(400)
@@ -243,7 +243,7 @@ describe('an exchange of a code for tokens', () => {
   })
 })
 
-test('a request that waited continues although its token was evicted from the cache, unless it was revoked', async () => {
+test('a waiting request succeeds although its token was evicted from the cache, unless the token was revoked', async () => {
   await raiseLevel(small.controller)
   const logIn = async (): Promise<string> => {
     const name = `name-${newShortId()}`

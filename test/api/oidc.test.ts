@@ -143,7 +143,7 @@ describe('a log-in by the code flow', () => {
   })
 })
 
-test('a flow that would not fit into a URL is refused at its start', async () => {
+test('a flow whose state would not fit into a URL is refused at its start', async () => {
   const { username, password } = await person()
   const oidc = newClient()
   const id = await oidc.begin({ state: 's'.repeat(512), nonce: 'n'.repeat(512) })

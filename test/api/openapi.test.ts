@@ -227,7 +227,7 @@ describe.each([
     }
   })
 
-  test('has only formats that the code which reads the value judges', async () => {
+  test('has only formats that the controller validates', async () => {
     const formats = [...walk(await documentAt(base))].flatMap(({ key, value }) =>
       key === 'format' && typeof value === 'string' ? [value] : [],
     )
@@ -277,7 +277,7 @@ describe.each([
   })
 })
 
-test('one list declares optional members that no row has, because OpenZiti’s contract declares them', async () => {
+test('exactly one list declares optional members that no row has, because OpenZiti’s contract declares them', async () => {
   const document = await documentAt(management)
   const { schemas } = document['components'] as {
     readonly schemas: Readonly<Record<string, { properties: Json; required: readonly string[] }>>

@@ -175,7 +175,7 @@ test('a code given in the session applies to dials at a router until its timeout
   expect(await clients.judge(claim)).toEqual({ ok: false, fault: 'posture' })
 })
 
-test('ending MFA ends the access that depends on it at once', async () => {
+test('removing MFA ends at once the access that depends on it', async () => {
   const person = await behind({})
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)
@@ -185,7 +185,7 @@ test('ending MFA ends the access that depends on it at once', async () => {
   expect(await query(person)).toMatchObject({ isPassing: false })
 })
 
-test('a code given in another session of the identity grants nothing here', async () => {
+test('a code given in one session of an identity grants nothing in another one', async () => {
   const person = await behind({})
   const other = { ...person, caller: sessionOf(person.id) }
   await giveCode(person.caller, person.app.freshCode())

@@ -193,7 +193,7 @@ describe('a client that reports the required posture', () => {
     expect(await person.sessions()).toEqual([session])
   })
 
-  describe('whose policy changes between its check and the log', () => {
+  describe('whose policy changes between the evaluation and the log entry', () => {
     /** Runs when the next session has been judged and is about to be logged. */
     const meanwhile = async (change: () => Promise<unknown>, then: () => Promise<Reply>) => {
       const { cluster } = controller
@@ -259,7 +259,7 @@ describe('a client that reports the required posture', () => {
   })
 })
 
-test('queries show the requirements by the type of the check', async () => {
+test('the posture queries of a service show the requirements of each type of check', async () => {
   const rows = [
     [agent, { process: { osType: 'Linux', path: '/agent' }, timeout: -1, timeoutRemaining: -1 }],
     [pair, { processes: ['/a', '/b'].map((path) => ({ osType: 'Linux', path })) }],
@@ -388,7 +388,7 @@ describe('a posture report', () => {
     })
   })
 
-  test('to another controller applies here, and is dropped when that controller leaves', async () => {
+  test('that another controller received is effective here, and is dropped when that controller leaves', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -412,7 +412,7 @@ describe('a posture report', () => {
     expect(await sweep()).toEqual([])
   })
 
-  test('replaces one made to another controller that is not known here yet', async () => {
+  test('replaces an earlier one of another controller that is not known here yet', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -444,7 +444,7 @@ describe('a posture report', () => {
   })
 })
 
-test('a leader judges sessions when a check changes, without waiting for its next round', async () => {
+test('a leader evaluates sessions when a check changes, without waiting for its next round', async () => {
   const person = await Person.behind(corp)
   await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
   controller.scheduler.run(parts.limits.sweepMs)
@@ -482,7 +482,7 @@ test('the leader applies a changed check to a client that keeps reporting to ano
   expect(await sweep()).toEqual([])
 })
 
-test('a machine that wakes moves the marker if a second factor is required again', async () => {
+test('a machine that wakes changes the service update marker if a second factor is required again', async () => {
   const woken = { id: '0', typeId: 'ENDPOINT_STATE', woken: true }
   for (const [promptOnWake, moves] of [
     [true, true],
@@ -495,7 +495,7 @@ test('a machine that wakes moves the marker if a second factor is required again
   }
 })
 
-test('a controller without room for more reports refuses them', async () => {
+test('a controller that stores the maximum size of reports refuses more', async () => {
   const person = await Person.behind(corp)
   controller.posture.isFull = true
   const reply = await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })

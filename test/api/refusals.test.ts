@@ -23,7 +23,7 @@ describe('a body', () => {
       'that names a prototype',
     ],
     [`{"name":"x","encryptionRequired":true,"tags":{"\\u005f_proto__":1}}`, 'that hides the name'],
-  ])('%#: %s is answered with 400 COULD_NOT_PARSE_BODY', async (text) => {
+  ])('that cannot be parsed is answered with 400 COULD_NOT_PARSE_BODY (%#: %s)', async (text) => {
     const reply = await root.call('POST', services, text)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
@@ -366,7 +366,7 @@ describe('a state that is found wrong during a request', () => {
     }
   })
 
-  test('does not cause a refusal of a session as ended', async () => {
+  test('is not used to refuse a session as ended', async () => {
     findWrongDuring('readIndex')
     const token = controller.tokenOf('no-such-session')
     const reply = await root.get(services, { 'net-session': token })

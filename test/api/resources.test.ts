@@ -113,7 +113,7 @@ test('a name in use is refused at create, replace and patch', async () => {
   }
 })
 
-test('text beyond ASCII is stored unchanged', async () => {
+test('text with characters beyond ASCII is stored unchanged', async () => {
   for (const name of ['Prüfgerät', 'プリンター 🖨', 'plain']) {
     const id = await created(services, { name, encryptionRequired: true })
     expect((await detail(`${services}/${id}`)).name).toBe(name)
@@ -238,7 +238,7 @@ test('a list can be paged, filtered and sorted', async () => {
   expect((await ask('filter=&limit=1')).names).toHaveLength(1)
 })
 
-test('identities, their types and policies can be read', async () => {
+test('an administrator can read identities, identity types and policies', async () => {
   const list = await root.get(
     `${management}/identities?filter=${encodeURIComponent('isAdmin = false')}`,
   )

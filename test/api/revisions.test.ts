@@ -46,7 +46,7 @@ describe('a write with If-Match', () => {
     expect((await patched(url, now)).status).toBe(412)
   })
 
-  test('may name several revisions, or * for any existing record', async () => {
+  test('takes effect if one of its several revisions matches, or with * on any existing record', async () => {
     const url = await newService()
     expect((await patched(url, `"1.old", ${await tagOf(url)}`)).status).toBe(200)
     expect((await patched(url, '*')).status).toBe(200)

@@ -235,7 +235,7 @@ describe('an edge router that tunnels', () => {
     expect(controller.machine.count('enrollment')).toBe(before)
   })
 
-  test('takes its identity, policy, terminators and enrollment along when it is deleted', async () => {
+  test('is deleted together with its identity, policy, terminators and enrollment', async () => {
     const id = await newRouter('going', { isTunnelerEnabled: true })
     const service = await newService(root, 'hosted there')
     const terminator = await made(root, `${management}/terminators`, {

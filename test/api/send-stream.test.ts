@@ -111,7 +111,7 @@ test('the source produces only as fast as the client reads, and a stalled client
   await expect(sent.at(-1)).resolves.toBe('over')
 })
 
-test('a source that limits the pace itself decides when to give up', async () => {
+test('a source that limits its own pace is not disconnected as stalled', async () => {
   const patience = new AbortController()
   const endless = new Endless(patience.signal)
   const answer = await ask(endless)

@@ -294,7 +294,7 @@ test('a session token is valid only for its API session and service', async () =
   expect((await root.get(`${management}/sessions/${last.id}`)).status).toBe(404)
 })
 
-test('the marker changes exactly when the client view changes', async () => {
+test('the service update marker changes exactly when the services that the client sees change', async () => {
   const start = await lastChangeAt()
   expect(start).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   expect(await lastChangeAt()).toBe(start)
@@ -331,7 +331,7 @@ test('the marker changes exactly when the client view changes', async () => {
   expect(await lastChangeAt(late)).toBe((session.body.data as Row)['createdAt'])
 })
 
-test('a config changes the marker of identities that see it, not of identities with an override', async () => {
+test('a config changes the service update marker of identities that see it, not of identities with an override', async () => {
   const seen = await service('configured', ['shared'])
   const type = await created('config-types', { name: 'test.v1' })
   const [theirs, own] = await Promise.all(
@@ -363,7 +363,7 @@ test('a config changes the marker of identities that see it, not of identities w
   expect(await change(own, { data: { port: 4 } })).toBe(true)
 })
 
-test('a refused change leaves every marker unchanged', async () => {
+test('a refused change leaves every service update marker unchanged', async () => {
   const before = await lastChangeAt()
   controller.clock.advance(10)
   const body = { name: 'seen', encryptionRequired: true, roleAttributes: ['shared'] }

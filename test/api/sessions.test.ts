@@ -142,7 +142,7 @@ test('activity is shared with the other controllers if it moved by more than hal
   expect(touches()).toHaveLength(0)
 })
 
-test('the leader writes activity to the log periodically, and withdraws what the log contains', async () => {
+test('the leader writes activity to the log periodically, and withdraws the logged part from the soft state', async () => {
   controller.clock.advance(31_000)
   await root.get(current)
   await spread()
@@ -159,7 +159,7 @@ test('the leader writes activity to the log periodically, and withdraws what the
   expect(controller.activity.own.size).toBe(0)
 })
 
-test('a use on another controller keeps the session alive here, even after that controller left', async () => {
+test('a use on another controller keeps the session alive, even after that controller has left the cluster', async () => {
   const { id } = (await root.get(current)).body.data as Session
   controller.clock.advance(29 * minute)
   controller.activity.hear('ctrl2', id, controller.clock.nowMs())
@@ -248,59 +248,56 @@ test('after ten wrong passwords even the right one must wait, and the answer giv
 })
 
 const ends = ['log-out', 'inactivity', 'an administrator'] as const
-test.for(ends)(
-  'the end of an API session takes its sessions for services along: by %s',
-  async (end) => {
-    const made = async (collection: string, body: object): Promise<string> => {
-      const reply = await root.call('POST', `${management}/${collection}`, body)
-      expect(reply.status, reply.text).toBe(201)
-      return (reply.body.data as Session).id
+test.for(ends)('an API session that ends by %s ends its service sessions', async (end) => {
+  const made = async (collection: string, body: object): Promise<string> => {
+    const reply = await root.call('POST', `${management}/${collection}`, body)
+    expect(reply.status, reply.text).toBe(201)
+    return (reply.body.data as Session).id
+  }
+  const serviceId = await made('services', { name: 'mail', encryptionRequired: true })
+  await made('service-policies', {
+    name: 'all may',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: ['#all'],
+  })
+  await made('edge-routers', { name: 'any' })
+  for (const kind of ['edge-router-policies', 'service-edge-router-policies']) {
+    const roles = kind === 'edge-router-policies' ? 'identityRoles' : 'serviceRoles'
+    const body = { name: 'any', semantic: 'AnyOf', edgeRouterRoles: ['#all'], [roles]: ['#all'] }
+    await made(kind, body)
+  }
+  const open = async (): Promise<{ alice: CallerOf; own: string; path: string }> => {
+    const alice = new CallerOf(controller)
+    await alice.logIn(user)
+    const reply = await alice.call('POST', `${client}/sessions`, { serviceId })
+    expect(reply.status, reply.text).toBe(201)
+    const own = (await alice.get(`${client}/current-api-session`)).body.data as Session
+    return {
+      alice,
+      own: own.id,
+      path: `${management}/sessions/${(reply.body.data as Session).id}`,
     }
-    const serviceId = await made('services', { name: 'mail', encryptionRequired: true })
-    await made('service-policies', {
-      name: 'all may',
-      type: 'Dial',
-      semantic: 'AnyOf',
-      identityRoles: ['#all'],
-      serviceRoles: ['#all'],
-    })
-    await made('edge-routers', { name: 'any' })
-    for (const kind of ['edge-router-policies', 'service-edge-router-policies']) {
-      const roles = kind === 'edge-router-policies' ? 'identityRoles' : 'serviceRoles'
-      const body = { name: 'any', semantic: 'AnyOf', edgeRouterRoles: ['#all'], [roles]: ['#all'] }
-      await made(kind, body)
-    }
-    const open = async (): Promise<{ alice: CallerOf; own: string; path: string }> => {
-      const alice = new CallerOf(controller)
-      await alice.logIn(user)
-      const reply = await alice.call('POST', `${client}/sessions`, { serviceId })
-      expect(reply.status, reply.text).toBe(201)
-      const own = (await alice.get(`${client}/current-api-session`)).body.data as Session
-      return {
-        alice,
-        own: own.id,
-        path: `${management}/sessions/${(reply.body.data as Session).id}`,
-      }
-    }
-    const [ended, other] = [await open(), await open()]
-    switch (end) {
-      case 'log-out':
-        await ended.alice.call('DELETE', `${client}/current-api-session`)
-        break
-      case 'an administrator':
-        await root.call('DELETE', `${management}/api-sessions/${ended.own}`)
-        break
-      case 'inactivity':
-        // The leader begins to count.
-        await sweep()
-        controller.clock.advance(29 * minute)
-        await root.get(current)
-        await other.alice.get(`${client}/current-api-session`)
-        controller.clock.advance(2 * minute)
-        await sweep()
-    }
-    await eventually(async () => expect((await root.get(ended.path)).status).toBe(404))
-    expect((await ended.alice.get(`${client}/current-api-session`)).status).toBe(401)
-    expect((await root.get(other.path)).status).toBe(200)
-  },
-)
+  }
+  const [ended, other] = [await open(), await open()]
+  switch (end) {
+    case 'log-out':
+      await ended.alice.call('DELETE', `${client}/current-api-session`)
+      break
+    case 'an administrator':
+      await root.call('DELETE', `${management}/api-sessions/${ended.own}`)
+      break
+    case 'inactivity':
+      // The leader begins to count.
+      await sweep()
+      controller.clock.advance(29 * minute)
+      await root.get(current)
+      await other.alice.get(`${client}/current-api-session`)
+      controller.clock.advance(2 * minute)
+      await sweep()
+  }
+  await eventually(async () => expect((await root.get(ended.path)).status).toBe(404))
+  expect((await ended.alice.get(`${client}/current-api-session`)).status).toBe(401)
+  expect((await root.get(other.path)).status).toBe(200)
+})

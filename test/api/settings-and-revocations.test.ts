@@ -50,7 +50,7 @@ describe('a revocation', () => {
     expect(await status(sessionOf(bob))).toBe(200)
   })
 
-  test('can be repeated, and ends sessions opened since the last one', async () => {
+  test('can be repeated, and ends the sessions that were opened since the previous one', async () => {
     const eve = await newIdentity(root, 'eve')
     const revoke = (type: string, id: string) => root.call('POST', revocations, { id, type })
     for (let round = 0; round < 3; round += 1) {
@@ -124,7 +124,7 @@ describe('a revocation', () => {
     expect(known.status, known.text).toBe(201)
   })
 
-  test('is removed with the next one after it ended', async () => {
+  test('is removed once it has ended and another one is created', async () => {
     controller.clock.advance(revocationLimits.lifetimeMs)
     root.token = controller.openSession('admin-id')
     const ended = 'aSession0123'
@@ -140,7 +140,7 @@ describe('controller settings', () => {
   const shown = async (path: string): Promise<unknown> =>
     (await root.get(`${settings}/${path}`)).body.data
 
-  test('of one controller override those of all', async () => {
+  test('of one controller take precedence over those of all controllers', async () => {
     const all = {
       controllerId: 'global',
       oidc: { redirectUris: ['https://a.test'], postLogoutUris: ['https://b.test'] },

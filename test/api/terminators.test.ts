@@ -158,7 +158,7 @@ describe('a terminator', () => {
   })
 
   test.each(['service.name', 'router.name desc'])(
-    'cannot be sorted by %s, a symbol of another record',
+    'cannot be sorted by %s, a field of another record',
     async (sort) => {
       const reply = await root.get(`${terminators}?sort=${encodeURIComponent(sort)}`)
       expect(reply.status).toBe(400)

@@ -112,7 +112,7 @@ describe('A client that is connected is cut off', () => {
   })
 })
 
-test('The token of another session replaces none', async () => {
+test('The token of another session does not replace that of a channel', async () => {
   const mallory = await bearers.person('mallory')
   const thief = await bearers.bench.connect(mallory)
   const request = { contentType: 60_803, body: encodeText(ann.token) }

@@ -80,7 +80,7 @@ async function withMembers(
   await eventually(() => network.logged('cannot reach a controller').length).not.toBe(0)
 }
 
-describe('A service does not take', () => {
+describe('A service does not intercept', () => {
   test.each([
     ['this host', ['127.0.0.1']],
     ['all of this host', ['127.0.0.0/8']],
@@ -112,7 +112,7 @@ describe('A service does not take', () => {
     expect(routes()).toEqual(['100.64.0.0/10'])
   })
 
-  test('its host beside addresses that it may take', async () => {
+  test('its host within a network of addresses that it may intercept', async () => {
     const stage = await running(taking(['10.9.9.9', '127.0.0.1', '0.0.0.0/0', 'localhost']))
     await eventually(() => stage.network.logged('service intercepted').length).toBe(1)
     expect(routes()).toEqual(['10.9.9.9', '100.64.0.0/10'])
@@ -129,7 +129,7 @@ describe('A service does not take', () => {
     expect(routes()).toEqual(['100.64.0.0/10'])
   })
 
-  test('the name of a controller by a wildcard, nor one that another service has written out', async () => {
+  test('the name of a controller that its wildcard covers, nor a name that another service lists explicitly', async () => {
     const stage = await running(hosted)
     await withMembers(stage, [CONTROLLER_NAME])
     const other = {
@@ -155,7 +155,7 @@ describe('A service does not take', () => {
   })
 })
 
-test('names below a wildcard take no port from a service', async () => {
+test('names below a wildcard do not use up the ports of another service', async () => {
   const both = { protocols: ['tcp'], portRanges: [{ low: 1, high: 1000 }] }
   const wild = { 'intercept.v1': { ...both, addresses: ['*.example'] } }
   const stage = await running([...hosted, ...serviceOf('s1', wild, ['Dial'])])
@@ -252,12 +252,12 @@ describe('Another host', () => {
     return { connected, resolved, asked: stage.controller.asked.length }
   }
 
-  test('uses no service and asks for no name', async () => {
+  test('can use no service, and gets no answer of the name server', async () => {
     const seen = await reached('')
     expect(seen).toEqual({ connected: 'ECONNRESET', resolved: 'ETIMEOUT', asked: 0 })
   })
 
-  test('uses services and names of a network that lanIf names, and nothing else', async () => {
+  test('can use services and names if lanIf names its network, and nothing else', async () => {
     const seen = await reached(', lanIf: here')
     expect(seen).toMatchObject({ connected: 'read hello', resolved: 'EREFUSED' })
   })

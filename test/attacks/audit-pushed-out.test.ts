@@ -20,7 +20,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 // The attack: somebody with an ordinary session, or a router, writes so often that the audit no
 // longer contains the actions of others.
 
-test('an ordinary session can begin a limited number of second factors per minute, separately for each session', async () => {
+test('each ordinary session can begin a limited number of second factors per minute', async () => {
   const controller = await startController()
   const begin = async (identityId: string): Promise<number> => {
     const headers = { 'net-session': controller.openSession(identityId) }

@@ -57,7 +57,7 @@ const odd: readonly Record<string, unknown>[] = [
   { encryption: { wrappedKey: 'a.b.c.d.e', recipientSha256: `r${ESC}` } },
 ]
 
-test('an invalid backup header is listed separately beside the valid ones', async () => {
+test('a backup with an invalid header is listed as invalid, and the valid ones are still listed', async () => {
   for (const [at, changes] of odd.entries()) {
     writeFileSync(join(folder, `bad${at}.backup`), await withHead(changes))
   }

@@ -131,7 +131,7 @@ test('a client certificate of that authority cannot read metrics, even with the 
   }
 })
 
-test('it is no identity, controller or router certificate either', async () => {
+test('a certificate of that authority is not accepted as that of an identity, controller or router', async () => {
   const path = '/edge/client/v1/authenticate?method=cert'
   for (const id of ['identity/admin', 'controller/ctrl1', 'router/gate']) {
     const by = await leaf(publicCa, id.split('/')[1] ?? '', [], [`spiffe://test.internal/${id}`])

@@ -9,7 +9,7 @@ import { newCa } from '../support/authorities.ts'
 
 // A stranger needs no login to present certificates, and chooses their size.
 
-test('a stranger cannot make a controller parse a chain beyond its limit', async () => {
+test('an unauthenticated client cannot make a controller parse a chain beyond its limit', async () => {
   const nowMs = Date.now()
   const issuer = await newCa('stranger', nowMs)
   const names = Array.from({ length: 200 }, (_, at) => `https://${'a'.repeat(180)}/${at}`)

@@ -70,7 +70,7 @@ test('a router cannot send into a circuit that is not routed over its link', asy
   expect([hostEnd.bodies, clientEnd.bodies]).toEqual([['mine'], []])
 })
 
-test('its frames are not counted as usage of the circuit', async () => {
+test('frames over a link that the circuit does not use are not counted as usage of the circuit', async () => {
   await laid()
   const told = (): object[] => {
     const circuits: object[] = []
@@ -93,7 +93,7 @@ test('a link with the ID of a closed link gives no access to its circuits', asyn
   expect(hostEnd.bodies).toEqual(['mine'])
 })
 
-test('such a link receives no frames of the circuit either', async () => {
+test('a link with the ID of a closed link receives no frames of its circuits', async () => {
   const { cut, clientEnd } = await laid()
   cut()
   linked(at(attacker), at(client), 'l1')

@@ -65,28 +65,28 @@ const judged = (changes: Partial<ClientClaim>): Promise<ClaimDecision> =>
   clients.judge({ ...claim, ...changes })
 
 describe('a claim at a router', () => {
-  test('holds for its own session, certificate and router', async () => {
+  test('is accepted for its own session, certificate and router', async () => {
     expect(await judged({})).toMatchObject({ ok: true, client: { identityId: 'alice-id' } })
   })
 
-  test('does not hold without a certificate of the session', async () => {
+  test('is refused without a certificate of the session', async () => {
     expect(await judged({ fingerprints: [] })).toEqual({ ok: false, fault: 'apiSession' })
     const other = await certificateOf(sessionOf('alice-id'))
     expect(await judged({ fingerprints: [other] })).toEqual({ ok: false, fault: 'apiSession' })
   })
 
-  test('does not hold with the API session of another identity', async () => {
+  test('is refused with the API session of another identity', async () => {
     const bob = await newIdentity(root, 'bob', { roleAttributes: ['staff'] })
     const other = await claimOf(sessionOf(bob), serviceId)
     const { apiSessionToken, fingerprints } = other
     expect(await judged({ apiSessionToken, fingerprints })).toEqual({ ok: false, fault: 'session' })
   })
 
-  test('does not hold for another use than that of its session', async () => {
+  test('is refused for another use (dial or bind) than that of its session', async () => {
     expect(await judged({ type: 'Bind' })).toEqual({ ok: false, fault: 'sessionType' })
   })
 
-  test('does not hold at a router that no policy gives to the identity', async () => {
+  test('is refused at a router that no policy lets the identity use', async () => {
     const far = await made(root, `${management}/edge-routers`, { name: 'far' })
     expect(await judged({ routerId: far })).toEqual({ ok: false, fault: 'router' })
   })
@@ -96,7 +96,7 @@ describe('a claim at a router', () => {
     ['session', { sessionToken: '' }],
     ['apiSession', { apiSessionToken: '1.session.forged' }],
     ['apiSession', { apiSessionToken: '' }],
-  ] as const)('does not hold with an unsigned token: %s', async (fault, changes) => {
+  ] as const)('is refused with an unsigned token: %s', async (fault, changes) => {
     expect(await judged(changes)).toEqual({ ok: false, fault })
   })
 })

@@ -88,14 +88,14 @@ async function claimOf({ access_token: access }: Tokens): Promise<ClientClaim> {
 const noSession = { ok: false, fault: 'apiSession' }
 
 describe('a claim by an access token', () => {
-  test('holds for its own session and certificate', async () => {
+  test('is accepted for its own session and certificate', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = await claimOf(tokens)
     expect(await clients.judge(claim)).toMatchObject({ ok: true, client: { identityId } })
     expect(await clients.judge({ ...claim, fingerprints: [] })).toEqual(noSession)
   })
 
-  test('does not hold with another token of the session', async () => {
+  test('is refused with another token of the session', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     const id = String(claimsOf(tokens.access_token)['z_asid'])
@@ -105,7 +105,7 @@ describe('a claim by an access token', () => {
     }
   })
 
-  test('does not hold after the client has logged out, and routers are informed', async () => {
+  test('is refused after the client has logged out, and routers are informed', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     await new OidcClient(controller).send('POST', '/oidc/revoke', {
@@ -124,7 +124,7 @@ function byServiceOf(claim: ClientClaim, identityId: string): ClientClaim {
 }
 
 describe('a claim that names a service', () => {
-  test('holds for the client of the access token, and opens one service session', async () => {
+  test('is accepted for the client of the access token, and opens one service session', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = byServiceOf(await claimOf(tokens), identityId)
     const first = await clients.judge(claim)
@@ -133,20 +133,20 @@ describe('a claim that names a service', () => {
     expect(await clients.judge({ ...claim, fingerprints: [] }), 'compared there').toEqual(first)
   })
 
-  test('does not hold with a certificate of another identity', async () => {
+  test('is refused with a certificate of another identity', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = byServiceOf(await claimOf(tokens), identityId)
     const { fingerprints } = await claimOf((await newPerson()).tokens)
     expect(await clients.judge({ ...claim, fingerprints })).toEqual(noSession)
   })
 
-  test('does not hold for another identity than that of the token', async () => {
+  test('is refused for another identity than that of the token', async () => {
     const [ann, bob] = [await newPerson(), await newPerson()]
     const claim = await claimOf(ann.tokens)
     expect(await clients.judge(byServiceOf(claim, bob.identityId))).toEqual(noSession)
   })
 
-  test('does not hold in a session that is not an OIDC session', async () => {
+  test('is refused in a session that is not an OIDC session', async () => {
     const legacy = sessionOf('alice-id')
     const { fingerprints } = await claimOf((await newPerson()).tokens)
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })

@@ -28,7 +28,7 @@ afterEach(async () => {
   edge = null
 })
 
-test('clients that have left do not keep another client from waiting for its session', async () => {
+test('disconnected clients do not use up the places of clients that wait for their session', async () => {
   const bench = await EdgeBench.open({ options: ', lookupApiSessionTimeout: 1h' })
   edge = bench
   const ann = await bench.person('ann')

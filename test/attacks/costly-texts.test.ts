@@ -45,7 +45,7 @@ async function costOf(task: () => unknown): Promise<number> {
   return Math.min(...costs)
 }
 
-test('a long text that is looked for in long texts costs no more when both were chosen for it', async () => {
+test('a search for a long text in long texts takes no longer if an attacker chose both', async () => {
   const look = async (part: string): Promise<void> => {
     const reply = await filtered(reader, `tags.long contains "${part}"`)
     expect([reply.status, reply.body.data]).toEqual([200, []])
@@ -54,7 +54,7 @@ test('a long text that is looked for in long texts costs no more when both were 
   expect(await costOf(() => look(nasty(4000)))).toBeLessThan(20 * Math.max(1, plain))
 })
 
-test('a term that looks through long texts counts as many', async () => {
+test('a term that searches long texts counts as several terms', async () => {
   const terms = Array.from({ length: 30 }, (_, at) => `tags.long contains "b${at}"`).join(' or ')
   const refused = await filtered(reader, terms)
   expect([refused.status, refused.body.error?.cause?.['message']]).toEqual([
@@ -65,7 +65,7 @@ test('a term that looks through long texts counts as many', async () => {
   expect((await filtered(reader, onNames)).status).toBe(200)
 })
 
-test('long texts are looked through in turns with others', async () => {
+test('searches of long texts take turns with other requests', async () => {
   let turns = 0
   let next = setImmediate(function turn() {
     turns += 1
@@ -78,7 +78,7 @@ test('long texts are looked through in turns with others', async () => {
   expect(turns).toBeGreaterThan(40)
 })
 
-test('the claim of a CA is found in a name that was chosen to go with it as soon as in another one', async () => {
+test('finding the claim of a CA takes no longer in an adversarial name', async () => {
   const rule: ExternalIdRule = {
     index: 0,
     location: 'SAN_EMAIL',
@@ -154,7 +154,7 @@ test('adversarial versions and version ranges are evaluated quickly', async () =
   expect(isVersionRange(`>1.0.0-${'9'.repeat(65)}`)).toBe(false)
 })
 
-test('a pattern that never ends delays only its author', async () => {
+test('a pattern whose evaluation never ends delays only its author', async () => {
   const appRegex = `^${'('.repeat(24)}.*${')*'.repeat(24)}!$`
   const before = process.threadCpuUsage()
   const reply = await root.call('POST', `${fabric}/inspections`, {

@@ -34,7 +34,7 @@ test('a model that grows beyond its limits permits nothing', async () => {
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)
 })
 
-test('a model that is sent beyond its limits permits nothing', async () => {
+test('a model that exceeds its limits when it is sent permits nothing', async () => {
   const model = await modelOf([...events, ...grant], 10, { modelRecordsMax: 4 })
   const body = await wholeBody([...events, ...grant, ...serviceOf('s2', {}, [])], 11)
   finished(model.replace(body))

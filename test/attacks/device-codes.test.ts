@@ -113,7 +113,7 @@ test('codes can be guessed only a few times per minute from one source, also by 
   expect((await enter(own.userCode, '198.51.100.2')).status).toBe(200)
 })
 
-test('all sources together guess no faster than that finds nothing', async () => {
+test('all sources together can make too few guesses to find a code', async () => {
   controller.clock.advance(60_000)
   let refused = 0
   for (let count = 0; count <= deviceLimits.userCodesOfAllAtOnceMax; count += 1) {
@@ -124,7 +124,7 @@ test('all sources together guess no faster than that finds nothing', async () =>
   controller.clock.advance(60_000)
 })
 
-test('one source does not take the room of all devices', async () => {
+test('one source cannot use up the places for all devices', async () => {
   const address = '203.0.113.1'
   let last = 200
   for (let count = 0; count < deviceLimits.deviceLogInsMax && last === 200; count += 1) {
@@ -168,7 +168,7 @@ test('a device gets no token before the second factor was given', async () => {
   expect(await errorOf(device)).toBe('authorization_pending')
 })
 
-test('the code of a device is worth nothing to another client, as no code of its flow, and after a refusal', async () => {
+test('the code of a device is useless to another client, in the code flow, and after a refusal', async () => {
   const device = await begin()
   const id = await idOf(device.userCode)
   const username = await person()
@@ -189,7 +189,7 @@ test('the code of a device is worth nothing to another client, as no code of its
   expect(await errorOf(other)).toBe('access_denied')
 })
 
-test('a typed code does not become a part of the page', async () => {
+test('a typed code cannot insert markup into the page', async () => {
   const url = '/oidc/device?user_code=%22%3E%3Cform%20action%3D'
   const page = await send(url, {}, undefined, 'GET')
   expect(page.text).not.toContain('"><form action=')

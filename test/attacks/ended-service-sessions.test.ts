@@ -167,7 +167,7 @@ describe('the token of an ended service session', () => {
     expect(machine.get('session', stage.sessionId)).toBeUndefined()
   })
 
-  test('grants nothing for another use', async () => {
+  test('grants nothing for another use (dial or bind)', async () => {
     await endSession()
     expect(await judged({ type: 'Bind' })).toEqual(refusedBy('sessionType'))
   })
@@ -246,7 +246,7 @@ describe('the token of an ended service session', () => {
     expect(await racing.judge(stage.claim)).toEqual(refusedBy('session'))
   })
 
-  test('opens a session once for dials at the same time', async () => {
+  test('opens one session for simultaneous dials', async () => {
     await endSession()
     const { appliedIndex } = machine
     const all = await Promise.all([judged(), judged(), judged()])
@@ -254,7 +254,7 @@ describe('the token of an ended service session', () => {
     expect(machine.appliedIndex).toBe(appliedIndex + 1)
   })
 
-  test('opens only so many sessions a minute, of which others lose none', async () => {
+  test('opens a limited number of sessions a minute, without using up the limit of others', async () => {
     const before = stage
     for (let count = 0; count < REOPENS_MAX; count += 1) {
       await endSession()

@@ -12,7 +12,7 @@ import { attackedByCertificates, dataOf } from './support/certificates.ts'
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
 
-test('the challenge signs nothing that is not a nonce', async () => {
+test('a controller signs only nonces as challenges', async () => {
   const keyId = String(controller.parts.jwt.publicJwk()['kid'])
   const encoded = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
   const jwt = `${encoded({ alg: 'ES256', kid: keyId })}.${encoded({ em: 'ott', sub: 'admin-id' })}`
@@ -26,7 +26,7 @@ test('the challenge signs nothing that is not a nonce', async () => {
   expect((await listener.call({ path: `${client}/enroll/challenge`, body })).status).toBe(200)
 })
 
-test('inserted values are not searched for placeholders', async () => {
+test('placeholders in inserted values are not replaced', async () => {
   const { id, key } = await attacked.verifiedCa({
     identityNameFormat: '[commonName]/[requestedName]',
   })

@@ -104,7 +104,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       return [...controller.state.table('enrollment').indexes.ids(field, routerId)]
     }
 
-    test('that others could read is withdrawn as its router is allowed a name', async () => {
+    test('is withdrawn, if others could read it, when its router is allowed a name', async () => {
       const attacker = await attackerWith('router.read')
       const id = await made(root, routers, { name: `reader of ${collection}` })
       expect(await shown(attacker, `${routers}/${id}`)).toHaveProperty('enrollmentToken')
@@ -112,7 +112,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       expect(openOf(id)).toEqual([])
     })
 
-    test('that may have names of others is shown to administrators alone', async () => {
+    test('is shown to administrators only, if its router may have names of others', async () => {
       const attacker = await attackerWith('router.read', 'enrollment.read')
       const id = await made(root, routers, { name: `shown ${collection}`, ...names })
       const { enrollmentToken } = await shown(root, `${routers}/${id}`)
@@ -127,7 +127,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       expect(openOf(id)).toHaveLength(1)
     })
 
-    test('that may have names of others is made by administrators alone', async () => {
+    test('is created by administrators only, if its router may have names of others', async () => {
       const attacker = await attackerWith('router', 'enrollment')
       const id = await made(root, routers, { name: `made ${collection}`, ...names })
       const [enrollmentId = ''] = openOf(id)
@@ -198,7 +198,7 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('does not bring back the token of before a refresh', () => {
+  test('does not restore a token that a refresh has replaced', () => {
     const { state, log } = withAnn(administrator)
     log.raw(CommandKind.ENTITY_PATCH, 'enrollment', 'e1', { token: 'refreshed' })
     restoredInto(log)
@@ -211,7 +211,7 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
   })
 
-  test('begins a new cluster without open enrollments of identities with rights', () => {
+  test('creates a new cluster without open enrollments of identities with rights', () => {
     const { state, log } = withAnn(administrator)
     log.create('identity', 'bob', identity('bob'))
     const ofBob = { ...open, identityId: 'bob', token: 'of bob' }

@@ -82,7 +82,7 @@ test('an ordinary identity fills the state with tags of many service sessions up
   expect(other.status).toBe(201)
 })
 
-test('an ordinary identity opens no more API sessions than its bound', async () => {
+test('an ordinary identity opens no more API sessions than its limit', async () => {
   const open = controller.state.table('apiSession').indexes
   while (open.ids('identityId', 'alice-id').size < apiSessionsPerIdentityMax) sessionOf('alice-id')
   const reply = await sessionOf('alice-id').logIn(user)

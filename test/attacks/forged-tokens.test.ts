@@ -28,7 +28,7 @@ function expectRefused(reply: Reply): void {
   expect(reply.body.error?.code).toBe('UNAUTHORIZED')
 }
 
-test('a token without a signature, under any spelling of the algorithm none', async () => {
+test('a token without a signature is refused, in any spelling of the algorithm none', async () => {
   for (const alg of ['none', 'None', 'NONE', '']) {
     for (const kid of [rsa.kid, provider.key.kid]) {
       expectRefused(await logIn(await forged({ alg, kid }, () => '')))
@@ -37,7 +37,7 @@ test('a token without a signature, under any spelling of the algorithm none', as
   }
 })
 
-test('a token signed by the public key of the provider as if it were a secret', async () => {
+test('a token signed with the public key of the provider as an HMAC secret is refused', async () => {
   const texts = [
     String(rsa.publicKey.export({ type: 'spki', format: 'pem' })),
     String(rsa.publicKey.export({ type: 'pkcs1', format: 'pem' })),
@@ -52,13 +52,13 @@ test('a token signed by the public key of the provider as if it were a secret', 
   }
 })
 
-test('a token by an algorithm that the key is not for', async () => {
+test('a token with an algorithm that does not fit the key is refused', async () => {
   const other: ProviderKey = { ...rsa, algorithm: 'RS512' }
   expectRefused(await logIn(await provider.token('admin-id', { key: other })))
   expect((await logIn(await provider.token('admin-id', { key: rsa }))).status).toBe(200)
 })
 
-test('a token that contains its own key, or a reference to it', async () => {
+test('a token that contains its own key, or a reference to it, is refused', async () => {
   const own = ecKey(provider.key.kid)
   const jwk = jwkOf(own)
   const { url } = server
@@ -77,7 +77,7 @@ test('a token that contains its own key, or a reference to it', async () => {
   expect(server.requests - before).toBeLessThan(2)
 })
 
-test('a token whose kid is a path, a query, a list, or the name of another key', async () => {
+test('a token whose kid is a path, a query, a list, or the name of another key is refused', async () => {
   const own = ecKey('own')
   for (const kid of ['../../dev/null', "' OR 1=1 --", '__proto__', '', ' first', 'FIRST', 'rsa']) {
     expectRefused(await logIn(await provider.token('admin-id', { key: own, header: { kid } })))
@@ -91,14 +91,14 @@ test('a token whose kid is a path, a query, a list, or the name of another key',
   }
 })
 
-test('a token for another service, for no service, or for one with the same prefix', async () => {
+test('a token with another audience, without one, or with one of the same prefix is refused', async () => {
   const { audience } = provider
   for (const aud of ['other', [], ['other'], '', `${audience}x`, audience.slice(1), undefined]) {
     expectRefused(await logIn(await provider.token('admin-id', { claims: { aud } })))
   }
 })
 
-test('a token of any service, where the signer names no audience', async () => {
+test('a token for any audience is refused if the signer names no audience', async () => {
   const issuer = 'https://no-audience.test'
   await newSigner({ issuer, audience: '', jwksEndpoint: server.url })
   for (const aud of ['', 'anything', undefined]) {
@@ -106,7 +106,7 @@ test('a token of any service, where the signer names no audience', async () => {
   }
 })
 
-test('a token of an issuer that only looks alike', async () => {
+test('a token of an issuer with a similar name is refused', async () => {
   const { issuer } = provider
   for (const iss of [
     `${issuer}/`,
@@ -119,13 +119,13 @@ test('a token of an issuer that only looks alike', async () => {
   }
 })
 
-test('a token that never ends', async () => {
+test('a token without an expiry is refused', async () => {
   for (const exp of [undefined, null, '9999999999', 'never']) {
     expectRefused(await logIn(await provider.token('admin-id', { claims: { exp } })))
   }
 })
 
-test('a token whose expiry is a number but not a date', async () => {
+test('a token whose expiry is a number but not a date is refused', async () => {
   const header = { alg: 'RS256', kid: rsa.kid }
   const signed = (input: string): string =>
     sign('sha256', Buffer.from(input), rsa.privateKey).toString('base64url')
@@ -143,7 +143,7 @@ test('a token whose expiry is a number but not a date', async () => {
   expect((await logIn(await claimsOf('4000000000'))).status).toBe(200)
 })
 
-test('a second signer by the same issuer, with keys of the attacker', async () => {
+test('a second signer with the same issuer and keys of the attacker is refused', async () => {
   const body = {
     name: 'twin',
     issuer: provider.issuer,
@@ -158,7 +158,7 @@ test('a second signer by the same issuer, with keys of the attacker', async () =
   expect((await root.call('PATCH', `${path}/${other}`, { issuer })).status).toBe(400)
 })
 
-test('claims that nest without end, and a token without end', async () => {
+test('a token with endlessly nested claims, or of endless length, is refused', async () => {
   let nested: unknown = 'leaf'
   for (let depth = 0; depth < 1000; depth += 1) nested = [nested]
   expectRefused(await logIn(await provider.token('admin-id', { claims: { nested } })))
@@ -166,7 +166,7 @@ test('claims that nest without end, and a token without end', async () => {
   expectRefused(await logIn(await provider.token('admin-id', { claims: { filler } })))
 })
 
-test('a claim that is not a text, or is not a claim of the token itself', async () => {
+test('a token is refused if its claim is not a text, or not a claim of the token itself', async () => {
   for (const selector of [
     '/__proto__/constructor/name',
     '/constructor/name',
@@ -182,7 +182,7 @@ test('a claim that is not a text, or is not a claim of the token itself', async 
   }
 })
 
-test('a token of one person as the second factor of another', async () => {
+test('a token of one identity is refused as the second factor of another', async () => {
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   await patch('identities', 'alice-id', { authPolicyId: await newPolicy('two', { secondary }) })
   const alice = sessionOf('alice-id')
@@ -195,7 +195,7 @@ test('a token of one person as the second factor of another', async () => {
   await patch('identities', 'alice-id', { authPolicyId: 'default' })
 })
 
-test('a log-in that was checked before the auth policy disallowed JWTs', async () => {
+test('a log-in that was verified before the auth policy disallowed JWTs is refused', async () => {
   const closed = await newPolicy('closed', { extJwt: { allowed: false, allowedSigners: [] } })
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
@@ -208,7 +208,7 @@ test('a log-in that was checked before the auth policy disallowed JWTs', async (
   await patch('identities', 'alice-id', { authPolicyId: 'default' })
 })
 
-test('a write by a second factor whose signer was disabled before the entry', async () => {
+test('a write with a second factor is refused if its signer is disabled before the entry', async () => {
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   const two = await newPolicy('two at apply', { secondary })
   await patch('identities', 'alice-id', { authPolicyId: two, isAdmin: true })
@@ -228,7 +228,7 @@ test('a write by a second factor whose signer was disabled before the entry', as
   await patch('identities', 'alice-id', { authPolicyId: 'default', isAdmin: false })
 })
 
-test('a stolen key that the provider has withdrawn', async () => {
+test('a token signed with a stolen key that the provider has withdrawn is refused', async () => {
   const token = await provider.token('alice-id')
   expect((await logIn(token)).status).toBe(200)
   const next = ecKey('next')

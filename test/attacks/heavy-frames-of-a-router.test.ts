@@ -74,7 +74,7 @@ test('an oversized body is not stored as it arrives', async () => {
   expect(reason()).toContain('bytes of body')
 })
 
-test('a second one closes the channel', async () => {
+test('a second oversized message closes the channel', async () => {
   const pipe = await dialed()
   const body = empties(1, messageBounds.removeTerminators.elementsMax + 1)
   pipe.say({ contentType: 1038, sequence: 7, body })
@@ -104,7 +104,7 @@ const clients = Buffer.concat(
   ),
 )
 
-test('others get their turns while one frame is processed', async () => {
+test('other work gets its turns while one frame is processed', async () => {
   const pipe = await dialed()
   // Until it has to wait in its line.
   for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 20_415, sequence: at, body: clients })

@@ -31,7 +31,7 @@ function closedEarly(sockets: readonly Socket[]): () => number {
   return () => count
 }
 
-test('one source holds a few of them, and a peer that shares its address gets in all the same', async () => {
+test('one source can hold a limited number of idle connections, and a peer at the same address can still connect', async () => {
   const { meshHandshakesPerSourceMax } = meshLimits
   const count = meshHandshakesPerSourceMax * 3
   const sockets = Array.from({ length: count }, () => mesh.tcp('127.0.0.2').resume())
@@ -44,7 +44,7 @@ test('one source holds a few of them, and a peer that shares its address gets in
   expect(peer.authorized).toBe(true)
 })
 
-test('many sources hold no more together, and a peer gets in beside them', async () => {
+test('many sources together can hold a limited number of idle connections, and a peer can still connect', async () => {
   const { meshHandshakesMax } = meshLimits
   const sources = Array.from({ length: 8 }, (_, at) => `127.0.1.${at + 1}`)
   const sockets = sources.flatMap((source) =>

@@ -35,13 +35,13 @@ test('an identity that is disabled until a time cannot log in before it', async 
   expect(await isDisabled('until')).toBe(true)
 })
 
-test('a value that does not say whether an identity is disabled changes nothing', async () => {
+test('an import with an ambiguous value for a disabled identity is refused, and changes nothing', async () => {
   const done = await imported(identity('unclear', { disabled: 'yes' }), identity('other', {}))
   expect(done.code).toBe(2)
   expect(await person.out('list', 'identities', '-o', 'name')).not.toContain('other')
 })
 
-test('dropped values are reported', async () => {
+test('an import reports the values that it drops', async () => {
   const done = await imported(identity('holder', { enrollment: { ott: true } }))
   expect(done.stderr).toContain('not carried over: identities.enrollment of 1 (holder)')
 })

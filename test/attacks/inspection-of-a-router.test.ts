@@ -37,6 +37,6 @@ test('a value that nests without limit is returned as its text', async () => {
   ])
 })
 
-test('a router that does not answer becomes an error in the answer before the request times out', () => {
+test('the answer has an error for a router that does not answer, before the request times out', () => {
   expect(routerLimits.routerInspectionTimeoutMs).toBeLessThan(defaultApiLimits.handlerTimeoutMs)
 })

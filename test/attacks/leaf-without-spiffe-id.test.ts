@@ -29,7 +29,7 @@ async function shownBy(uris: readonly string[]): Promise<Uint8Array> {
   return parseCertificate(certificatePem).der
 }
 
-test('a certificate of the authority is that of a controller by its SPIFFE id alone, not by its common name', async () => {
+test('a certificate of the authority is accepted as that of a controller by its SPIFFE ID only, not by its common name', async () => {
   const caller = judgeCaller(await shownBy(['spiffe://net.example/controller/ctrl2']), trust)
   expect(caller).toMatchObject({ ok: true, caller: { id: 'ctrl2' } })
   for (const uris of [

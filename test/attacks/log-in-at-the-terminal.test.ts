@@ -87,7 +87,7 @@ test('a password is sent only to the trusted controller', async () => {
   other.close()
 })
 
-test('a refresh token is used by one of the commands that find the session near its end', async () => {
+test('only one of several commands uses the refresh token when the session is near its end', async () => {
   await person.logIn('--context', 'net')
   const file = JSON.parse(readFileSync(path(), 'utf8')) as {
     contexts: Record<string, { renewal: { expiresAtMs: number } }>

@@ -26,7 +26,7 @@ function moved(log: LogWriter, targetMs: number, actor?: Actor): AppliedEntry {
   return log.command(CommandKind.LOG_TIME_RESET, toBinary(LogTimeResetSchema, message), input)
 }
 
-test('a session of an administrator does not move it', () => {
+test('a session of an administrator cannot reset log time', () => {
   const { state, log } = restorableState()
   log.logIn('stolen')
   const nowMs = state.logTimeMs
@@ -36,7 +36,7 @@ test('a session of an administrator does not move it', () => {
   expect(state.logTimeMs).toBe(nowMs)
 })
 
-test('no caller moves it forward', () => {
+test('no caller can move log time forward', () => {
   const { state, log } = restorableState()
   const nowMs = state.logTimeMs
   moved(log, nowMs + HOUR_MS)

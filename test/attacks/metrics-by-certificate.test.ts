@@ -74,7 +74,7 @@ function statusOf(path: string, shown: CertifiedKey | null): Promise<number | un
   })
 }
 
-test('a certificate of pki issue opens metrics and health, and nothing else', async () => {
+test('a certificate of pki issue gives access to metrics and health, and to nothing else', async () => {
   const shown = await leaf(controller.authorities.issuing, [MONITOR])
   expect(await statusOf('/metrics', shown)).toBe(200)
   expect(await statusOf('/health-checks', shown)).toBe(200)
@@ -101,7 +101,7 @@ test('an expired or not yet valid certificate is refused', async () => {
   }
 })
 
-test('those of controllers, identities and servers of the network open nothing', async () => {
+test('certificates of controllers, identities and servers of the network give no access to metrics', async () => {
   const { issuing } = controller.authorities
   const member = await issueControllerCertificate({
     issuer: issuing,

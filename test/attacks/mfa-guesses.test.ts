@@ -15,7 +15,7 @@ afterAll(() => Promise.all(apps.map((app) => app.close())))
 
 const guesses = 4 * mfaLimits.attemptsMax
 
-test('guesses at a code, spread over controllers, sessions and sources and made at once, are no more than the limit', async () => {
+test('simultaneous guesses at a code, spread over controllers, sessions and sources, are limited together', async () => {
   await Promise.all(apps.map((app) => app.ready()))
   const authenticator = await turnOnMfa(controller, sessionOf('alice-id'))
   const wrong = authenticator.wrongCode()

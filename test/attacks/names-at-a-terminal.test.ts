@@ -61,7 +61,7 @@ async function printed(...words: string[]): Promise<string> {
   return stdout
 }
 
-describe('names that were given before they were refused', () => {
+describe('names with control characters, from before the API refused them,', () => {
   test('move no cursor in a table, a document or an export', async () => {
     for (const kind of kinds) {
       await printed('list', kind)
@@ -78,7 +78,7 @@ describe('names that were given before they were refused', () => {
     await printed('export', '-o', 'json')
   })
 
-  test('are one line of a list of names each, which leads a script to the same record', async () => {
+  test('take one line each in a list of names, by which a script finds the same record', async () => {
     for (const kind of kinds) {
       const names = (await printed('list', kind, '-o', 'name')).trimEnd().split('\n')
       expect(names).toContain(ids[kind])
@@ -137,7 +137,7 @@ describe('names that were given before they were refused', () => {
   })
 })
 
-describe('from the level on that refuses them', () => {
+describe('from the feature level on that refuses names with control characters', () => {
   beforeAll(async () => {
     await raiseLevel(person.cluster.controller)
   })

@@ -58,7 +58,7 @@ function expectNothingSecret(): void {
   expect([sent.includes('the password'), sent.includes('/authenticate')]).toEqual([false, false])
 }
 
-test('a log-in to an address that only a server listed asks whom to trust', async () => {
+test('a log-in at an address that only a server listed does not use the CA of that network', async () => {
   await poisoned()
   expect(Object.values(contexts())).toMatchObject([
     { controllers: [hostile.origin, other.origin], named: [hostile.origin] },
@@ -71,13 +71,13 @@ test('a log-in to an address that only a server listed asks whom to trust', asyn
   expectNothingSecret()
 })
 
-test('also in the context of the network that listed it', async () => {
+test('a log-in at such an address does not use that CA in the context of the network either', async () => {
   await poisoned('--context', 'net')
   expect((await logIn(other.origin, '--context', 'net')).code).toBe(1)
   expectNothingSecret()
 })
 
-test('a verb with --url is not sent there in the session of the network that listed it', async () => {
+test('a command with --url sends no session to an address that only its network listed', async () => {
   await poisoned()
   const done = await run('cluster', 'status', '--url', other.origin)
   expect([done.code, done.stderr]).toEqual([
@@ -87,7 +87,7 @@ test('a verb with --url is not sent there in the session of the network that lis
   expect(other.requests).toEqual([])
 })
 
-test('the command that logs in again names no address of the server', async () => {
+test('the suggested log-in command names no address that only a server listed', async () => {
   await poisoned('--context', 'net')
   await hostile.close()
   expect((await run('list', 'identities')).code).toBe(0)
@@ -98,7 +98,7 @@ test('the command that logs in again names no address of the server', async () =
   )
 })
 
-test('a file of an earlier release leads by the address that its context is called by, and by no other', async () => {
+test('a context of an earlier release is selected by the address in its name, and by no other', async () => {
   await poisoned()
   const name = new URL(hostile.origin).host
   const { named: _, ...old } = contexts()[name] ?? { named: [] }

@@ -107,7 +107,7 @@ test("lists contain only the caller's own objects, for any query", async () => {
   }
 })
 
-test('the owner has all of it', async () => {
+test('the owner can see and change all of its objects', async () => {
   for (const path of [
     `sessions/${victim['session']}`,
     `services/${serviceId}`,

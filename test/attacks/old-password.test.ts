@@ -21,7 +21,7 @@ test('no session opened with the old password continues', async () => {
   expect((await attacker.get(whoAmI)).status).toBe(401)
 })
 
-test('no session is opened that was on its way while the password changed', async () => {
+test('no session is opened by a log-in during which the password was changed', async () => {
   await setPassword(user.password)
   const attacker = new CallerOf(controller)
   const { cluster } = controller

@@ -38,7 +38,7 @@ function policyIn(header: unknown): ReadonlyMap<string, string> {
   )
 }
 
-test.each(['/console/', '/zac/'])('%s is shown in no frame of another page', async (url) => {
+test.each(['/console/', '/zac/'])('no other page can show %s in a frame', async (url) => {
   const { headers } = await app.inject({ method: 'GET', url })
   expect(policyIn(headers['content-security-policy']).get('frame-ancestors')).toBe("'none'")
   expect(headers['x-frame-options']).toBe('DENY')
@@ -46,7 +46,7 @@ test.each(['/console/', '/zac/'])('%s is shown in no frame of another page', asy
   expect(headers['x-content-type-options']).toBe('nosniff')
 })
 
-test('the console runs no script but its own files, and makes no markup from text', async () => {
+test('the console runs only scripts from its own files, and creates no markup from text', async () => {
   const { headers } = await app.inject({ method: 'GET', url: '/console/' })
   const policy = policyIn(headers['content-security-policy'])
   expect(Object.fromEntries(policy)).toEqual({
@@ -72,7 +72,7 @@ const member = (...urls: readonly string[]) => ({
 const connectOf = (...members: readonly ReturnType<typeof member>[]): string | undefined =>
   policyIn(pageHeaders('console', members)['content-security-policy']).get('connect-src')
 
-test('the console speaks to the members of the cluster alone', () => {
+test('the console can connect only to members of the cluster', () => {
   expect(connectOf(member('https://b.test:1281/edge/management/v1'))).toBe(
     "'self' https://b.test:1281",
   )
@@ -89,7 +89,7 @@ test.each([
   expect(connectOf(member(url))).toBe("'self'")
 })
 
-test('members beyond the bound add nothing', () => {
+test('members beyond the limit are not in the policy', () => {
   const many = Array.from({ length: 500 }, (_, at) => member(`https://m${at}.test/`))
   expect(connectOf(...many)?.split(' ')).toHaveLength(65)
 })

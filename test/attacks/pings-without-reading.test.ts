@@ -21,7 +21,7 @@ const { port } = controller.app.server.address() as { port: number }
 let client: WebSocketClient | null = null
 afterAll(() => client?.socket.destroy())
 
-test('pings of a client that reads nothing are answered no further than its connection takes', async () => {
+test('pings of a client that reads nothing are not answered once its connection is full', async () => {
   const far: Socket[] = []
   controller.app.server.on('connection', (socket: Socket) => far.push(socket))
   const one = new WebSocketClient({ port, host: '127.0.0.1' }, root.token ?? '')

@@ -109,7 +109,7 @@ test('a preview that would change a great many records ends early', () => {
   expect(new StateReader(state, clock).previewAccess(writes, admin)).toEqual({ outcome: 'tooMany' })
 })
 
-test('roles that cost too much are refused', () => {
+test('a preview with roles that are too expensive to evaluate is refused', () => {
   const { state, log } = formedState()
   log.create('service', 's', wiki('s'))
   state.wholesale(() => {

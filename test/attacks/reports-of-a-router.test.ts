@@ -94,7 +94,7 @@ test.each([2n ** 60n, -(2n ** 60n), 0n])(
   },
 )
 
-test('metrics count by their size', async () => {
+test('the limit of stored metrics counts their size', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const tags = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}`, 'x'.repeat(255)]))
@@ -104,7 +104,7 @@ test('metrics count by their size', async () => {
   expect(weight).toBeGreaterThan(8000)
 })
 
-test('the weight of a reported link is the size of its report', async () => {
+test('a reported link counts with the size of its report', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const text = 'x'.repeat(255)

@@ -20,7 +20,7 @@ const { connect } = await listenerBefore(forFile)
 const flooder = sessionOf('alice-id')
 const path = `${client}/services?limit=100`
 
-test('a request of another caller is answered among the first', async () => {
+test('a request of another caller is answered before most of a flood from one caller', async () => {
   // Uses up the flooding client's free quota.
   for (let at = 0; at < 100; at += 1) await flooder.get(path)
   const answered: string[] = []
@@ -36,7 +36,7 @@ test('a request of another caller is answered among the first', async () => {
   expect(before).toBeLessThan(300)
 })
 
-test('its requests on many connections do not delay the one of another caller', async () => {
+test('requests of one caller on many connections do not delay a request of another caller', async () => {
   const connections = await Promise.all(Array.from({ length: 100 }, connect))
   const own = await connect()
   // Each connection is known by its first request, and the flooder has had its share.

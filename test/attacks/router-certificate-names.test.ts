@@ -140,7 +140,7 @@ test('the names of another router are left out, and those of the loopback are sh
   expect(record['certificateNames']).toEqual([...server.dnsNames, '127.0.0.1'])
 })
 
-test('a stolen router has itself named nothing more than it is', async () => {
+test('a stolen router gets no certificate with names other than its own', async () => {
   const router = await enrolled(['stolen.example', 'localhost'])
   const other = await enrolled(['other.example'])
   const dns = [

@@ -39,7 +39,7 @@ test('the public certificate of a router behind a certificate of the attacker is
   dataOf(await listener.call({ path, body, by: router.key }))
 })
 
-test('a certificate that two controllers have found in force is extended by one of them', async () => {
+test('a certificate that two controllers have found valid is extended by only one of them', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   heldTogether(controller.issuer, 'router', 2)

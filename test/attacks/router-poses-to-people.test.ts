@@ -62,7 +62,7 @@ const posing = [
   [controllerSpiffeId(DOMAIN, 'ctrl1'), routerSpiffeId(DOMAIN, 'router2')],
 ]
 
-test('a log-in is sent to a controller, and not to a router at its address', async () => {
+test('a log-in is sent to a controller, but not to a router at its address', async () => {
   const caPem = (): string => authorities.anchorsPem()
   const ask = (url: string) =>
     askServer({
@@ -81,7 +81,7 @@ test('a log-in is sent to a controller, and not to a router at its address', asy
   expect((await ask(controller.url)).status).toBe(200)
 })
 
-test('a token whose signature alone authorizes it is not sent there either', async () => {
+test('an enrollment token is not sent to a router at the address of a controller either', async () => {
   const ask = (origin: string) =>
     askServer({
       url: origin,

@@ -46,7 +46,7 @@ test('a write that was admitted before the signer was disabled is refused at app
   await patch('external-jwt-signers', signerId, { enabled: true })
 })
 
-test('sessions go with the signer that is deleted', async () => {
+test('the deletion of a signer ends its sessions', async () => {
   const issuer = 'https://short-lived.test'
   const id = await newSigner({ issuer, jwksEndpoint: server.url })
   const alice = await sessionBy(await provider.token('alice-id', { claims: { iss: issuer } }))

@@ -28,11 +28,11 @@ afterEach(() => {
   server.answer = answer
 })
 
-test('the keys come from a provider that behaves', async () => {
+test('keys of a correct provider are fetched', async () => {
   expect(JSON.parse(await endpointBy({}).fetch(server.url))).toEqual({ keys: server.keys })
 })
 
-test('an endpoint that sends its answer byte by byte, or none, is not waited for', async () => {
+test('a controller stops waiting for an endpoint that sends its answer byte by byte, or none', async () => {
   for (const isSilent of [true, false]) {
     server.answer = (_request, response) => {
       if (isSilent) return
@@ -126,7 +126,7 @@ test('hanging name lookups do not occupy the threads of the program', async () =
   expect(lookups).toBe(defaultApiLimits.keyLookupsMax)
 })
 
-test('one refused address among others is enough', async () => {
+test('a name with one refused address among others is not requested', async () => {
   const addresses = [
     { address: '127.0.0.1', family: 4 },
     { address: '10.1.2.3', family: 4 },
@@ -156,7 +156,7 @@ test('keys are not loaded without TLS, nor from an unverified server', async () 
   expect(server.requests).toBe(before)
 })
 
-test('unknown key names cause a request only once in a while', async () => {
+test('unknown key IDs cause requests at a limited rate', async () => {
   const { provider, logIn, controller } = attacked
   const forged = (at: number): Promise<string> =>
     provider.token('admin-id', { header: { kid: `unknown ${at}` } })

@@ -40,7 +40,7 @@ function emitMuch(): void {
   }
 }
 
-test('a caller has so many streams at a time', async () => {
+test('a caller can open a limited number of streams at a time', async () => {
   const token = sessionOf('admin-id').token ?? ''
   const statuses: (number | undefined)[] = []
   for (let count = 0; count <= eventLimits.eventStreamsPerCallerMax; count += 1) {

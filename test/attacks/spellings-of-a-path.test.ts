@@ -48,7 +48,7 @@ test.each([
   expect(answer).toContain('"code":"NOT_FOUND"')
 })
 
-test('the one spelling is served', async () => {
+test('the canonical spelling of a path is served', async () => {
   expect(await get('/edge/management/v1/version')).toMatch(/^HTTP\/1\.1 200 /)
 })
 

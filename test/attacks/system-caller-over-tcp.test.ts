@@ -127,7 +127,7 @@ test('an administrator over TCP cannot use operations of the socket', async () =
   expect([controller.pki.asked, controller.backups.asked]).toEqual([[], []])
 })
 
-test('a caller at the socket cannot act as another user than the two who can open it', () => {
+test('a caller at the socket can claim to be the controller’s user or root, and no other user', () => {
   const own = { uid: 1000, name: 'op' }
   for (const claimed of ['4711 somebody', '1 daemon', '-1 x', 'NaN x', '1e3 x', ['0 root']]) {
     expect(actorName(adminSocketActor(claimed, own))).toBe('uid:1000 (op)')

@@ -36,7 +36,7 @@ async function firstLine(request: string): Promise<string> {
   return chunk.toString('latin1').split('\r\n')[0] ?? ''
 }
 
-test('a request behind answers that are not read is not begun', async () => {
+test('a request behind unread answers is not started', async () => {
   const body = JSON.stringify({ name: 'behind', encryptionRequired: true })
   const create =
     `POST ${management}/services HTTP/1.1\r\nhost: x\r\nnet-session: ${root.token}\r\n` +

@@ -18,7 +18,7 @@ const get = 'GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'
 const { body } = await controller.app.inject('/edge/management/v1/openapi.json')
 const documentBytes = Buffer.byteLength(body)
 
-test('an unread document is in memory in pieces, and its connection is closed', async () => {
+test('an answer that nobody reads uses little memory, and its connection is closed', async () => {
   // The kernel buffers up to 4 MiB of each connection before the process holds anything: six
   // documents are more.
   expect(6 * documentBytes).toBeGreaterThan(6 * 1024 * 1024)
@@ -35,7 +35,7 @@ test('an unread document is in memory in pieces, and its connection is closed', 
   expect(await version()).toMatch(/^HTTP\/1\.1 200 OK/)
 })
 
-test('a client that reads slowly, but reads, gets all of it', async () => {
+test('a client that reads slowly gets the whole answer', async () => {
   const socket = await connect()
   socket.pause()
   socket.write(get.replace('host: x', 'host: x\r\nconnection: close'))

@@ -53,7 +53,7 @@ async function startOf(kind: number, body: Uint8Array) {
   return fromBinary(ValidationStartSchema, one.messages[0]?.body ?? new Uint8Array())
 }
 
-test('terminators are neither shown nor removed', async () => {
+test('a caller without the right can neither see nor remove terminators by a validation', async () => {
   const request = create(ValidateAllTerminatorsSchema, { fixInvalid: true })
   const started = await startOf(10_100, toBinary(ValidateAllTerminatorsSchema, request))
   expect(started).toMatchObject({ success: false, count: 0n })

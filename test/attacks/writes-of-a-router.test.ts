@@ -19,7 +19,7 @@ import { RouterStage, upToDate } from '../fabric/stage.ts'
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())
 
-test('a few writes of one router are proposed at once, and all others wait for these', async () => {
+test('a few writes of one router are proposed at once, and its other writes wait', async () => {
   const proposed: ProposalInput[] = []
   const going: (() => void)[] = []
   stage.channels.add(

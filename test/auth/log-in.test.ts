@@ -41,7 +41,7 @@ function request(): { write: Parameters<typeof logIns.open>[3]; told: (Idempoten
   }
 }
 
-test('a right password is a proof, and the session of a proof is admitted', async () => {
+test('a right password is verified, and the session opened with the result is admitted', async () => {
   const proof = await logIns.prove(right, shown(), turn)
   if ('code' in proof) throw new Error(`refused with ${proof.code}`)
   expect(proof).toMatchObject({ identityId: 'alice-id', authenticator: { id: 'alice-updb' } })

@@ -169,7 +169,7 @@ test('an attempt whose hash was never computed does not count as a failure', asy
   }
 })
 
-test('one source cannot occupy the room of all others', async () => {
+test('one source cannot fill the queue for all others', async () => {
   const throttle = new LogInThrottle({ ...limits, attemptsMax: 8 }, new ManualClock())
   const release: (() => void)[] = []
   const slow = (): Promise<string> => new Promise((resolve) => release.push(() => resolve('in')))

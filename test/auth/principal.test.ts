@@ -32,7 +32,7 @@ test.each<[string, Exclude<Principal, Monitor>]>([
   ['enrollment:e1', { ...enrolling, shown: { enrollmentId: 'e1' } }],
   ['ca:c1', { ...enrolling, shown: { caId: 'c1' } }],
   ['signer:j1', { ...enrolling, shown: { signerId: 'j1' } }],
-])('%s is an actor that apply takes', (name, principal) => {
+])('%s is an actor that apply accepts', (name, principal) => {
   const actor = principalActor(principal)
   expect(actorName(actor)).toBe(name)
   expect(actorFault(actor)).toBeNull()

@@ -192,7 +192,7 @@ test.each([
   expect(names()).toEqual([name])
 })
 
-test('a path may be absolute, as take() returned it', async () => {
+test('a path may be absolute, as an earlier call returned it', async () => {
   const { files, folder } = await setUp()
   expect(await files.take(join(folder, 'whole'))).toBe(join(folder, 'whole'))
 })
@@ -332,7 +332,7 @@ test('a partial snapshot of a killed process is removed at the start and before 
   expect(names()).toEqual(['left.partial', 'next'])
 })
 
-test('a state that is found wrong meanwhile is not kept', async () => {
+test('a snapshot is not kept if the state is found to be wrong meanwhile', async () => {
   let code: ProblemCode | null = null
   const inner = await filled()
   const snapshot = async () =>

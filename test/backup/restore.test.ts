@@ -98,7 +98,7 @@ function recordsOf(state: StateMachine, kind: KindName): readonly EntityRecord[]
   return [...state.ids(kind)].sort().flatMap((id) => state.get(kind, id) ?? [])
 }
 
-test('every record exists again, and the log continues after them', async () => {
+test('a restore brings every record back, and the log continues after them', async () => {
   const { machine, mark, restored } = await opened(await restore())
   const before = source.cluster.machine
   for (const kind of [
@@ -121,7 +121,7 @@ test('every record exists again, and the log continues after them', async () => 
   await machine.close()
 })
 
-test('the result is another cluster with the one controller that it was restored for', async () => {
+test('a restore creates another cluster, whose only controller is the one that it was restored for', async () => {
   const { machine, mark } = await opened(await restore())
   expect(machine.clusterId).toBe('another-cluster')
   const { configuration } = mark
@@ -133,7 +133,7 @@ test('the result is another cluster with the one controller that it was restored
   await machine.close()
 })
 
-test('sessions have ended, and no token of the old cluster is valid', async () => {
+test('a restore ends all sessions, and no token of the old cluster is valid', async () => {
   const { machine, keyring } = await opened(await restore())
   expect(source.cluster.machine.get('apiSession', 'a-session')).toBeDefined()
   expect(recordsOf(machine, 'apiSession')).toEqual([])

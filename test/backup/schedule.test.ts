@@ -96,7 +96,7 @@ test('the first backup is created at once, the next when it is due, and each can
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('a restart takes no early backup, because the folder shows the last one', async () => {
+test('a restart takes no early backup, because the folder shows when the last one was taken', async () => {
   await scheduleWith().look()
   pass(HOUR_MS / 2)
   const restarted = scheduleWith()
@@ -215,7 +215,7 @@ test('a hook that fails or never ends raises its own alarm, and the backup is ke
   expect(codes()).toEqual([])
 })
 
-test('closing kills the hook, and no further backup is created', async () => {
+test('a stop of the schedule kills the hook, and no further backup is created', async () => {
   const started = join(dir, 'started')
   const endless = program('endless', `echo $$ > '${started}'\nsleep 600`)
   const schedule = scheduleWith({ hook: { command: [endless], timeoutMs: 600_000 } })

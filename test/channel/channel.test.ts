@@ -81,7 +81,7 @@ async function opened(changes: Partial<ChannelLimits> = {}, onMessage?: () => vo
 }
 
 describe('a channel', () => {
-  test('answers the hello, outside of the sequence, before any other message', async () => {
+  test('answers the hello with the sequence -1, before any other message', async () => {
     const { pipe, channel, got } = rigged()
     pipe.say(hello)
     pipe.say({ contentType: 1055, sequence: 4 })
@@ -263,7 +263,7 @@ describe('a channel is limited', () => {
     channel.close('over')
   })
 
-  test('in the bytes that its peer has not read', async () => {
+  test('in the bytes that it has sent and its peer has not read', async () => {
     const { pipe, channel, closed } = await opened({ unsentBytesMax: 4096 })
     pipe.isRead = false
     const body = new Uint8Array(1500)
@@ -273,7 +273,7 @@ describe('a channel is limited', () => {
     expect(closed).toEqual(['the peer does not read'])
   })
 
-  test('and does not read from a peer that does not read', async () => {
+  test('by not reading from a peer that does not read', async () => {
     const { pipe, channel, got } = await opened()
     pipe.isRead = false
     channel.send({ contentType: 1037, body: new Uint8Array(1500) })
@@ -637,7 +637,7 @@ describe('a channel calls those that wait until it is writable', () => {
     channel.close('over')
   })
 
-  test('but not after it has closed', async () => {
+  test('but makes no such call after it has closed', async () => {
     const { pipe, channel } = await opened()
     let isCalled = false
     pipe.isRead = false

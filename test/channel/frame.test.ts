@@ -101,7 +101,7 @@ describe('frames', () => {
     }
   })
 
-  test('that are not taken wait, also when the limits change', () => {
+  test('that are not consumed wait, also when the limits change', () => {
     const decoder = new FrameDecoder({ ...limits, frameBodyBytesMax: 0 })
     const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
     decoder.append(stream)

@@ -95,7 +95,7 @@ test('a message counts all its members, like the decoded message', () => {
   expect(bodyFault(MetricsSchema, figures, 1 + 4 + 4 + made - 1)).toContain('more than')
 })
 
-test('a field with more content than one decoding step allows is a fault', () => {
+test('a message is refused if one of its fields has more content than one decoding step allows', () => {
   const events = [{ connectTimes: Array.from({ length: FIELD_UNITS_MAX / 5 }, () => ({})) }]
   const body = toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events }))
   const { elementsMax } = messageBounds.connectEvents

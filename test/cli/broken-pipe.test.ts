@@ -5,7 +5,7 @@ import { flotilla } from '../support/program.ts'
 
 // Goal: `flotilla … | head` ends without a stack. Method: the reading end of the output is closed before anything is printed.
 
-test('a verb ends quietly when the reader of its output closes the pipe', async () => {
+test('a command ends without an error message when the reader of its output closes the pipe', async () => {
   const child = spawn(flotilla, ['cluster', '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
   child.stdout.destroy()
   let said = ''

@@ -101,7 +101,7 @@ async function onlyFault(environment: Readonly<Record<string, string>> = {}): Pr
 }
 
 describe('controller check --config-only', () => {
-  test('judges the file alone', async () => {
+  test('checks only the file', async () => {
     const path = join(ctrl1, 'config.yml')
     for (const name of ['data', 'cert.pem', 'controller.key', 'ca.pem']) {
       rmSync(join(ctrl1, name), { recursive: true })

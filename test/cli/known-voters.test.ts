@@ -25,7 +25,7 @@ test('the newest known configuration decides whether there are other voters', ()
   expect(hasOtherVoters('b', [alone])).toBe(true)
 })
 
-test('an empty state yields no voters', () => {
+test('an empty state lists no voters', () => {
   expect(hasOtherVoters('a', [null, { configuration: configuration([]), index: 0 }])).toBe(false)
   expect(rosterVoters(null)).toBeNull()
   expect(otherMeshAddresses('a', null)).toEqual([])

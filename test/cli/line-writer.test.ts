@@ -85,7 +85,7 @@ function pipe(): Pipe {
   return { writer, log, audit: requirePresent(audit, 'lines are wanted'), read }
 }
 
-test('a stalled reader loses audit lines but no log lines, and the log has their number', async () => {
+test('while the reader of the output stalls, audit lines are dropped before log lines, and the log contains their number', async () => {
   const { writer, log, audit, read } = pipe()
   let written = 0
   while (!writer.isCrowded) {
@@ -137,7 +137,7 @@ test('the end of the process writes buffered lines completely and in order', asy
   expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 1000 }, (_, i) => i))
 })
 
-test('a full disk loses lines and adds no warning', async () => {
+test('a full disk drops lines without adding a warning', async () => {
   const writer = new LineWriter(open('/dev/full', 'w'))
   const { log } = logOver(writer, config)
   const spy = vi.spyOn(log, 'warn')

@@ -36,7 +36,7 @@ function managerWith(more: NodeJS.ProcessEnv): { manager: ServiceManager; env: N
 }
 
 describe('ServiceManager', () => {
-  test('sends the state in order, and leaves child processes no socket', async () => {
+  test('sends its states in order, and removes the socket from the environment of child processes', async () => {
     recordMessages()
     const { manager, env } = managerWith({ WATCHDOG_USEC: '60000000', WATCHDOG_PID: `${PID}` })
     expect(Object.keys(env)).toEqual(['PATH'])
@@ -60,7 +60,7 @@ describe('ServiceManager', () => {
     await manager.ended('stopped')
   })
 
-  test('leaves the watchdog of another process alone', async () => {
+  test('sends no keep-alive messages if the watchdog belongs to another process', async () => {
     recordMessages()
     const { manager } = managerWith({ WATCHDOG_USEC: '3000', WATCHDOG_PID: '1' })
     manager.ready('runs')

@@ -53,7 +53,7 @@ test('a new controller is ready once it has applied the committed configuration 
   expect(settled.is).toBe(true)
 })
 
-test('a controller that discarded a damaged state is ready once it has applied as much as before', () => {
+test('a controller that discarded a damaged state is ready once it has applied as many entries as before', () => {
   let applied = 9
   const settled = new StartupReadiness({
     selfId: 'ctrl2',

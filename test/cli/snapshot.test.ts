@@ -184,7 +184,7 @@ test('save names the controller to use, and reports that it is not running', asy
   expect(existsSync(target)).toBe(false)
 })
 
-test('verify reports what it could check, and refuses a changed file or another checksum', async () => {
+test('verify lists the parts that it could check, and refuses a changed file or another checksum', async () => {
   const without = await snapshot('verify', file)
   expect(without).toMatchObject({ code: 0 })
   expect(without.stdout).toMatch(/is intact; its encrypted content was not checked.*pass --key/)

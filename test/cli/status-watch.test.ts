@@ -56,7 +56,7 @@ async function watched(form: WatchDeps['form']): Promise<string> {
   return text
 }
 
-test('status --watch redraws a terminal each second, and shows when the controller is away', async () => {
+test('status --watch redraws a terminal each second, and shows when the controller does not answer', async () => {
   const screens = (await watched('screen')).split('\u001b[H')
   expect(screens[0]).toBe('\u001b[2J')
   expect(screens[1]).toContain('losing one more voter stops writes')

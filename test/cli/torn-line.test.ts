@@ -27,7 +27,7 @@ const disk = {
   },
 }
 
-test('a line that a full disk cut off corrupts neither the next line nor those before it', async () => {
+test('a log line that a full disk has cut off corrupts neither earlier lines nor the next one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-torn-'))
   const path = join(folder, 'log')
   const fd = openSync(path, 'a')

@@ -82,7 +82,7 @@ test('no controller may be stopped while a voter is disconnected, does not serve
   for (const [told, notNow] of cases) expect(statusOf(2, present, told).notNow).toBe(notNow)
 })
 
-test('an upgrade is not complete while the last restarted voter is away', () => {
+test('an upgrade is not complete while the last restarted voter is disconnected', () => {
   expect(statusOf(2, present, present, { ...present, connected: false })).toMatchObject({
     state: 'waiting',
     notNow: 'ctrl3 is not connected',

@@ -89,7 +89,7 @@ function clientOf(
 
 const once = { method: 'POST', isOnceOnly: true } as const
 
-test('asks a member that failed last, and in its usual order again after 15 seconds', async () => {
+test('the client uses a failed member last, and in its usual order again after 15 seconds', async () => {
   const away = new Set([one])
   const { client, origins, pass } = clientOf(({ origin }) =>
     away.has(origin) ? isAway() : answer(200),
@@ -108,7 +108,7 @@ test('asks a member that failed last, and in its usual order again after 15 seco
   expect(origins()).toEqual([three])
 })
 
-test('sends a write to each member under one request ID until there is a leader', async () => {
+test('the client sends a write to each member under one request ID until there is a leader', async () => {
   let leaderless = 5
   const { client, asked } = clientOf(() =>
     (leaderless -= 1) < 0 ? answer(201) : refusal(503, 'CLUSTER_NO_LEADER'),
@@ -121,7 +121,7 @@ test('sends a write to each member under one request ID until there is a leader'
   expect(asked.at(-1)?.headers['net-request-id']).toBe('id 2')
 })
 
-test('sends a new write that is refused as too old under an ID of a later time', async () => {
+test('the client repeats a new write that is refused as too old under an ID of a later time', async () => {
   let refusals = 3
   const { client, asked } = clientOf(() =>
     (refusals -= 1) < 0 ? answer(201) : refusal(409, 'REQUEST_ID_EXPIRED'),
@@ -135,7 +135,7 @@ test('sends a new write that is refused as too old under an ID of a later time',
   ])
 })
 
-test('sends no second ID for a write that may have been carried out', async () => {
+test('the client sends no second ID for a write that may have taken effect', async () => {
   for (const begin of [() => refusal(503, 'OUTCOME_UNKNOWN'), isSilent]) {
     let asks = 0
     const { client, asked } = clientOf(() =>
@@ -150,7 +150,7 @@ test('sends no second ID for a write that may have been carried out', async () =
   }
 })
 
-test('gives up after ten seconds of refusals as too old', async () => {
+test('the client gives up after ten seconds of refusals as too old', async () => {
   const { client, asked } = clientOf(() => refusal(409, 'REQUEST_ID_EXPIRED'))
   await expect(client.ask({ method: 'POST' })).rejects.toMatchObject({
     code: 'REQUEST_ID_EXPIRED',
@@ -158,13 +158,13 @@ test('gives up after ten seconds of refusals as too old', async () => {
   expect(asked).toHaveLength(11)
 })
 
-test('gives up after 20 seconds without a leader', async () => {
+test('the client gives up after 20 seconds without a leader', async () => {
   const { client, asked } = clientOf(() => refusal(503, 'CLUSTER_NO_LEADER'))
   await expect(client.ask({})).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
   expect(asked).toHaveLength(21)
 })
 
-test('reports an unknown outcome even if other members answer later', async () => {
+test('the client reports an unknown outcome even if other members answer later', async () => {
   for (const then of [() => refusal(503, 'CLUSTER_NO_LEADER'), isAway]) {
     let count = 0
     const { client } = clientOf(() =>
@@ -174,7 +174,7 @@ test('reports an unknown outcome even if other members answer later', async () =
   }
 })
 
-test('repeats a write without a request ID only if nothing was sent or done', async () => {
+test('the client repeats a write without a request ID only if nothing was sent or done', async () => {
   const { client, asked, origins } = clientOf(({ origin }) =>
     origin === one ? isAway() : answer(200),
   )
@@ -200,13 +200,13 @@ test('repeats a write without a request ID only if nothing was sent or done', as
   expect(busy.origins()).toEqual([one, two])
 })
 
-test('sends a read to the next member after any fault', async () => {
+test('the client sends a read to the next member after any fault', async () => {
   const { client, origins } = clientOf(({ origin }) => (origin === one ? isSilent() : answer(200)))
   await client.ask({ ...once, changesNothing: true })
   expect(origins()).toEqual([one, two])
 })
 
-test('sends net-min-index with each request of a session', async () => {
+test('the client sends net-min-index with each request of a session', async () => {
   let index = 7
   const { client, asked } = clientOf(() => answer(200, {}, { 'net-index': `1:${index}` }))
   await client.ask({})
@@ -222,7 +222,7 @@ test('sends net-min-index with each request of a session', async () => {
   ])
 })
 
-test('waits longer for the last member, but not for a member that the caller names', async () => {
+test('the client waits longer for the last member, but not for a member that the caller names', async () => {
   const { client, asked } = clientOf(isSilent, { waits: pageWaits })
   await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
   expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
@@ -232,7 +232,7 @@ test('waits longer for the last member, but not for a member that the caller nam
   expect(asked.map(({ origin, timeoutMs }) => [origin, timeoutMs])).toEqual([[two, 3000]])
 })
 
-test('renews a refused session once for each request', async () => {
+test('the client renews a refused session once for each request', async () => {
   const refused: (string | null)[] = []
   const session: SessionTokenSource = {
     token: () => 'old',
@@ -256,7 +256,7 @@ test('renews a refused session once for each request', async () => {
   expect(refused).toEqual(['old', 'old'])
 })
 
-test('decodes a problem from any answer', () => {
+test('the client decodes a problem from any answer', () => {
   const cause = { field: 'name', reason: 'duplicate value' }
   const error = { code: 'COULD_NOT_VALIDATE', message: 'The request is invalid', cause }
   expect(new ApiProblem(400, { error })).toMatchObject({ code: error.code, fault: cause })
@@ -270,14 +270,14 @@ test('decodes a problem from any answer', () => {
   }
 })
 
-test('orders positions by generation, then by index', () => {
+test('the client orders positions by generation, then by index', () => {
   expect(laterPosition('1:9', '2:1')).toBe('2:1')
   expect(laterPosition('2:1', '1:9')).toBe('2:1')
   expect(laterPosition('1:9', '1:10')).toBe('1:10')
   expect(laterPosition(null, 'no position')).toBeNull()
 })
 
-test('makes a request ID that is a UUIDv7 and begins with its time', () => {
+test('the client creates request IDs that are UUIDv7 and begin with their time', () => {
   expect(newRequestId(0x0123_4567_89ab, new Uint8Array(16).fill(255))).toBe(
     '01234567-89ab-7fff-bfff-ffffffffffff',
   )

@@ -184,7 +184,7 @@ describe('A new controller', () => {
     expect(keyring.clusterKeys().map(({ version }) => version)).toEqual([1, 2])
   })
 
-  test('starts from a committed configuration, or must retry', async () => {
+  test('starts from a committed configuration, and must retry if it gets none', async () => {
     const { request } = await joiner(await invite())
     cluster.isSettled = false
     const advance = setInterval(() => (cluster.clock.ms += 1000), 1)

@@ -123,7 +123,7 @@ test('free space around the limit raises one alarm, which is cleared only with a
 const differsAt = (index: number) => ({ index, isSame: false })
 const agreesAt = (index: number) => ({ index, isSame: true })
 
-test('two members with different states raise an alarm, which takes neither out of service', () => {
+test('two members with different states raise an alarm, and both stay in service', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -212,13 +212,16 @@ test.each([
     2,
     'writes survive the failure of 2 voters',
   ],
-])('with voters %j and %j connected, %i may fail', (voters, connected, spare, sentence) => {
-  const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
-  expect(found.spare).toBe(spare)
-  expect(found.nextRisk).toContain(sentence)
-})
+])(
+  'with the voters %j, of which %j are connected, %i may fail',
+  (voters, connected, spare, sentence) => {
+    const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
+    expect(found.spare).toBe(spare)
+    expect(found.nextRisk).toContain(sentence)
+  },
+)
 
-test('in a joint configuration, the half with the lower tolerance counts', () => {
+test('in a joint configuration, the failure tolerance is that of the weaker half', () => {
   const joint = configurationOf(['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'f'])
   expect(toleranceNow(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
   expect(toleranceNow(joint, () => true).spare).toBe(1)

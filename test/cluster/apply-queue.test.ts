@@ -58,7 +58,7 @@ test('nothing is applied while the state is being replaced, and later entries fo
   expect(applied).toEqual([1, 2, 3, 4, 7, 8])
 })
 
-test('progress counts only received entries, even if the new state is ahead of them', async () => {
+test('the reported progress counts only received entries, even if a new state is ahead of them', async () => {
   const { machine, applied, progress, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()

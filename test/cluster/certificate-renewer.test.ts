@@ -48,6 +48,7 @@ let monotonicMs = 0
 let taken: MeshIdentity[] = []
 let alarms: string[] = []
 let errors: string[] = []
+let warnings: string[] = []
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-renewer-'))
@@ -65,6 +66,7 @@ beforeEach(async () => {
   taken = []
   alarms = []
   errors = []
+  warnings = []
   layOut(leaf)
 })
 afterEach(() => {
@@ -108,7 +110,7 @@ function renewerOf(hosts: readonly string[] = ['localhost']): CertificateRenewer
     log: {
       debug: () => undefined,
       info: () => undefined,
-      warn: () => undefined,
+      warn: (fields, message) => warnings.push(`${message} ${JSON.stringify(fields)}`),
       error: (_fields, message) => errors.push(message),
     },
   })
@@ -189,6 +191,15 @@ describe("A leaf of the cluster's authority", () => {
     expect(taken).toHaveLength(1)
   })
 
+  test('is renewed at once for hosts that the configuration requires later', async () => {
+    const renewer = renewerOf()
+    await renewer.requireHosts(['localhost', 'api.example'])
+    expect(chainOnDisk()[0].dnsNames).toEqual(['localhost', 'api.example'])
+    await renewer.requireHosts(['localhost', 'api.example'])
+    expect(taken).toHaveLength(1)
+    expect(warnings).toEqual([])
+  })
+
   test('is renewed by the next authority of the cluster as soon as it is known', async () => {
     const renewer = renewerOf()
     await renewer.look()
@@ -267,6 +278,15 @@ describe('A leaf of another authority', () => {
     expect(taken).toEqual([])
     expect(renewer.view()).toMatchObject({ isRenewedHere: false, renewAtMs: null })
     expect(alarms.at(-1)).toContain('have its issuer renew it for the same key')
+  })
+
+  test('is not renewed for hosts that the configuration requires later, which a warning names', async () => {
+    const renewer = renewerOf()
+    await renewer.requireHosts(['localhost', 'api.example'])
+    expect(taken).toEqual([])
+    expect(warnings).toEqual([
+      'the certificate lacks hosts of the configuration, and clients would reject it there; have its issuer renew it for the same key, with these hosts {"hosts":["api.example"]}',
+    ])
   })
 
   test('is replaced by another one in the same files once they have settled', async () => {

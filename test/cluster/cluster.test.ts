@@ -88,7 +88,7 @@ function writer(node: TestNode, name: string) {
   return { done, doubtful, stop }
 }
 
-test('when the leader dies, every write in progress elsewhere takes effect once and is acknowledged', async () => {
+test('when the leader dies, every write in progress at another controller takes effect once and is acknowledged', async () => {
   const formed = await runningCluster(3)
   const dying = await formed.leader()
   const rest = formed.ids.filter((id) => id !== dying.id).map((id) => formed.node(id))
@@ -140,7 +140,7 @@ async function problemOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-test('without a leader, a write that was never sent to one fails with certainty that nothing changed', async () => {
+test('without a leader, a write that was never sent to one fails with an error that says that nothing was changed', async () => {
   const formed = await cluster(3)
   const clusterNode = {
     proposeTimeoutMs: 2000,
@@ -353,7 +353,7 @@ test('a controller that was away reads the members from its log, not only from i
   expect(isVoter()).toBe(false)
 })
 
-test("the majority time never follows a jump of the leader's clock", async () => {
+test("the clock of the majority does not follow a jump of the leader's clock", async () => {
   const formed = await cluster(3)
   const jumpedMs = new Map<string, number>()
   const clockOf = (id: string) => ({

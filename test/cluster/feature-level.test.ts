@@ -52,7 +52,7 @@ describe('the level that every voter supports', () => {
     expect(commonVoterLevel(voters, levels)).toBe(level)
   })
 
-  test('is the own level of a single controller, and 0 without voters', () => {
+  test('is that of the only voter in a cluster of one, and 0 without voters', () => {
     expect(commonVoterLevel(['n1'], known(2))).toBe(2)
     expect(commonVoterLevel([], known(2))).toBe(0)
   })
@@ -192,7 +192,7 @@ describe('the leader', () => {
   })
 })
 
-test('the raise is one command of the controller itself, of the first level', async () => {
+test('the raise is one command with the controller as actor, which every feature level knows', async () => {
   const proposed: ProposalInput[] = []
   await proposeFeatureLevel(
     {

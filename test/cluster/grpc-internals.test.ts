@@ -18,7 +18,7 @@ const service: ServiceDefinition = {
 }
 
 describe('the private members of grpc-js that the mesh relies on', () => {
-  test('were reviewed for the installed version', () => {
+  test('were reviewed by a developer for the installed version', () => {
     const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as {
       readonly version: string
     }

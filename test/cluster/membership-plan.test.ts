@@ -181,7 +181,7 @@ describe('A plan', () => {
     }
   })
 
-  test('for a removal adds one departure, which a later report as compromised changes', () => {
+  test('for a removal adds one entry in departed, which a later report as compromised changes', () => {
     const first = planChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
     if (!first.ok) throw new Error(first.reason)
     expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
@@ -373,7 +373,7 @@ describe('The next reconcile step', () => {
     ...changes,
   })
 
-  test('is null when nothing needs to be done', () => {
+  test('is null when no step is due', () => {
     expect(nextReconcileStep(viewOf('C1 C2 C3 c4'), 1000)).toBeNull()
   })
 

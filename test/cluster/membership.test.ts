@@ -41,7 +41,7 @@ afterEach(async () => {
   await Promise.all(clusters.splice(0).map(async (managed) => await managed.stop()))
 })
 
-test('one controller becomes three, five, and three again, and accepts writes all the time', async () => {
+test('a cluster grows from one to three and five controllers and shrinks to three, and accepts writes throughout', async () => {
   const managed = await form(1)
   await joinAll(managed, 'n2', 'n3')
   await managed.untilVoters('n1', 'n2', 'n3')
@@ -176,7 +176,7 @@ async function answerOf(change: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-test('leadership moves to the named voter from any controller, and a learner is refused', async () => {
+test('a transfer through any controller moves leadership to the named voter, and is refused for a learner', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')

@@ -52,7 +52,7 @@ function changed(claim: AddressClaim, changes: Partial<AddressClaim>): AddressCl
   return Object.assign(clone(AddressClaimSchema, claim), changes)
 }
 
-test('a claim is accepted from anyone if the pinned key signed it, and the newest one applies', () => {
+test('a claim about an address is accepted from any peer if the pinned key signed it, and the newest one applies', () => {
   const book = bookOf('a', a, 'a.new:1')
   const [older, newer] = [bookOf('b', b, 'b.old:1', 2000), bookOf('b', b, 'b.new:1', 3000)]
   expect(book.addressesOf('b')).toEqual(['b.test:1'])

@@ -97,7 +97,7 @@ test('a removed member with its old certificate is refused, with the index of th
   expect(await attack(victim, {})).toMatchObject({ code: Status.PERMISSION_DENIED, refusal })
 })
 
-test('the reason for a refusal counts only if it comes from a member with a pinned key', async () => {
+test('the reason for a refusal is believed only from a member with a pinned key', async () => {
   const victim = await mesh(
     'a',
     a,

@@ -161,14 +161,14 @@ test('an older, malformed or empty configuration is ignored', () => {
   expect(keeper.view.committedIndex).toBe(5)
 })
 
-test('an own configuration that was never committed is replaced by the committed one of the same index', () => {
+test('a configuration of this member that was never committed is replaced by the committed one of the same index', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.onStatus(statusOf('ab', 6, { names: 'abc', index: 5 }))
   keeper.take('b', frameOf('abcd', 6))
   expect(letIn()).toBe('abcd')
 })
 
-test('new knowledge is sent to the peers at once, and to main at most once a second', () => {
+test('a new configuration is sent to the peers at once, and to the main thread at most once a second', () => {
   const scene = stage(statusOf('abc', 5))
   const rosters = () => scene.events.filter(({ type }) => type === 'roster').length
   scene.keeper.flush()

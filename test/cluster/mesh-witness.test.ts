@@ -82,7 +82,7 @@ test('the start count reveals a restored disk of an idle cluster, and an older c
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('superseded')
 })
 
-test('reports of both stream directions are not ordered, so within one process start they are not compared', () => {
+test('reports of the two stream directions have no order, so those of one process start are not compared', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
   // Sent before the answer above was made, but received later.
@@ -145,7 +145,7 @@ test('a member that reports the missing tail of its damaged disk is not a rollba
   expect(judge(witness, { ...damaged, owed: [3, Number.MAX_SAFE_INTEGER] })).toBe('fine')
 })
 
-test('a missing tail excuses neither entries beyond it nor a lower term or start count', () => {
+test('a member with a missing tail is refused if it also lacks later entries, or has a lower term or start count', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8], boot: 4, startedAtMs: 4000 })).toBe('fine')
   witness.noteMatch('b', 3, 20)

@@ -149,7 +149,7 @@ function outstanding(countMax = 100, spanMax = 100, bytesMax = 1000) {
   return { window, ended, add }
 }
 
-test('an expired proposal is rejected with the problem that is certain', () => {
+test('an expired proposal fails with OUTCOME_UNKNOWN only if it may have been logged', () => {
   const { window, ended, add } = outstanding()
   add()
   add({ stage: 'sent' })
@@ -179,7 +179,7 @@ test('once an attempt may be lost, no refusal of a later one makes the outcome c
   expect(ended).toEqual([[1, 'OUTCOME_UNKNOWN']])
 })
 
-test('the lowest outstanding sequence stays until it is done, and bounds the span', () => {
+test('the lowest outstanding sequence number stays until its proposal is done, and limits the range of numbers', () => {
   const { window, add } = outstanding(100, 5)
   for (let i = 0; i < 5; i += 1) add()
   expect(window.isFull).toBe(true)
@@ -250,7 +250,7 @@ test('a digest of a replaced state is not compared', () => {
   expect(ring.at(192)).toBe('aa')
 })
 
-test('one line per key and window is allowed', () => {
+test('a log limiter allows one line per key and window', () => {
   const throttle = new LogThrottle({ windowMs: 100, keysMax: 2 })
   expect([throttle.allow('a', 0), throttle.allow('a', 99), throttle.allow('a', 100)]).toEqual([
     true,
@@ -262,7 +262,7 @@ test('one line per key and window is allowed', () => {
   expect(throttle.allow('a', 101)).toBe(true)
 })
 
-test('readers of one turn share a round, and a later one gets its own', async () => {
+test('reads of one turn share a round, and a later read starts another one', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
   const rounds = new ReadRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
@@ -374,7 +374,7 @@ test('a follower refuses forwarded proposals and does not forward them again', (
   expect([forwarded, proposed]).toEqual([[], []])
 })
 
-test('an unreachable or missing leader is refused at once, and a lost connection leaves the fate open', () => {
+test('proposals without a reachable leader are refused at once, and those on a lost connection have an unknown outcome', () => {
   const { made, state, events } = forwarding(null)
   made.proposeFromMain(two)
   state.leader = 'other'

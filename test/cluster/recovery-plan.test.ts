@@ -66,7 +66,7 @@ test('a cluster with a majority is not recovered, even with accepted loss, but d
   expect(refusal(facts('a', { members: voters('a') }))).toContain('a is the only member; start it')
 })
 
-test('facts of another cluster, another generation or the same controller are refused', () => {
+test('survivor files of another cluster, another generation or the same controller are refused', () => {
   const own = facts('a')
   expect(refusal(own, [facts('b', { clusterId: 'cluster-2' })])).toContain(
     'b belongs to cluster cluster-2',
@@ -77,7 +77,7 @@ test('facts of another cluster, another generation or the same controller are re
   expect(refusal(own, [facts('b'), facts('b')])).toContain('b is given twice')
 })
 
-test('a fenced, removed, damaged or non-voting folder is refused; the last two may be accepted', () => {
+test('a fenced, removed, damaged or non-voting folder is refused, and the operator may accept the last two', () => {
   expect(refusal(facts('a', { fencedBy: 3 }), [], true)).toContain('into generation 3')
   expect(refusal(facts('z'), [], true)).toContain('z was removed in configuration')
   const damaged = facts('a', { finding: 'a record is damaged' })
@@ -88,7 +88,7 @@ test('a fenced, removed, damaged or non-voting folder is refused; the last two m
   expect(refusal(facts('a', { members }), [], true)).toBe('planned')
 })
 
-test('facts are stored as JSON, and a malformed file is refused with the name of the field', () => {
+test('survivor files are JSON, and a malformed one is refused with the name of the field', () => {
   const own = facts('a')
   expect(decodeSurvivor(JSON.parse(JSON.stringify(own)))).toEqual(own)
   for (const key of Object.keys(own)) {

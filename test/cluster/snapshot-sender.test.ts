@@ -80,7 +80,7 @@ test('a snapshot is read no faster than its receiver writes', () => {
 })
 
 test.each(['refused', 'silent', 'removed', 'leadership lost', 'source'])(
-  'a transfer ends, and is reported once, when: %s',
+  'a transfer ends, and is reported once, for the reason: %s',
   (how) => {
     const { made, done, clock, acknowledge, events, nothingMatches } = sender()
     made.start('slow', 4)

@@ -146,7 +146,7 @@ function valuesIn({ payload }: Note): number {
   return fromBinary(SoftBatchSchema, payload).values.length
 }
 
-test('callers during a round share the next one, which begins a tick after it', async () => {
+test('callers that arrive during a round share the next round, which begins a tick later', async () => {
   const { b, published, seen } = await pair()
   reach(b)
   await Promise.resolve()

@@ -296,7 +296,7 @@ test('a former member has no values, and new ones are ignored', () => {
   expect(seen(b)).toEqual([])
 })
 
-test('the limit of an owner is enforced by the owner and by its receivers', () => {
+test('an owner and its receivers enforce the limit of the owner', () => {
   const network = new Network()
   const big = 'v'.repeat(1000)
   const a = network.add('a', {}, { ownerBytesMax: 10_000 }).open('text')
@@ -314,7 +314,7 @@ test('the limit of an owner is enforced by the owner and by its receivers', () =
   expect([...b.values()].map(({ key }) => key)).toContain('last')
 })
 
-test('the limit for all owners together is enforced by the receiver', () => {
+test('a receiver enforces the limit for all owners together', () => {
   const network = new Network()
   const value = 'v'.repeat(1000)
   const size = 1001 + SOFT_VALUE_OVERHEAD_BYTES
@@ -330,7 +330,7 @@ test('the limit for all owners together is enforced by the receiver', () => {
   expect(here.publish('x', value)).toBe(false)
 })
 
-test('a vital topic precedes a backlog, and is not refused because of other topics', () => {
+test('a vital topic is sent before a backlog, and is not refused because of other topics', () => {
   const network = new Network()
   const table = {
     large: textTopic({ ownerBytesMax: 100_000 }),

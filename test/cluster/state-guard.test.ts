@@ -70,7 +70,7 @@ function stage() {
   return { clock, called, events, receiving, guard, pass }
 }
 
-test('apply pauses for a minute while no other state is available, and later only during attempts', async () => {
+test('apply pauses for up to a minute while no member sends its state, and later only during attempts to get one', async () => {
   const { events, guard, pass } = stage()
   expect(guard.isHeld).toBe(true)
   await pass(quarantineLimits.holdMsMax - 1000)
@@ -99,7 +99,7 @@ test('an incoming snapshot of the leader is waited for while chunks arrive', asy
   expect(called[0]).toBe('c')
 })
 
-test('nothing starts after a stop', async () => {
+test('a stopped guard starts no attempt', async () => {
   const { called, guard, pass } = stage()
   await guard.stop()
   await pass(60_000)

@@ -119,7 +119,7 @@ test('a state that is wrong after three rebuilds is not rebuilt again, and raise
   expect(alarms.list()).toMatchObject([{ text: expect.stringContaining('restarted') }])
 })
 
-test('old rebuilds do not count', () => {
+test('rebuilds of more than an hour ago do not count toward the limit', () => {
   const { clock, made } = stage()
   for (let time = 1; time <= 10; time += 1) {
     made.foundOdd(100 * time, ['b', 'c'])

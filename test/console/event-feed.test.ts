@@ -125,7 +125,7 @@ test('another tab continues after the last event when the reading tab is closed'
   expect(ids(first)).toEqual(['1:7:1'])
 })
 
-test('a gap counts once in each tab that had seen earlier events', async () => {
+test('a gap is counted once in each tab that has shown earlier events', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {

@@ -179,7 +179,7 @@ test('an answer of a named controller clears its failure and leaves the current 
   expect(members.current.value).toBe(one)
 })
 
-test('events are read however they are cut into pieces', () => {
+test('events are read correctly however the stream is split into pieces', () => {
   const text = ': ready\n\nid: 1:2:3\nevent: ready\ndata: {"a":\ndata: 1}\n\ndata: x\r\n\r\n'
   const whole = new EventLines().push(text)
   const lines = new EventLines()

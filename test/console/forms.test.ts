@@ -139,7 +139,7 @@ test('an unchanged draft is not unsaved', () => {
   expect(isSame('', null)).toBe(false)
 })
 
-test('a stored draft has no password', () => {
+test('a stored draft contains no password', () => {
   const authenticator = kindAt('authenticators')
   const schema = served.operation('post', '/authenticators')?.body
   const ofAuthenticator = fieldsOf(schema ?? {}, authenticator ?? service)
@@ -196,7 +196,7 @@ test('a character that turns the direction of text is visible', () => {
   expect(visibleText('Größe 大 ✓')).toBe('Größe 大 ✓')
 })
 
-test('a name is displayed as people read it', () => {
+test('a field name is displayed as words', () => {
   expect(
     ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(fieldLabel),
   ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Max idle time millis'])

@@ -48,7 +48,7 @@ function opened(): ConfigurationReload {
 }
 
 describe('A reload of the configuration', () => {
-  test('applies what needs no restart, and says for each option what became of it', async () => {
+  test('applies the options that need no restart, and reports the result for each option', async () => {
     write('logLevel: debug\nthreads: false\n')
     const applied: string[] = []
     running.onReload(({ logLevel }, before) => {
@@ -79,7 +79,7 @@ describe('A reload of the configuration', () => {
     ])
   })
 
-  test('names an option that needs a restart again, until there was one', async () => {
+  test('reports an option that needs a restart at each reload until the restart', async () => {
     write('threads: false\n')
     const reload = opened()
     const [first, second] = [await reload.reload(SYSTEM_ACTOR), await reload.reload(SYSTEM_ACTOR)]

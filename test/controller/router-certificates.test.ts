@@ -129,7 +129,7 @@ describe('The alarm for certificates of routers', () => {
     expect(await alarmsAt(-1)).toEqual([])
   })
 
-  test('names five routers of many, those that end first', async () => {
+  test('names at most five routers, whose certificates end first', async () => {
     for (let at = 0; at < 200; at += 1) add(`edge${at}`, year, flotilla)
     const [text] = await alarmsAt(1)
     expect(text).toContain('edge4 (until 2030-01-01T00:00:00Z), 195 more;')

@@ -73,7 +73,7 @@ describe('The file of seeds', () => {
     expect(existsSync(seedsPath(located()))).toBe(false)
   })
 
-  test('stays as it is while a change of members is open, and in a cluster without this controller', () => {
+  test('does not change while a change of members is in progress, or in a cluster without this controller', () => {
     mkdirSync(join(folder, 'etc'))
     file().look()
     const before = readFileSync(seedsPath(located()), 'utf8')

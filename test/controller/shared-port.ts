@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { type Agent, get } from 'node:https'
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
@@ -25,13 +25,22 @@ import { RouterStage } from '../fabric/stage.ts'
 import { memberLeaf } from '../support/member-leaf.ts'
 import { freePort } from '../support/ports.ts'
 
+interface PortOptions {
+  /** Networks of load balancers before the port. */
+  readonly balancers?: readonly string[]
+  /** Whether routers have another port. */
+  readonly isSeparate?: boolean
+}
+
 /** The API of a controller and its router listener, at one address. */
 export class SharedPort {
   readonly port: number
   readonly stage = new RouterStage()
+  /** Warnings of the port. */
+  readonly warnings: string[] = []
   readonly #folder: string
   readonly #controller: TestController
-  readonly #sockets: Socket[] = []
+  readonly #sockets = new Set<Socket>()
   #listeners: Listeners | null = null
   #routers: RouterListener | null = null
 
@@ -42,28 +51,37 @@ export class SharedPort {
   }
 
   /** @param limits of the API. */
-  static async open(limits: Partial<ApiLimits> = {}): Promise<SharedPort> {
+  static async open(
+    limits: Partial<ApiLimits> = {},
+    options: PortOptions = {},
+  ): Promise<SharedPort> {
     const shared = new SharedPort(await freePort(), await startController(limits))
-    await shared.#open()
+    await shared.#open(options)
     return shared
   }
 
-  async #open(): Promise<void> {
+  async #open({ balancers = [], isSeparate = false }: PortOptions): Promise<void> {
     const address = `127.0.0.1:${this.port}`
+    const routersPort = isSeparate ? await freePort() : this.port
+    const from = `proxyProtocol: { from: [${balancers.join(', ')}] }`
     const text = `id: ctrl1
 data: data
 trustDomain: net.example
 identity: { cert: cert.pem, key: key.pem, ca: ca.pem }
 cluster: { bind: "127.0.0.1:1480", advertise: "localhost:1480" }
-routers: { bind: "${address}" }
-web: [{ bind: "${address}", advertise: "localhost:${this.port}" }]
+routers: { bind: "127.0.0.1:${routersPort}", ${from} }
+web: [{ bind: "${address}", advertise: "localhost:${this.port}", ${from} }]
 `
     const loaded = parseControllerConfig(join(this.#folder, 'config.yml'), text, {})
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
     const { config } = loaded
     const own = await memberLeaf('ctrl1')
     const caPem = this.#controller.authorities.anchorsPem()
-    const ports = await openTlsPorts(config, { warn: () => undefined })
+    const ports = await openTlsPorts(config, {
+      warn: (fields, message) => {
+        this.warnings.push(`${message} ${JSON.stringify(fields)}`)
+      },
+    })
     this.#listeners = await Listeners.open({
       api: createApi(this.#controller.parts),
       config,
@@ -85,7 +103,7 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}" }]
       own,
       async (server) => {
         const protocols = { protocols: [CONTROL_PROTOCOL], clientsWithout: 'none' } as const
-        const bind = { host: '127.0.0.1', port: this.port }
+        const bind = { host: '127.0.0.1', port: routersPort }
         return [await ports.open(server, bind, 'routers.bind', protocols)]
       },
     )
@@ -96,15 +114,16 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}" }]
     return this.#kept(connectTcp({ host: '127.0.0.1', port: this.port, localAddress }))
   }
 
-  /** A TLS connection after its handshake. */
+  /**
+   * A TLS connection after its handshake.
+   * @param options with a `socket` to use it in place of a new connection.
+   */
   async handshake(options: ConnectionOptions): Promise<TLSSocket> {
-    const socket = connect({
-      host: '127.0.0.1',
-      port: this.port,
-      rejectUnauthorized: false,
-      ...options,
-    })
+    const target = { host: '127.0.0.1', port: this.port }
+    const socket = connect({ ...target, rejectUnauthorized: false, ...options })
     this.#kept(socket)
+    // Node 24 crashes if a client destroys its TLS socket and the TCP socket below it at once.
+    if (options.socket instanceof Socket) this.#sockets.delete(options.socket)
     await new Promise<void>((resolve) => {
       socket.once('secureConnect', resolve)
       socket.once('close', resolve)
@@ -119,8 +138,11 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}" }]
       privateKeyPem: key,
     }: Pick<CertifiedKey, 'certificatePem' | 'privateKeyPem'>,
     protocols = [CONTROL_PROTOCOL],
+    below: Socket | undefined = undefined,
   ): Promise<boolean> {
-    const socket = await this.handshake({ cert, key, ALPNProtocols: protocols })
+    const ALPNProtocols = protocols
+    const options = { cert, key, ALPNProtocols, ...(below === undefined ? {} : { socket: below }) }
+    const socket = await this.handshake(options)
     const headers = new Map([[4, encodeText('v2.0.3|r|d|linux|amd64')]])
     socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: encodeText('er1') }))
     return await new Promise<boolean>((resolve) => {
@@ -159,7 +181,7 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}" }]
 
   #kept<T extends Socket>(socket: T): T {
     socket.on('error', () => undefined)
-    this.#sockets.push(socket)
+    this.#sockets.add(socket)
     return socket
   }
 }

@@ -22,7 +22,7 @@ function newAjv(): Ajv2020 {
 
 describe('every descriptor', () => {
   test.each(entities.map((entity) => [entity.name, entity] as const))(
-    '%s holds together',
+    '%s is consistent',
     (_name, entity) => {
       const names = entity.symbols.map(({ name }) => name)
       expect(new Set(names).size).toBe(names.length)
@@ -67,7 +67,7 @@ describe('every descriptor', () => {
   )
 
   test.each(entities.map((entity) => [entity.name, entity] as const))(
-    'the schemas of %s compile and are JSON alone',
+    'the schemas of %s compile and contain only JSON values',
     (_name, entity) => {
       const ajv = newAjv()
       for (const schema of [

@@ -41,7 +41,7 @@ test('a record of any kind is read by the names of fields', () => {
   }
 })
 
-test('a name that no kind has does not compile', () => {
+test('code with a name that no kind has does not compile', () => {
   const state = new ClusterState()
   // @ts-expect-error: no such kind.
   expect(state.get('no-such-kind', 'x')).toBeUndefined()

@@ -61,7 +61,7 @@ describe('The ring', () => {
     expect([bus.ring.first, bus.ring.end, bus.ring.weight]).toEqual([2, 3, 500])
   })
 
-  test('has a gap for every reader after the state was replaced', () => {
+  test('reports a gap to every reader after the state was replaced', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event()])
     bus.noteGap()
@@ -135,7 +135,7 @@ describe('An entry in one slot of the ring', () => {
     }
   })
 
-  test('is dropped as a whole when there are too many, and not found afterwards', () => {
+  test('is dropped as a whole when the ring has too many events, and no reader finds it afterwards', () => {
     const bus = busOf({ eventsKeptMax: 5, eventBytesKeptMax: 1_000_000 })
     for (const index of [6, 7, 8]) created(bus, index, 2)
     expect([bus.ring.first, bus.ring.end]).toEqual([8, 12])
@@ -145,7 +145,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.after(at('2:7:3')).isGap).toBe(true)
   })
 
-  test('is divided if it is large, so that the limits apply to single events', () => {
+  test('is split if it is large, so that the limits apply to single events', () => {
     const bus = busOf({ eventsKeptMax: 1000, eventBytesKeptMax: 100_000 })
     created(bus, 6, 600)
     expect(bus.ring.end).toBe(1200)

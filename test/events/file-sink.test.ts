@@ -137,7 +137,7 @@ describe('A file of events', () => {
 })
 
 describe('A standard output', () => {
-  test('gets nothing while it is crowded, and everything later', async () => {
+  test('gets nothing while its buffer is full, and everything later', async () => {
     const bus = busAt(4)
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }

@@ -346,7 +346,7 @@ describe('a circuit', () => {
     expect(claims).toEqual([{ ...asked, ...shown, isJudgedByRouter: false }])
   })
 
-  test('whose host fails is tried with another host', async () => {
+  test('whose host fails is requested at another host', async () => {
     hosts = [host('t1', 'er2'), host('t2', 'er2')]
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
@@ -444,7 +444,7 @@ describe('a circuit', () => {
     expect(unroutes(er1), 'of the first attempt').toHaveLength(1)
   })
 
-  test('that this controller does not know is unrouted when a router asks about it or reports its end', async () => {
+  test('that this controller does not know is unrouted when a router confirms it or reports its end', async () => {
     const { er1, id } = await laid()
     const ids = create(CircuitConfirmationSchema, { circuitIds: [id, 'of another start'] })
     er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })

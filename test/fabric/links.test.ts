@@ -103,7 +103,7 @@ describe('a link', () => {
     expect(table.list().map(({ id }) => id)).toEqual(['l2'])
   })
 
-  test('with a barred router is not shown, and its router receives a request to close it', async () => {
+  test('with a disabled router is not shown, and the other router receives a request to close it', async () => {
     const er1 = await stage.dial('er1')
     barred.add('er2')
     await report(er1, [link, { ...link, id: 'l2', destRouterId: 'er3' }])

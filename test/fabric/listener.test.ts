@@ -211,7 +211,7 @@ describe('an enrolled router', () => {
     await close(refused)
   })
 
-  test('gets no answer from a controller whose state has not arrived', async () => {
+  test('gets no answer from a controller that has not received its state yet', async () => {
     const { id, key } = await enrolled('early')
     isReady = false
     const closed = await dial(id, key)

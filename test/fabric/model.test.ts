@@ -155,7 +155,7 @@ describe('an edge router that subscribes', () => {
     ])
   })
 
-  test('gets nothing when it is up to date, even if it got that from a controller that was further', async () => {
+  test('gets nothing if it is up to date, even if its last changes came from a controller that had applied more', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 11 })
     expect([wholes(pipe), sets(pipe)]).toEqual([[], []])
@@ -188,7 +188,7 @@ describe('an edge router that subscribes', () => {
     await wholeSent(pipe, 1)
   })
 
-  test('and renews keeps its position, even if it sends another index', async () => {
+  test('keeps its position when it renews its subscription, even if it sends another index', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     model.make('ledger')
@@ -197,7 +197,7 @@ describe('an edge router that subscribes', () => {
     expect(indexes(pipe)).toEqual([[10, 12]])
   })
 
-  test('and does not renew gets no more changes after its time', async () => {
+  test('gets no more changes once its subscription has expired', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10, seconds: 1 })
     nowMs += 9000

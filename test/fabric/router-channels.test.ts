@@ -399,7 +399,7 @@ describe('a router is refused with the reason', () => {
     expect(pipe.destroyed).toBe(false)
   })
 
-  test('but without one when an unexpected error occurs, which ends nothing else', async () => {
+  test('except that it gets no reason when an unexpected error occurs, which affects no other router', async () => {
     const other = await stage.dial()
     stage.judge = () => {
       throw new Error('a mistake')
@@ -414,7 +414,7 @@ describe('a router is refused with the reason', () => {
     expect(reasonOf(await stage.dial(withHeaders([])))).toMatch('no version')
   })
 
-  test('that a second socket has no first one', async () => {
+  test('that an additional socket has no first one', async () => {
     const second = withHeaders([
       [4, encodeText(version)],
       [9, encodeFlag(true)],

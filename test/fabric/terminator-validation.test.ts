@@ -205,7 +205,7 @@ describe('a validation of terminators', () => {
     expect((await findings).size).toBe(0)
   })
 
-  test('ends with the single answer of an OpenZiti router, which omits hosts it asks again', async () => {
+  test('ends with the only answer of an OpenZiti router, which omits terminators that the router asks its hosts about', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     const states = {

@@ -54,7 +54,7 @@ describe('a trace', () => {
     expect(seen()).toEqual([undefined, undefined, undefined])
   })
 
-  test('is ended by any controller, and so is the one before by the next', () => {
+  test('can be ended by any controller, and a new trace ends the previous one', () => {
     begin(0, 'first')
     carry()
     traces[1]?.end('alice')

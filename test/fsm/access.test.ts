@@ -30,7 +30,7 @@ function crowd() {
   return { state, log, reader, marks }
 }
 
-describe('Marks', () => {
+describe('Change marks of identities', () => {
   test('cover the move of a whole class with one record', () => {
     const { log, reader, marks } = crowd()
     log.timeMs += 1000
@@ -39,7 +39,7 @@ describe('Marks', () => {
     for (let n = 0; n < 10; n += 1) expect(reader.lastChangeAt(`as${n}`)).toBe(log.timeMs)
   })
 
-  test('are kept by an identity that leaves its class, which then ignores later class marks', () => {
+  test('stay with an identity that leaves its class, and later marks of the class do not affect it', () => {
     const { log, reader } = crowd()
     log.timeMs += 1000
     log.create('service', 's', service('s'))
@@ -120,7 +120,7 @@ describe('Marks', () => {
 })
 
 describe('Views of classes', () => {
-  test('are shared, built on demand, and updated by changes', () => {
+  test('are shared by the identities of a class, built on demand, and updated by changes', () => {
     const { state, log, reader } = crowd()
     expect(state.access.size).toMatchObject({ classes: 1, views: 0 })
     const seen = (n: number): string[] =>

@@ -30,7 +30,7 @@ async function newest(state: ClusterState): Promise<Readonly<Record<string, unkn
 }
 
 describe('the audit record of a write', () => {
-  test('names who requested it, from where, what it touched, when and with which result', async () => {
+  test('names the actor, the address, the record, the time and the result', async () => {
     const { state, log } = withSession()
     log.create('service', 'mail', service('mail'), { actor })
     expect(await newest(state)).toMatchObject({
@@ -59,7 +59,7 @@ describe('the audit record of a write', () => {
     expect(await newest(state)).toMatchObject({ action: 'session-create', actor: 'admin' })
   })
 
-  test('also covers cluster actions: who did what, when it was planned and its result', async () => {
+  test('covers cluster actions too: actor, action, time and result', async () => {
     const { state, log } = withSession()
     const told = (
       content: { target?: string; outcome?: string; reason?: string; action?: string },
@@ -102,7 +102,7 @@ describe('the audit record of a write', () => {
     expect(JSON.stringify(record)).not.toContain('secret name')
   })
 
-  test('does not exist for activity marks', async () => {
+  test('does not exist for session activity', async () => {
     const { state, log } = formedState()
     log.logIn('session')
     const { size } = state.audit

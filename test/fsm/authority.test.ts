@@ -30,13 +30,13 @@ function withAlice(...permissions: readonly string[]) {
 }
 
 describe('the authority of a caller at apply', () => {
-  test('is full for the system, and for a session in matters of its identity', () => {
+  test('is full for the system, and for a session on the records of its identity', () => {
     const { state } = withAlice()
     expect(authority(state, systemActor({ name: 'controller:ctrl1' }))).toBe('full')
     expect(authority(state, actor('session'))).toBe('full')
   })
 
-  test('does not exist after the session or the identity is deleted', () => {
+  test('ends when the session or the identity is deleted', () => {
     const { state, log } = withAlice('service')
     expect(authority(state, actor('service.create'))).toBe('limited')
     log.logOut('of-alice')
@@ -117,7 +117,7 @@ test('a permission covers only its action, a kind permission all its actions, an
   expect(isGranted(['controllers'], 'controllers.delete', false)).toBe(false)
 })
 
-test('each kind whose records belong to an identity is owned, or is listed here with its reason', () => {
+test('each kind with an identity ID declares its owner, or is listed here with a reason', () => {
   // A permission can end sessions, and no more; no API writes certificates of sessions or counts of attempts.
   const notOwned = ['apiSession', 'mfaAttempts', 'session', 'sessionCertificate']
   const belonging = entities.filter((one) => one.fieldNames.includes('identityId'))

@@ -51,7 +51,7 @@ test('a refused step undoes the earlier steps, including indexes, digests and re
   expect(written.get('e/service/s1')).toContain('"one"')
 })
 
-test('a batch that is too long is refused, and one with an unknown step stops apply', () => {
+test('a batch with too many steps is refused, and one with an unknown step stops apply', () => {
   const { log } = formedState()
   const one = [ENTITY_CREATE, 'service', 's', service('x')] as const
   expect(log.batch(Array.from({ length: 65 }, () => one))).toMatchObject({ ok: false })

@@ -205,7 +205,7 @@ describe('deduplication in the store', () => {
     expect(other.size).toBe(1)
   })
 
-  test('a value has the same lanes whether it is hashed in one piece or in two', () => {
+  test('a value has the same hash in one piece and in two', () => {
     for (const length of [65_535, 65_536, 70_000]) {
       const value = 'ä'.repeat(length)
       const whole = createHash('sha256').update(`key\0${value}`).digest()
@@ -240,7 +240,7 @@ function judgeNew(table: RequestTable, caller: string, level: number, atMs = sta
 
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('one caller leaves room for the request ids of others, and has room again once its ids are forgotten', () => {
+test('a caller cannot use up the request ids of others, and can use more once its ids are forgotten', () => {
   const table = new RequestTable(new SetDigest())
   const id = 'x'.repeat(65_536)
   const each = requestsBytesPerCallerMax / id.length

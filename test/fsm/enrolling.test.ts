@@ -90,7 +90,7 @@ describe('a one-time token', () => {
     })
   })
 
-  test('is used once: a second use finds it unknown, with any request', () => {
+  test('is accepted once, and unknown afterwards with any request', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })

@@ -31,7 +31,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect(hosting.terminator()).toMatchObject({ cost: 50, precedence: 'required' })
   })
 
-  test('is the same one for a repeated request, such as after a lost answer', () => {
+  test('is created once if the request is repeated, such as after a lost answer', () => {
     const hosting = new Hosting()
     hosting.host()
     const revision = hosting.terminator()?.revision

@@ -35,7 +35,7 @@ function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter
 
 const typesOf = (state: ClusterState): string[] => [...state.table('identityType').ids].toSorted()
 
-test('a cluster of an earlier release gets the other types once, with the feature level', () => {
+test('a cluster of an earlier release gets the other identity types once, when the feature level rises', () => {
   const { state, log } = clusterOfOld()
   expect(typesOf(state)).toEqual(['Default', 'Router'])
   raise(log)

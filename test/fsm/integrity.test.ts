@@ -166,7 +166,7 @@ describe('an integrity scan', () => {
     expect(state.get('apiSession', 'session')).toBeUndefined()
   })
 
-  test('detaches no valid reference, and none that the record cannot be without', () => {
+  test('removes no valid reference, and none that its record requires', () => {
     const { state, log } = filled()
     const use = {
       kind: 'detach',

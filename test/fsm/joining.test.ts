@@ -31,7 +31,7 @@ test('a ticket admits one controller, with the current secrets', () => {
   }
 })
 
-test('a ticket decides whether its controller becomes a voter', () => {
+test('a controller becomes a voter or a learner as its ticket says', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a', 60_000, false)
   cluster.redeem('ticket-a', ann)

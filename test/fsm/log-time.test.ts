@@ -136,7 +136,7 @@ test('a request forgotten while log time was ahead does not take effect twice', 
   expect(state.requests.size).toBe(0)
 })
 
-test('only the host user can reset log time, and only from a certain release on', () => {
+test('only the host user can reset log time, and only from feature level 2 on', () => {
   const { state, log } = restorableState()
   log.logIn('s1')
   log.timeMs += JUMP_MS

@@ -140,7 +140,7 @@ test('a machine reports a backlog while a slow store has much to write, and stop
   await expect.poll(() => machine.progress().persisted).toBe(created + 1)
 })
 
-test('an entry without records moves the mark too, so that the log can be compacted', async () => {
+test('an entry that changes no record advances the persisted index too, so that the log can be compacted', async () => {
   const { machine, log, time } = await open()
   const record = { members: [{ id: 'ctrl1', voter: true, address: '127.0.0.1:1' }] }
   const configuration = create(ConfigurationSchema, record)

@@ -98,7 +98,7 @@ test('a preview that would change too many records is refused', () => {
   expect(state.table('terminator').rows.size).toBe(previewLimits.previewWritesMax)
 })
 
-test('a layered map behaves like a map, and leaves the map below unchanged', () => {
+test('a layered map behaves like a map, and never changes the map below it', () => {
   const random = seededRandom(1)
   for (let round = 0; round < 50; round += 1) {
     const below = new Map<string, number>()

@@ -114,7 +114,7 @@ test('the indexes grant the same access as each policy applied to each pair', ()
   }
 })
 
-test('sub-lists lead both ways and can be narrowed by policy type', () => {
+test('sub-lists work from identities and from services, and can be filtered by policy type', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one', ['x']))

@@ -150,7 +150,7 @@ describe('an authenticator', () => {
     expect(state.get('authenticator', 'a1')).toMatchObject({ passwordHash, username: 'anna2' })
   })
 
-  test('takes its sessions along, and is deleted with its identity', () => {
+  test('ends its sessions when it is deleted, and is deleted with its identity', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     authenticator(log, 'a1', updb('i1', 'anna'))

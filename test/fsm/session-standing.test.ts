@@ -115,7 +115,7 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
     { isVerified: false },
     { pendingFactors: [{ kind: 'extJwt' }] },
   ],
-])('the judgement is of the records of now: %s', (_what, record, fields, standing) => {
+])('a session is evaluated with the current records: %s', (_what, record, fields, standing) => {
   const { state } = withAlice()
   alice(state)
   const [kind = '', id = ''] = record.split(' ')
@@ -132,7 +132,7 @@ test('only an administrator with a full session has administrator rights', () =>
   expect(sessionValidity(state, 'of-bob')).toMatchObject({ isAdmin: false, pendingFactors: [] })
 })
 
-test('an undone write leaves no judgment behind', () => {
+test('an undone write leaves no cached evaluation', () => {
   const { state } = withAlice()
   state.transact(() => {
     write(state, 'ca', 'of-alices', { isAuthEnabled: false })

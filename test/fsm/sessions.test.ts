@@ -48,7 +48,7 @@ test('a session id can be used once', () => {
   expect(log.logIn('s1')).toMatchObject({ ok: false })
 })
 
-test('client details are stored with the identity', () => {
+test('a log-in stores the details of its client at the identity', () => {
   const { log, state } = formedState()
   log.logIn('s1', 'admin', 'admin-updb', '{"os":"linux"}')
   log.logIn('s2')

@@ -38,7 +38,7 @@ test('the next rotation removes a version whose overlap has ended', () => {
   expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([2, 3])
 })
 
-test('an overlap is bounded, regardless of the proposed end', () => {
+test('an overlap has a maximum length, regardless of the proposed end', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 365 * 24 * 60 * 60_000)
   const end = cluster.log.timeMs + secretLimits.overlapMsMax
@@ -98,7 +98,7 @@ test('a rotation wrapped for a controller that was removed meanwhile changes not
   expect(cluster.rotate('clusterKey', 2, ['ctrl1']).ok).toBe(true)
 })
 
-test('only an authority has a certificate, and it must have one', () => {
+test('a secret is refused without a certificate if it is an issuing authority, and with one if it is not', () => {
   const cluster = ofTwo()
   for (const [name, certificatePem] of [
     ['clusterKey', 'certificate'],
@@ -116,7 +116,7 @@ test('only an authority has a certificate, and it must have one', () => {
   ])
 })
 
-test('a controller without a version receives it, and an existing one is not replaced', () => {
+test('a controller that lacks a version receives it, and a version that it has is not replaced', () => {
   const cluster = new Joining()
   cluster.join('ctrl1')
   cluster.rotate('clusterKey', 1, ['ctrl1'])

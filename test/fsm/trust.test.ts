@@ -175,7 +175,7 @@ describe('a CA', () => {
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: true })
   })
 
-  test('takes only its certificate authenticators and their sessions along when it is deleted', () => {
+  test('ends only its certificate authenticators and their sessions when it is deleted', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('bob'))
@@ -232,7 +232,7 @@ describe('a CA', () => {
 })
 
 describe('a certificate authenticator', () => {
-  test('is unique per identity, complete, and of no router', () => {
+  test('is unique per identity, has all fields, and cannot belong to a router', () => {
     const { log, state } = formedState()
     expect(certificate(log, 'a', 'admin', { certPem: '' })).toMatchObject(
       refusedWith('COULD_NOT_VALIDATE', 'certPem'),
@@ -311,7 +311,7 @@ describe('a posture check', () => {
 })
 
 describe('revocations', () => {
-  test('end by log time, and are removed with the next one', () => {
+  test('end by log time, and are removed when the next one is created', () => {
     const { log, state } = formedState()
     const revoke = (id: string): Outcome => log.create('revocation', id, { type: 'JTI', id })
     revoke('r1')

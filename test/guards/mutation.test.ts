@@ -20,7 +20,7 @@ function misfits(text: string, mutation: string): string[] {
 describe('a mutation', () => {
   const guard = '# Guard: g.\n- isOpen(gate) && gate.isLocked\n+ isOpen(gate)\n'
 
-  test('replaces what has the form of its "-" lines, and leaves all else as it is', () => {
+  test('replaces the code that has the form of its "-" lines, and changes nothing else', () => {
     const text = 'const x  = 1 // odd\n// @guard m\nif (isOpen(gate) && gate.isLocked) stop()\n'
     expect(mutated(text, guard)).toBe(
       'const x  = 1 // odd\n// @guard m\nif (isOpen(gate)) stop()\n',
@@ -45,13 +45,13 @@ describe('a mutation', () => {
     )
   })
 
-  test('writes a shorthand out when its key and its variable have different names now', () => {
+  test('expands a shorthand property when its key and its variable have different names now', () => {
     const mutation = '- open({ gate })\n+ shut({ gate })\n'
     const text = 'shut()\n// @guard m\nopen({ door: gate })\n'
     expect(mutated(text, mutation)).toBe('shut()\n// @guard m\nshut({ door: gate })\n')
   })
 
-  test('binds a name to one name alone', () => {
+  test('matches each name with one name of the source', () => {
     expect(misfits('// @guard m\nrun(a, b)', '- run(a, a)\n+ run(a)\n')).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 nothing has the form of the "-" lines; write them for the code as it is`,
     ])
@@ -134,7 +134,7 @@ describe('a mutation of equal places', () => {
     ])
   })
 
-  test('applies to the one that it counts, as long as there are as many', () => {
+  test('applies to the one with its number, while the total is as it says', () => {
     expect(mutated(text, '@ match 2 of 2\n- x.y\n+ x\n')).toBe('// @guard m\nrun(a.b, c)\n')
     expect(misfits(text, '@ match 2 of 3\n- x.y\n+ x\n')).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 2, not 3, places have the form of the "-" lines; add to them until one is left, or write "@ match K of 2" above them`,
@@ -158,7 +158,7 @@ describe('a marker', () => {
     ])
   })
 
-  test('that marks nothing is to be moved', () => {
+  test('that is not before a statement or member is reported', () => {
     expect(misfitsOf([mutation], sourceOf('run(\n// @guard m\na)'))).toEqual([
       `${path}: no statement or member follows "@guard m" at src/a.ts:2; put the comment before one`,
     ])
@@ -193,7 +193,7 @@ describe('a name of the "+" lines', () => {
     ])
   })
 
-  test('may be new where the mutation says so', () => {
+  test('may be new if the mutation declares it', () => {
     expect(mutated('// @guard m\nrun(a)', '@ new fresh\n- run(a)\n+ run({ fresh: a })\n')).toBe(
       '// @guard m\nrun({ fresh: a })',
     )

@@ -17,7 +17,7 @@ test('a single caller leaves a quarter for others', () => {
   expect(share.hasRoomFor('c')).toBe(false)
 })
 
-test('a caller above its part gets no more until it has shrunk to that part, while others get theirs', () => {
+test('a caller that uses more than its part gets no more until it uses less, while others get their parts', () => {
   const share = new FairShare(100)
   fill(share, 'a')
   fill(share, 'b')

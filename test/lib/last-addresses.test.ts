@@ -39,7 +39,7 @@ function opened(file: string | null = path): LastAddresses {
 }
 
 describe('The last addresses of a name', () => {
-  test('are used while no name server answers, and say so', async () => {
+  test('are used while no name server answers, and the log says so', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     expect(await names.resolve('a.test')).toEqual({ addresses: ['10.0.0.2'], fault: null })
@@ -75,7 +75,7 @@ describe('The last addresses of a name', () => {
     expect((await opened().resolve('a.test')).addresses).toEqual(['10.0.0.2', 'fd77::2'])
   })
 
-  test('are used without waiting for a lookup that hangs, which counts once it is answered', async () => {
+  test('are used without waiting for a hanging lookup, whose answer is used once it arrives', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
@@ -100,7 +100,7 @@ describe('The last addresses of a name', () => {
     expect((await names.resolve('a.test')).addresses).toEqual(['10.0.0.3'])
   })
 
-  test('are limited in number, and the oldest go first', async () => {
+  test('are limited in number, and the oldest are dropped first', async () => {
     const { hostsMax, addressesPerHostMax } = lastAddressLimits
     const names = opened()
     const many = Array.from({ length: 50 }, (_, at) => `10.0.0.${at + 1}`)

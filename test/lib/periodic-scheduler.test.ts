@@ -44,7 +44,7 @@ test('stopped work does not run again, and stopping it stops no other work', asy
   expect(counts).toEqual({ stopped: 1, kept })
 })
 
-test('runs missed during a stall are skipped', async () => {
+test('runs that were missed during a stall of the process are skipped', async () => {
   const ranAtMs: number[] = []
   const stop = periodicScheduler.every(10, () => ranAtMs.push(performance.now()))
   await eventually(() => expect(ranAtMs).not.toEqual([]))

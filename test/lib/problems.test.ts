@@ -64,8 +64,6 @@ test('a field problem names the field, and a plain problem has its default messa
 test('OpenZiti codes have the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
-  // Flotilla answers 401 for a wrong code.
-  known.set('MFA_INVALID_TOKEN', 401)
   const others = Object.entries(problems).filter(([code, { http }]) => {
     const wire = wireCode[code as ProblemCode]
     return wire === undefined && known.has(code) && known.get(code) !== http

@@ -38,7 +38,7 @@ function withoutIndexes(operations: readonly Operation[]): Operation[] {
 }
 
 for (const subject of subjects) {
-  test(`${subject}: both checkers say what trying every order says (${SMALL_SEEDS} small histories)`, () => {
+  test(`${subject}: both checkers agree with a trial of every order (${SMALL_SEEDS} small histories)`, () => {
     const counts = { right: 0, wrong: 0 }
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const operations = disturbed(subject, rightHistory(subject, small, seed), seed)
@@ -56,7 +56,7 @@ for (const subject of subjects) {
     expect(counts.wrong).toBeGreaterThan(SMALL_SEEDS / 10)
   })
 
-  test(`${subject}: with some indexes left out the log never explains what no order explains`, () => {
+  test(`${subject}: with some indexes left out, the check by log index accepts no history that no order explains`, () => {
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const random = seededRandom(seed)
       const right = rightHistory(subject, small, seed)
@@ -71,7 +71,7 @@ for (const subject of subjects) {
     }
   })
 
-  test(`${subject}: what the search finds right is right by the log when the order found is its log`, () => {
+  test(`${subject}: a history that the search accepts is accepted by log index if its log is the found order`, () => {
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const operations = disturbed(subject, rightHistory(subject, small, seed), seed)
       const model = modelOf(subject)
@@ -83,7 +83,7 @@ for (const subject of subjects) {
     }
   })
 
-  test(`${subject}: right histories pass both checkers (${LARGE_SEEDS} long histories)`, () => {
+  test(`${subject}: both checkers accept linearizable histories (${LARGE_SEEDS} long histories)`, () => {
     for (let seed = 1; seed <= LARGE_SEEDS; seed += 1) {
       const operations = rightHistory(subject, large, seed)
       const model = modelOf(subject)

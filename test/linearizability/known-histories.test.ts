@@ -362,7 +362,7 @@ test('changes with the same index may have any order that real time allows', () 
   expect(culprit(checkByIndex(history(apart, [5, 5, 5]), appendList()))).toBe('C read')
 })
 
-test('a budget that ends leaves the history undecided, not right', () => {
+test('a search that exceeds its budget reports the history as undecided, not as linearizable', () => {
   const lines = Array.from({ length: 12 }, (_, n): Line => [`A write ${n}`, '[--]     '])
   const impossible: Line = ['B read -> never', '     [-] ']
   const verdict = checkBySearch(history([...lines, impossible]), zero, { statesMax: 1000 })
@@ -387,7 +387,7 @@ test('a counterexample ends where it fails, and contains only the necessary read
   ])
 })
 
-test('a long counterexample is printed to its end alone', () => {
+test('only the end of a long counterexample is printed', () => {
   const lines = Array.from({ length: 500 }, (_, n): Line => {
     return [`A append ${'e'.repeat(300)}${n}`, `${' '.repeat(3 * n)}[]`]
   })

@@ -96,7 +96,7 @@ function fieldsOf({ state }: Converted, kind: KindName, id: string): Record<stri
 }
 
 describe('A network of OpenZiti', () => {
-  test('is carried, and every difference is reported', () => {
+  test('is migrated, and every difference is reported', () => {
     const converted = convert(sampleStores(pem))
     expect(
       converted.report.stores.map(({ store, records, carried, counts }) => [
@@ -122,7 +122,7 @@ describe('A network of OpenZiti', () => {
       ['serviceEdgeRouterPolicies', 1, 1, 0],
       ['servicePolicies', 1, 1, 0],
       ['services', 2, 2, 0],
-      ['terminators', 2, 1, 0],
+      ['terminators', 3, 2, 0],
     ])
     const without =
       'the database has only the SHA-1 of its certificate, so it cannot connect; pass --router-cert ID=FILE, or enroll it again'
@@ -249,6 +249,16 @@ describe('A network of OpenZiti', () => {
     })
   })
 
+  test('keeps what tunnels of routers host, and leaves out what their clients host', () => {
+    const { state } = convert(sampleStores(pem))
+    expect(state.inTable('terminator', 'hosted-2')).toMatchObject({
+      binding: 'tunnel',
+      hostId: 'edge-1',
+      isSystem: true,
+    })
+    expect(state.inTable('terminator', 'hosted-1')).toBeUndefined()
+  })
+
   test('keeps services, configs, policies and posture checks', () => {
     const converted = convert(sampleStores(pem))
     expect(fieldsOf(converted, 'service', 'web')).toEqual({
@@ -280,14 +290,16 @@ describe('A network of OpenZiti', () => {
 
   test('has fabric-only services without a section edge before 2.1', () => {
     const edge = bucketOf({
+      name: boltzText('edge'),
       roleAttributes: boltzSet('old'),
       encryptionRequired: boltzBoolean(false),
     })
     const name = boltzText
-    const { state } = convert(
+    const { state, report } = convert(
       { services: { edge: { name: name('edge'), edge }, fabric: { name: name('fabric') } } },
       41,
     )
+    expect(report.count('lost')).toBe(0)
     expect(state.inTable('service', 'edge')).toMatchObject({
       isFabricOnly: false,
       encryptionRequired: false,

@@ -304,6 +304,15 @@ const serviceStores: SampleStores = {
       address: boltzText('hosted'),
       isSystem: boltzBoolean(true),
     },
+    'hosted-2': {
+      ...base,
+      service: boltzText('web'),
+      router: boltzText('edge-1'),
+      binding: boltzText('tunnel'),
+      address: boltzText('hosted-2'),
+      hostId: boltzText('edge-1'),
+      isSystem: boltzBoolean(true),
+    },
   },
   apiSessions: { 'session-1': { ...base, token: boltzText('secret token') } },
 }

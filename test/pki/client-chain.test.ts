@@ -3,7 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { derTag, type DerTree, encodeTagged } from '../../src/pki/asn1/der.ts'
 import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../src/pki/asn1/extensions.ts'
-import type { Certificate } from '../../src/pki/certificate.ts'
+import {
+  type Certificate,
+  parseCertificate,
+  parsePresentedAuthority,
+} from '../../src/pki/certificate.ts'
 import {
   type ClientChain,
   clientChainLimits,
@@ -82,6 +86,28 @@ describe('The chain of a client', () => {
     const namesake = makeAuthority('root')
     expect(verify([leaf, low, middle], [namesake])).toMatchObject(refused('not signed by'))
     expect(verify([leaf, low, middle], [namesake, root])).toMatchObject({ ok: true })
+  })
+
+  test('fails for an altered intermediate after the genuine one was accepted', () => {
+    expect(verify([leaf, low, middle], [root])).toMatchObject({ ok: true })
+    const forged = makeAuthority('middle', { issuer: makeAuthority('root') })
+    const lower = makeAuthority('low', { issuer: forged })
+    const client = makeClient('client', lower)
+    const refusal = refused('not signed by')
+    expect(verify([client, lower, forged], [root])).toMatchObject(refusal)
+    expect(verify([client, low, middle], [root])).toMatchObject(refusal)
+    expect(verify([leaf, low, middle], [root])).toMatchObject({ ok: true })
+  })
+
+  test('parses each CA certificate that clients present once, and keeps the last 64', () => {
+    const { der } = low.certificate
+    const kept = parsePresentedAuthority(der)
+    expect(kept).toEqual(parseCertificate(der))
+    expect(parsePresentedAuthority(Uint8Array.from(der))).toBe(kept)
+    for (let count = 0; count < 64; count += 1) {
+      parsePresentedAuthority(makeAuthority(`authority ${count}`).certificate.der)
+    }
+    expect(parsePresentedAuthority(der)).not.toBe(kept)
   })
 
   test('trusts neither a root that the client presents nor the leaf itself', () => {
@@ -242,7 +268,7 @@ describe('A leaf', () => {
   })
 })
 
-describe('Work', () => {
+describe('The work for a chain', () => {
   const keys = Array.from({ length: 6 }, () => newEcKey())
   /** Authorities that are all cross-signed by one another. */
   const crossed = keys.flatMap((own, to) =>

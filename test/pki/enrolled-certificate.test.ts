@@ -229,7 +229,7 @@ describe('A certificate of a router', () => {
     return certifyRouterServer(made, 'r1', { ...free, ...naming }).hosts
   }
 
-  test('has the requested hosts as server and none as client, each with its own purpose', () => {
+  test('has the requested hosts for the server use and none for the client use, each with the matching extended key usage', () => {
     const made = enrollment({ subject, extensions: [asked] })
     const naming = { ...free, allowed: ['*.b.example', 'a.example', '10.0.0.1', 'FE80::1'] }
     const own = 'spiffe://test.internal/router/r1'

@@ -81,7 +81,7 @@ describe('a report of a device', () => {
     expect(them.board(2).of('bob').os).toBeNull()
   })
 
-  test('has the same result on all controllers in every order of delivery', () => {
+  test('gives the same result on all controllers in every order of delivery', () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const random = seededRandom(seed)
       const them = new Boards(3)
@@ -188,7 +188,7 @@ describe('a report of a device', () => {
     expect(board.of('alice').processes.map(({ path }) => Number(path.split('/')[1]))).toEqual(kept)
   })
 
-  test('is checked in turns', () => {
+  test('is evaluated in turns', () => {
     const board = new Boards(1).board(0)
     for (const id of ['a', 'b', 'c']) board.report(id, 's1', [os('1.0.0')])
     expect(board.reportedHere(2)).toEqual(['a', 'b'])

@@ -26,7 +26,7 @@ test('a follower whose apply lags drops further entries, and resumes once it has
   expect(cluster.core('2').fullStatus).toMatchObject({ applied: 15, commit: 15 })
 })
 
-test('a leader whose apply lags refuses proposals before logging them', () => {
+test('a leader whose apply lags refuses proposals before it logs them', () => {
   const cluster = new ScriptCluster(three, { uncommittedBytesMax: 1000 })
   cluster.elect('1')
   cluster.settle()

@@ -57,7 +57,7 @@ function cutOff(cluster: ScriptCluster, from: string, ...others: readonly string
   }
 }
 
-test('lost entries no longer count: with five voters, a write waits for three that hold it', () => {
+test('acknowledgements of lost entries no longer count: with five voters, a write waits for three disks that contain it', () => {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3', '4', '5'] })
   cluster.elect('1')
   cutOff(cluster, '1', '3', '4', '5')

@@ -82,10 +82,13 @@ describe('elections (5.2, 5.4.1)', () => {
     ['with equal last terms the longer log wins', 3, 6, true],
     ['equal logs are up to date', 3, 5, true],
     ['with equal last terms the shorter log loses', 3, 4, false],
-  ])('up to date: %s', ([, lastTerm, lastIndex, granted]) => {
-    const cluster = restarted({ term: 3, terms: [2, 3, 3] })
-    expect(ask(cluster, '2', 7, requestVote(lastTerm, lastIndex))).toMatchObject([{ granted }])
-  })
+  ])(
+    'a vote depends on how up to date the log of the candidate is: %s',
+    ([, lastTerm, lastIndex, granted]) => {
+      const cluster = restarted({ term: 3, terms: [2, 3, 3] })
+      expect(ask(cluster, '2', 7, requestVote(lastTerm, lastIndex))).toMatchObject([{ granted }])
+    },
+  )
 
   test('a candidate that hears the leader of its own term follows it', () => {
     const cluster = new ScriptCluster(three)
@@ -131,7 +134,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(cluster.core('1').fullStatus).toMatchObject({ term: 3, votedFor: null })
   })
 
-  test('a timeoutNow from a node other than the leader is ignored', () => {
+  test('a TimeoutNow from a node other than the leader is ignored', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('2')
     ask(cluster, '3', 2, { type: 'timeoutNow' })

@@ -37,7 +37,7 @@ test.for<[string, readonly string[]]>([
   ['figure', ['6', '7', '8']],
   ['Dissertation', ['3.8', '3.10', '4.1', '4.2.1', '4.2.2', '4.2.3', '4.3', '6.2', '6.4']],
   ['Dissertation', ['9.6', '10.2.1']],
-])('each of these has a script: %s %s', ([book, rules]) => {
+])('the rule has a script: %s %s', ([book, rules]) => {
   const parts = names.flatMap((name) => headOf(read(name)).section.split(/; |, (?=figure)/))
   const said = parts.filter((part) => part.toLowerCase().startsWith(book.toLowerCase()))
   const places = new Set(

@@ -110,7 +110,7 @@ async function received(file: string): Promise<ClusterState> {
   return state
 }
 
-test('its snapshot file is loaded, and has the records of that time', async () => {
+test('the snapshot file of the previous release is loaded with all its records', async () => {
   const folder = join(dir, 'ctrl1', 'snapshots')
   const [name] = readdirSync(folder)
   const state = await received(join(folder, requirePresent(name, 'the snapshot file')))

@@ -148,7 +148,7 @@ test('10 MiB in one direction and 1 MiB back arrive whole, and the usage reports
   expect(told(`link.dropped_msgs:${linkId}`)).toBeGreaterThanOrEqual(0)
 })
 
-test('a circuit whose router stops ends at the other one when its controller removes it', async () => {
+test('when a router stops, its circuit ends at the other router once the controller removes it', async () => {
   const { routers, linkId } = await linkedRouters()
   const [one, two] = routers as [RouterProgram, RouterProgram]
   const host = hostAt(two.forwarder)

@@ -80,13 +80,13 @@ describe('the network interfaces of a host', () => {
     ])
   })
 
-  test('are up, without MTU and index, where the system does not describe them', () => {
+  test('are reported as up, without MTU and index, if the system does not describe them', () => {
     expect(hostInterfaces(loopback, join(folder, 'absent'))).toEqual([
       { name: 'lo', hardwareAddress: '', mtu: 0, index: 0, flags: 5, addresses: ['127.0.0.1/8'] },
     ])
   })
 
-  test('of this host are those of its system', () => {
+  test('of this host are those that its operating system lists', () => {
     const names = Object.keys(networkInterfaces()).filter((name) => !name.includes(':'))
     const indexes = names.map((name) =>
       readFileSync(`/sys/class/net/${name}/ifindex`, 'utf8').trim(),

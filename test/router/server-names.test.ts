@@ -96,7 +96,7 @@ describe('The certificate of a name is shown', () => {
     expect(await shownTo('elsewhere.example')).toBe('router1')
   })
 
-  test('as its file currently contains it', async () => {
+  test('in the version that its file contains now', async () => {
     await start('listeners: [{binding: proxy, service: web, PLACE}]')
     expect(await shownTo('blue.test')).toBe('blue')
     await write('blue', ['green.test'])

@@ -179,9 +179,12 @@ export const knownDifferences: readonly KnownDifference[] = [
       before === undefined && ['allowedNames', 'certificateNames'].includes(path),
   },
   {
-    why: 'a terminator that a router made for a host is left out, and the host binds again',
-    matches: ({ list, path, after }) =>
-      list.endsWith('terminators') && path === '' && after === undefined,
+    why: 'a terminator that a router made for a client is left out, and the client binds again',
+    matches: ({ list, path, before, after }) =>
+      list.endsWith('terminators') &&
+      path === '' &&
+      after === undefined &&
+      (before as JsonObject | undefined)?.['binding'] === 'edge',
   },
 ]
 

@@ -28,8 +28,12 @@ export class StockNetwork implements AsyncDisposable {
     this.clients = clients
   }
 
-  static async start(binary: string, names: readonly string[]): Promise<StockNetwork> {
-    const cluster = await TestCluster.start()
+  static async start(
+    binary: string,
+    names: readonly string[],
+    options: Parameters<typeof TestCluster.start>[0] = {},
+  ): Promise<StockNetwork> {
+    const cluster = await TestCluster.start(options)
     const clients = [
       await cluster.loggedIn(1),
       await cluster.loggedIn(2),

@@ -17,6 +17,8 @@ export interface StockRouterOptions {
   readonly linkPort: number
   readonly linkGroups?: readonly string[]
   readonly edgePort: number
+  /** DNS names of its server certificate beside localhost. */
+  readonly dnsNames?: readonly string[]
   /** Mode of a `tunnel` listener; without it there is none. */
   readonly tunnel?: TunnelOptions
   /** Listeners beside that of clients, and sections at the end, a line each. */
@@ -105,7 +107,7 @@ export class StockRouter {
   #configText(): string {
     const { name, folder, endpoint, linkPort, edgePort, linkGroups = [] } = this.options
     const groups = linkGroups.length === 0 ? '' : `\n      groups: [${linkGroups.join()}]`
-    const { listeners = [], sections = [] } = this.options
+    const { listeners = [], sections = [], dnsNames = [] } = this.options
     const file = (ending: string): string => join(folder, `${name}.${ending}`)
     return `v: 3
 identity:
@@ -130,7 +132,7 @@ listeners:
 ${tunnelText(this.options.tunnel)}${listeners.map((line) => `  - ${line}\n`).join('')}edge:
   csr:
     sans:
-      dns: [localhost]
+      dns: ${JSON.stringify(['localhost', ...dnsNames])}
       ip: ["127.0.0.1"]
 forwarder: {}
 ${sections.join('\n')}

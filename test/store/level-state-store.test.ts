@@ -82,7 +82,7 @@ test('after SIGKILL the store holds the records and the mark of one batch, never
   }
 })
 
-test('a crash at any step of receiving and swapping leaves the old state or the new one', async () => {
+test('a crash at any step of receiving a snapshot and swapping it in leaves the old state or the new one', async () => {
   const source = new MemoryStateStore(undefined, { chunkBytes })
   const many = Array.from({ length: 500 }, (_, number) => ({ key: `k${number}`, value: 'new' }))
   await source.write(many, markAt(500))
@@ -143,7 +143,7 @@ test('a failed write ends the store: the next write is refused, and a start find
   await again.close()
 })
 
-test('a failed change of CURRENT ends the store, because it may no longer know the live half', async () => {
+test('a failed change of the file CURRENT ends the store, because the store may no longer know which half is in use', async () => {
   const source = new MemoryStateStore()
   await source.write([{ key: 'n', value: '1' }], markAt(9))
   const files = watchedFileSystem()

@@ -443,7 +443,7 @@ test('a store that ends before the log begins, or contradicts committed entries,
   expect(recover(dir, { statePosition: { term: 1, index: 100 } }).base.index).toBe(100)
 })
 
-test('a store that a snapshot took past the log makes the log continue after it', () => {
+test('if a snapshot has brought the state past the end of the log, the log continues after the state', () => {
   const dir = formedFolder(someEntries(1, 4))
   const restored = recover(dir, { statePosition: { term: 3, index: 50 } })
   expect(restored).toMatchObject({ base: { term: 3, index: 50 }, entries: [], commit: 50, boot: 1 })
@@ -451,7 +451,7 @@ test('a store that a snapshot took past the log makes the log continue after it'
   expect(again).toMatchObject({ base: { term: 3, index: 50 }, entries: [], commit: 50, boot: 2 })
 })
 
-test('a store whose position is in the log does not change the log', () => {
+test('a state whose position is in the log does not change the log', () => {
   const dir = formedFolder(someEntries(1, 4))
   expect(recover(dir, { statePosition: { term: 1, index: 2 } }).entries.length).toBe(4)
   expect(recover(dir, { statePosition: null }).entries.length).toBe(4)

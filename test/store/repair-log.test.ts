@@ -217,7 +217,7 @@ test('a repair keeps copies of the damaged files, replaces those of an earlier r
   expect(files.exists(`${WAL}/damaged`)).toBe(false)
 })
 
-test('without a known other voter that could send the lost entries, nothing is changed', () => {
+test('a damaged log stays unchanged if no other voter is known that could send the lost entries', () => {
   for (const hasOtherVoters of [false, undefined]) {
     const before = written(seededRandom(6))
     const { files, state } = before

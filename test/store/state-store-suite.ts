@@ -212,7 +212,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: chunks may be cut anywhere, even at every byte`, async () => {
+  test(`${name}: a snapshot may be received in chunks of any size, even of one byte`, async () => {
     const source = await filled(5)
     const whole = Buffer.concat(await chunksOf(source.store))
     const target = await open()

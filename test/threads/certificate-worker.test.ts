@@ -116,7 +116,7 @@ test('a new authority signs from the moment it is current', async () => {
   )
 })
 
-test('without an authority the caller is sent to another controller; an expired one issues nothing', async () => {
+test('without an authority the answer refers the caller to another controller, and an expired authority issues nothing', async () => {
   const issuer = start()
   held = null
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({

@@ -8,7 +8,7 @@ import { freePort, freePortBlock } from '../support/ports.ts'
 const portsOf = (base: number): number[] =>
   [0, 100, 200, 300, 400].flatMap((row) => [0, 1, 2].map((at) => base + row + at))
 
-test('single ports and blocks are handed out repeatedly without an end', async () => {
+test('single ports and blocks of ports can be requested any number of times', async () => {
   for (let turn = 0; turn < 80; turn += 1) {
     const [block, ...singles] = [await freePortBlock(), await freePort(), await freePort()]
     expect(portsOf(block)).not.toContain(singles[0])

@@ -25,7 +25,7 @@ test('every mutation of a bug applies to the source', () => {
   expect(misfitsOf(readMutations(folder), MarkedSource.read(root))).toEqual([])
 })
 
-test('at least thirty of them are left to the random campaign, each with a seed that is known to find it', () => {
+test('at least thirty bugs are found by the random campaign, each with a known seed', () => {
   const found = bugs.filter(({ caughtBy }) => caughtBy === 'campaign')
   expect(found.length).toBeGreaterThanOrEqual(30)
   expect(found.filter(({ seed }) => seed === undefined)).toEqual([])

@@ -15,16 +15,16 @@ import { missingPieceCodes } from './missing-pieces.ts'
 
 const count = { type: ['integer', 'null'] } as const
 
-/** A reference to a record with more about it. */
+/** A reference to a record with additional members. */
 const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => ({
   type: 'object',
   properties: { ...(entityRef['properties'] as JsonObject), ...more },
   required: [...(entityRef['required'] as readonly string[]), ...required],
 })
-/** Null where the caller may not read the kind. */
+/** Null if the caller may not read the kind. */
 const withheldOr = nullableSchema
 
-/** The roles of each list that mean the record of that side. */
+/** The roles of each list that select the record of that side. */
 const matched = { identityRoles: texts, serviceRoles: texts, edgeRouterRoles: texts } as const
 
 const check = refWith({
@@ -100,7 +100,7 @@ const sessions = wholeObject({
   ),
 })
 
-/** One identity and one service. */
+/** The explanation for one identity and one service. */
 export const accessExplained: NamedSchema = {
   name: 'accessExplained',
   schema: wholeObject({

@@ -25,15 +25,15 @@ interface ExplainOperationsDeps {
 }
 
 export const explainLimits = {
-  /** Pairs of one page: each costs about as much as ten rows of a list. */
+  /** Maximum pairs in one page; a pair costs about as much as ten rows of a list. */
   explainedPairsMax: 100,
 } as const
 
 const text = { type: 'string' } as const
 
 /**
- * Operations that show which identities can reach a service, and why, from the engine that enforces
- * access.
+ * Operations that show which identities can reach a service, and why. They use the engine that
+ * enforces access.
  */
 export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
   return [
@@ -87,7 +87,7 @@ function explain(deps: ExplainOperationsDeps, call: RequestContext): Reply | Pro
   })
 }
 
-/** The record with that id, or else that name; null: there is none. */
+/** The record with that id or, without one, with that name; null: no such record. */
 function recordOf<R>(word: string | undefined, find: (word: string) => R | undefined): R | null {
   return word === undefined ? null : (find(word) ?? null)
 }

@@ -24,7 +24,7 @@ import { missingPieces, type MissingPiece, type MissingPieceFacts } from './miss
 import type { ReadPermissions } from './readable.ts'
 
 export const explanationViewLimits = {
-  /** API sessions of an identity whose posture is evaluated, newest first. */
+  /** Maximum API sessions of an identity whose posture is evaluated, newest first. */
   explainedSessionsMax: 10,
   shownRoutersMax: 25,
   shownTerminatorsMax: 25,
@@ -95,7 +95,7 @@ export class ExplanationView {
     return judged
   }
 
-  /** The record may have gone since the page of the answer was found. */
+  /** The record may have been deleted since the page of the answer was read. */
   #refOf(kind: 'identity' | 'service', { id, name }: Identity | Service): JsonObject {
     const entity = findEntity(kind).collection
     return this.#deps.state.ref(kind, id) ?? { _links: {}, entity, id, name: name ?? '' }
@@ -298,7 +298,7 @@ export class ExplanationView {
         }),
       ),
     })
-    // Some of those that were not looked at may be online.
+    // Some routers that were not checked may be online.
     const isAnyOnline = total > first.length || seen.some((one) => one.isOnline)
     return { isAnyOnline, shown }
   }
@@ -336,7 +336,7 @@ export class ExplanationView {
     return faults
   }
 
-  /** Configs of the service, then the overrides of the identity for it. */
+  /** The configs of the service, and then the overrides of the identity for it. */
   #configs({ identity, service }: AccessExplanation): JsonObject[] {
     const { state } = this.#deps
     const own = state
@@ -355,7 +355,7 @@ export class ExplanationView {
   }
 }
 
-/** Faults by config, as many pairs share a config. A change replaces the record. */
+/** Faults by config, because many pairs share a config. A change replaces the record. */
 const faultsOfConfigs = new WeakMap<RecordOf<'config'>, readonly string[]>()
 
 interface Terminators {

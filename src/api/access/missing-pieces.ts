@@ -11,12 +11,12 @@ import type { DialBind } from '../../ports/state-view.ts'
 export interface MissingPiece {
   readonly code: MissingCode
   readonly message: string
-  /** The records it is about, of one kind. */
+  /** The records that cause it, all of one kind. */
   readonly kind: 'identity' | 'service' | 'servicePolicy' | 'postureCheck' | 'edgeRouter'
   readonly ids: readonly string[]
 }
 
-/** Codes in the order in which a dial, or a bind, would meet them. */
+/** Codes in the order in which a dial, or a bind, would meet the obstacles. */
 export const missingPieceCodes = [
   'IDENTITY_DISABLED',
   'NO_LOG_IN',
@@ -34,7 +34,7 @@ export const missingPieceCodes = [
 ] as const
 type MissingCode = (typeof missingPieceCodes)[number]
 
-/** Facts about a pair, from which its obstacles follow. */
+/** Facts about a pair, from which its obstacles are derived. */
 export interface MissingPieceFacts {
   readonly type: DialBind
   readonly identity: Identity
@@ -46,12 +46,12 @@ export interface MissingPieceFacts {
   readonly isGranted: boolean
   readonly ofIdentity: LimitedList<ServicePolicy>
   readonly ofService: LimitedList<ServicePolicy>
-  /** Ids, where no session passes. */
+  /** Ids of the failing checks, if no session passes. */
   readonly failingChecks: readonly string[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
   readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
-  /** Those of the first common routers that are online. */
+  /** Ids of the online routers among the first common routers. */
   readonly onlineRouterIds: readonly string[]
   /** Whether an online router has an edge listener, or belongs to the identity itself. */
   readonly isAnyRouterReachable: boolean
@@ -59,7 +59,7 @@ export interface MissingPieceFacts {
   readonly isAnyTerminatorOnline: boolean
 }
 
-/** Records named in one missing piece. */
+/** Maximum records named in one missing piece. */
 const namedMax = 10
 
 /**

@@ -8,7 +8,7 @@ import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import { previewedActions, previewedKinds } from './previewed-kinds.ts'
 
 export const previewBodyLimits = {
-  /** Changes of one preview: as many as writes of one entry. */
+  /** Maximum changes of one preview, equal to the maximum writes of one entry. */
   previewChangesMax: 64,
 } as const
 

@@ -35,7 +35,10 @@ interface PreviewOperationsDeps {
 
 export const previewAnswerLimits = {
   previewRowsMax: 500,
-  /** Service policies whose posture checks change; the count is of all of them. */
+  /**
+   * Maximum service policies, with changed posture checks, in the answer; the count includes all of
+   * them.
+   */
   previewedPoliciesMax: 50,
 } as const
 
@@ -95,7 +98,9 @@ async function preview(
   return detailAnswer(answerOf(state, call, difference, readable), ignoredFields)
 }
 
-/** @throws {Problem} as the writes would; REVISION_MOVED while records change again and again. */
+/**
+ * @throws {Problem} as the writes would; REVISION_MOVED if records changed during every attempt.
+ */
 async function differenceOf(
   { state, processor, limits }: PreviewOperationsDeps,
   call: RequestContext,
@@ -118,7 +123,10 @@ async function differenceOf(
   throw new Problem('REVISION_MOVED')
 }
 
-/** Begins the work when it is the turn of its caller, and takes its steps in turns with others. */
+/**
+ * Starts the work when it is the caller's turn, and runs its steps in turns with those of other
+ * callers.
+ */
 function inTurns<T>(
   processor: ProcessorShare,
   call: RequestContext,
@@ -136,7 +144,7 @@ function inTurns<T>(
   return promise
 }
 
-/** @throws {Problem} TIMEOUT at the next step after the client has gone. */
+/** @throws {Problem} TIMEOUT at the next step after the client has disconnected. */
 function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<void, T> {
   for (let step = steps.next(); ; step = steps.next()) {
     if (step.done === true) return step.value

@@ -9,7 +9,7 @@ export const previewedActionsByKind = {
   edgeRouterPolicy: previewedActions,
   serviceEdgeRouterPolicy: previewedActions,
   postureCheck: previewedActions,
-  // A new one is enrolled, and that is no matter of access.
+  // Not `create`: a new edge router has to enroll, which a preview does not cover.
   edgeRouter: ['replace', 'patch', 'delete'],
 } as const satisfies Readonly<Record<string, readonly PreviewedAction[]>>
 export const previewedKinds = Object.keys(previewedActionsByKind) as readonly PreviewedKind[]

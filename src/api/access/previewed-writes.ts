@@ -26,7 +26,9 @@ interface PreviewedWritesDeps {
   readonly level: number
 }
 
-/** Validates previewed changes and makes writes of them, with the code of the real operations. */
+/**
+ * Validates previewed changes and converts them to writes, with the code of the real operations.
+ */
 export class PreviewedWrites {
   readonly #validator: Validator
   readonly #checks = new Map<string, (value: unknown) => void>()
@@ -98,7 +100,7 @@ export class PreviewedWrites {
   }
 }
 
-/** A fault in a change itself, rather than in its data. */
+/** A fault in a change itself, not in its data. */
 class ChangeFault extends Error {
   readonly field: string
 
@@ -108,7 +110,7 @@ class ChangeFault extends Error {
   }
 }
 
-/** The same refusal, with the place of the change among others. */
+/** The same refusal, with the position of the change in the field. */
 export function withChangePosition(error: unknown, at: number): unknown {
   if (error instanceof ChangeFault) {
     return fieldProblem(`changes.${at}.${error.field}`, error.message)

@@ -24,7 +24,7 @@ export class ReadPermissions {
     return may
   }
 
-  /** Null without the permission; `make` is not called then. */
+  /** Null without the permission; `make` is not called in that case. */
   only<T>(permission: Permission, make: () => T): T | null {
     // @guard explanation-tells-records--kinds
     return this.has(permission) ? make() : null

@@ -2,12 +2,12 @@ import type { Actor } from '../../ports/actor.ts'
 
 /** Recipient and contents of a requested backup. */
 export interface BackupRequest {
-  /** PEM, a public key or certificate: the backup is encrypted for it; null: it is not. */
+  /** PEM of a public key or certificate for which the backup is encrypted; null: not encrypted. */
   readonly recipientPem: string | null
   readonly hasSecrets: boolean
-  /** Secrets in the clear are meant. */
+  /** True: the caller wants the secrets unencrypted. */
   readonly isPlaintext: boolean
-  /** Reads the state that this controller has applied, without asking the leader. */
+  /** True: uses the state that this controller has applied, without asking the leader. */
   readonly isStale: boolean
 }
 

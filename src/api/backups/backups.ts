@@ -16,7 +16,7 @@ const backupRequest = objectSchema('clusterBackup', {
   isStale: flagOrNull,
 })
 
-/** Its format is that of the files (docs/operate/backup-and-restore.md). */
+/** The bytes of a backup, in the format of backup files (docs/operate/backup-and-restore.md). */
 const backupBytes: NamedSchema = {
   name: 'clusterBackupBytes',
   schema: { type: 'string', contentMediaType: 'application/octet-stream' },

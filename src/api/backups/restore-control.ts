@@ -31,7 +31,7 @@ export interface ResealedFactor {
 }
 
 /**
- * Replaces the records of the running cluster by those of a backup. Each step takes effect once,
+ * Replaces the records of the running cluster with those of a backup. Each step takes effect once,
  * however often it is requested.
  * @throws {Problem} RESTORE_REFUSED, RESTORE_UNDER_WAY, FEATURE_LEVEL_NOT_RAISED: nothing has
  * changed.
@@ -39,8 +39,8 @@ export interface ResealedFactor {
 export interface RestoreControl {
   begin(announced: RestoreAnnouncement, by: Actor): Promise<void>
   stage(chunk: RestoreChunkGiven, by: Actor): Promise<void>
-  /** Resolves once the voters have applied it, or have had a minute to. */
+  /** Resolves once all voters have applied it, or after a minute. */
   end(ending: RestoreEnding, by: Actor): Promise<RestoredIndex>
-  /** Encrypts second factors whose key this cluster does not hold. */
+  /** Encrypts second factors whose key this cluster does not have. */
   seal(factors: readonly DecryptedFactor[]): Promise<readonly ResealedFactor[]>
 }

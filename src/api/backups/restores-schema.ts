@@ -14,18 +14,18 @@ function base64(bytesMax: number) {
   return { type: 'string', contentEncoding: 'base64', maxLength } as const
 }
 
-/** A restore that is to be staged: the sizes and the digest of all that follows. */
+/** Start of a restore: the sizes and the digest of everything that follows. */
 export const restoreBegin = objectSchema(
   'clusterRestoreBegin',
   {
-    // The caller chooses it, and each step of the restore carries it.
+    // Id that the caller chooses; each step of the restore contains it.
     id,
-    // Over all chunks in their order.
+    // Digest over all chunks in order.
     sha256,
     chunks: count,
     bytes: count,
     featureLevel: count,
-    // The cluster that the backup was taken of.
+    // Id of the cluster from which the backup was taken.
     clusterId: { type: 'string', maxLength: 64 },
     allowsOtherCluster: isTrue,
   },
@@ -49,11 +49,11 @@ export const restoreEnd = objectSchema(
   {
     id,
     sha256,
-    // Staged parts are dropped, and no record changes.
+    // True: drops the staged parts; no record changes.
     isAbandoned: isTrue,
     // The restore is refused if a record was written after this index; 0: no such check.
     ifIndex: count,
-    // The backup that it is, for the audit log.
+    // Identifies the backup in the audit log.
     reason: { type: 'string', maxLength: 512 },
   },
   ['id', 'sha256'],

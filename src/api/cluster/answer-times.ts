@@ -4,8 +4,8 @@
  */
 export const answerTimes = {
   /**
-   * A change of the members is answered once it is committed; the leader may first have to hand
-   * over.
+   * A change of members is answered once it is committed; the leader may first have to transfer
+   * leadership.
    */
   changeMsMax: 85_000,
   /** A transfer of leadership waits until its target has caught up and been elected. */
@@ -13,10 +13,10 @@ export const answerTimes = {
   /** The cluster has to agree on another issuing authority. */
   installMsMax: 28_000,
   /**
-   * A backup starts after its snapshot exists and the leader has reported the index it must
+   * A backup starts when its snapshot exists and the leader has reported the index that it must
    * include.
    */
   backupMsMax: 55_000,
-  /** A step of a restore waits for a new leader, and the last one for every voter. */
+  /** A step of a restore waits for a new leader; the last step waits for every voter. */
   restoreMsMax: 115_000,
 } as const

@@ -36,7 +36,7 @@ const common = {
   refusals: [404, 409],
 } as const
 
-/** OpenZiti's operations; their responses have no content. */
+/** The operations that OpenZiti has; their responses have no content. */
 export function memberOperations({ cluster, membership }: MemberOperationsDeps): Operation[] {
   return [
     withBody({
@@ -79,7 +79,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
   ]
 }
 
-/** Operations that OpenZiti does not have; each returns the change that it made. */
+/** Operations that OpenZiti does not have. Each returns the change that it made. */
 function changeOperations(membership: MembershipControl): Operation[] {
   const changing = async (
     call: RequestContext,

@@ -14,20 +14,20 @@ export interface MemberStatus {
   readonly role: string
   readonly term: number
   readonly commit: number
-  /** Last entry applied in memory. */
+  /** Index of the last entry applied in memory. */
   readonly applied: number
-  /** Last entry whose effects are on disk. */
+  /** Index of the last entry whose effects are on disk. */
   readonly persisted: number
-  /** Index at which `digest` was taken; members are compared at equal ones. */
+  /** Index at which `digest` was taken. Members are compared at equal indexes. */
   readonly digestIndex: number
-  /** Hex, of the whole state. */
+  /** Hex digest of the whole state. */
   readonly digest: string
   /**
    * Time since the responding controller last received a message from it; 0 for itself, null if
    * never.
    */
   readonly lastContactMs: number | null
-  /** It says that it does not answer from its state, or is about to stop. */
+  /** The member reports that it does not answer from its state, or is about to stop. */
   readonly isFailing: boolean
   /** The newest feature level that it supports; 0 if unknown. */
   readonly featureLevel: number
@@ -37,7 +37,7 @@ export interface MemberStatus {
 export interface ClusterStatus {
   readonly clusterId: string
   readonly generation: number
-  /** The controller that answered. */
+  /** Id of the controller that answered. */
   readonly selfId: string
   readonly leaderId: string | null
   /** Sorted by id. */
@@ -49,11 +49,11 @@ export interface ClusterStatus {
   /** Current feature level: the cluster writes nothing that requires a higher one. */
   readonly featureLevel: number
   /**
-   * A higher one that some voter knows, and the voters that do not, or are not connected; absent
-   * when there is none.
+   * The highest level that some voter supports, if it is above the current one, with the voters
+   * that lack it or are not connected; otherwise absent.
    */
   readonly nextFeatureLevel?: { readonly level: number; readonly waitsFor: readonly string[] }
-  /** Faults now, as the asked controller sees them. */
+  /** Current faults, as the answering controller sees them. */
   readonly alarms: readonly {
     readonly code: string
     readonly text: string

@@ -15,7 +15,7 @@ interface ClusterOperationsDeps {
   readonly membership: MembershipControl
 }
 
-/** The cluster as operators see it. */
+/** Operations that show the cluster to operators. */
 export function clusterOperations({ cluster, membership }: ClusterOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [

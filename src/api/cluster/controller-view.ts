@@ -3,7 +3,7 @@ import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
-/** Controllers for an identity that has just enrolled, so that it knows where to log in. */
+/** The controllers for an identity that has just enrolled, so that it knows where it can log in. */
 export function controllersForClients(
   cluster: Pick<ClusterView, 'members'>,
 ): readonly Record<string, unknown>[] {
@@ -59,7 +59,7 @@ function addressesOf(
   return addresses
 }
 
-/** SHA-1 in hex, as OpenZiti shows it: a key for lookups, never a proof. */
+/** SHA-1 in hex, as OpenZiti shows it. It serves only for lookups and proves nothing. */
 export function sha1Fingerprint(pem: string): string {
   const known = fingerprints.get(pem)
   if (known !== undefined) return known
@@ -78,11 +78,11 @@ function computeFingerprint(pem: string): string {
   }
 }
 
-/** A pure function's results; parsing a certificate takes longer than the rest of the answer. */
+/** Cached fingerprints, because parsing a certificate takes longer than the rest of the answer. */
 const fingerprints = new Map<string, string>()
 const FINGERPRINTS_MAX = 64
 
-/** Voters that have the highest priority, where priorities differ. */
+/** The voters with the highest priority, if priorities differ. */
 export function preferredLeaders(members: readonly MemberView[]): ReadonlySet<string> {
   const known = members.flatMap(({ id, voter, vitals }) =>
     voter && vitals !== null ? [{ id, priority: vitals.priority }] : [],

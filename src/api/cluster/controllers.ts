@@ -39,7 +39,7 @@ const symbols = [
 ] as const
 
 /**
- * Symbols for filters on the list. The rows are not stored; they describe the cluster as this
+ * Symbols for filters of the list. The rows are not stored; they describe the cluster as this
  * controller sees it now. Only the management API shows how controllers reach each other, and only
  * to callers who may read controllers; other callers cannot filter by it either.
  */
@@ -89,7 +89,7 @@ function isShownMesh(call: RequestContext): boolean {
   return api === 'management' && caller !== null && mayCall(caller, 'controllers.read', call)
 }
 
-/** Rows of one answer take part in no digest. */
+/** Rows of an answer belong to no digest. */
 const noLanes = digestLanes('', '')
 
 function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord {

@@ -7,7 +7,7 @@ const shortText = { type: 'string', maxLength: 300 } as const
 
 export const invitationRequest = objectSchema('clusterInvitation', {
   isVoter: { type: ['boolean', 'null'] },
-  /** Lifetime of at least a minute, at most 7 days; an hour when left out. */
+  /** Lifetime of the ticket: at least a minute, at most 7 days, an hour by default. */
   lifetimeMs: { type: ['integer', 'null'] },
 })
 

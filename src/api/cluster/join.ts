@@ -29,8 +29,8 @@ const HOUR_MS = 60 * 60_000
 const BASE64URL = /^[A-Za-z0-9_-]*$/
 
 /**
- * Operations to join a controller: an administrator creates a ticket, which the new controller
- * presents as its credential.
+ * Operations with which a controller joins: an administrator creates a ticket, which the new
+ * controller presents as its credential.
  */
 export function joinOperations(deps: JoinOperationsDeps): Operation[] {
   const { admission, limits, clock } = deps
@@ -117,7 +117,7 @@ function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
   ]
 }
 
-/** A refused ticket counts as a failed log-in of its source. */
+/** Admits a controller with a ticket. A refused ticket counts as a failed log-in of its source. */
 async function join(
   deps: JoinOperationsDeps,
   throttle: LogInThrottle,
@@ -147,7 +147,7 @@ function requestOf(body: JoinBody): JoinRequest {
   return { ...body, storeId: Uint8Array.from(Buffer.from(storeId, 'base64url')) }
 }
 
-/** Bytes as base64url. */
+/** The answer with bytes as base64url. */
 function wireAnswer(answer: JoinAnswer): Record<string, unknown> {
   const { configuration, sharedOptions } = answer
   return {

@@ -22,7 +22,7 @@ interface LogTimeOperationsDeps {
 
 const AHEAD_MS_ALLOWED = 2_000
 
-/** Brings log time back to the clocks of a majority. */
+/** Resets log time to the clocks of a majority. */
 export function logTimeOperations(deps: LogTimeOperationsDeps): Operation[] {
   return [
     {
@@ -51,8 +51,8 @@ async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise
       retryAfterSeconds: 1,
     })
   }
-  // Log time that is no further ahead than the stamps of a leader may be needs no remedy, which has
-  // a price.
+  // A reset has a price, so it does nothing if log time is no further ahead than the stamps of a
+  // leader may be.
   if (state.logTimeMs - targetMs <= AHEAD_MS_ALLOWED) return answered(0, state.logTimeMs)
   const kind = CommandKind.LOG_TIME_RESET
   const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })

@@ -3,12 +3,12 @@ import type { Actor } from '../../ports/actor.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { certificateRequest } from './pki-schema.ts'
 
-/** Certificate of another authority, for the names in it. */
+/** Server certificate of another authority, used for the names that it contains. */
 export interface ServerCertificateInForce {
   readonly path: string
   /** null: none of these files has been accepted yet. */
   readonly certificate: InspectedCertificate | null
-  /** Why the files that lie there now are not in force; null when they are. */
+  /** Why the current files are not in use; null when they are. */
   readonly refused: string | null
 }
 
@@ -18,17 +18,17 @@ export interface CertificatesInForce {
   readonly certificates: readonly InspectedCertificate[]
   /** The issuing authority in force, PEM, without its key; null when it is not known. */
   readonly issuingPem: string | null
-  /** False: the certificate was issued elsewhere and must be renewed there. */
+  /** False: another authority issued the certificate and must renew it. */
   readonly isRenewedHere: boolean
-  /** Time from which on it renews itself; UTC ms, null for a leaf from elsewhere. */
+  /** Time of the automatic renewal, UTC ms; null for a leaf of another authority. */
   readonly renewAtMs: number | null
-  /** Why the files that lie there now are not in force; null when they are. */
+  /** Why the current files are not in use; null when they are. */
   readonly refused: string | null
   readonly alarm: string | null
   readonly serverCertificates: readonly ServerCertificateInForce[]
 }
 
-/** A certificate for a client or server outside of the cluster. */
+/** Request for a certificate of a client or server outside of the cluster. */
 export type IssueRequest = SchemaValue<typeof certificateRequest.schema>
 
 export interface IssuedCertificate {
@@ -48,20 +48,20 @@ export const ISSUED_DAYS_MAX = 397
  */
 export interface PkiControl {
   view(): CertificatesInForce
-  /** Signs the next leaf of this controller now, over the same key. */
+  /** Signs a new leaf for this controller now, with the same key. */
   renew(by: Actor): Promise<CertificatesInForce>
-  /** Reads certificate, key and CA files again now. */
+  /** Reads certificate, key and CA files again. */
   reload(by: Actor): Promise<CertificatesInForce>
   /**
-   * Makes another certificate that of the issuing authority of the whole cluster.
-   * @param privateKeyPem null: it is for the key that the authority has now.
+   * Replaces the certificate of the cluster's issuing authority.
+   * @param privateKeyPem null: the certificate is for the authority's current key.
    */
   installIssuing(
     given: { readonly certificatePem: string; readonly privateKeyPem: string | null },
     by: Actor,
   ): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }>
   issue(request: IssueRequest, by: Actor): Promise<IssuedCertificate>
-  /** For a member whose certificate expired while it was away. */
+  /** For a member whose certificate expired while the member was down. */
   renewMember(
     certificatePem: string,
     by: Actor,

@@ -64,9 +64,9 @@ export const issuingAuthorityAnswer: NamedSchema = {
 export const certificateRequest = objectSchema(
   'pkiCertificateRequest',
   {
-    // PEM, PKCS #10: its common name is the name of the certificate.
+    // PEM, PKCS #10. Its common name becomes the name of the certificate.
     requestPem: text,
-    // DNS names and IP addresses.
+    // DNS names and IP addresses for the certificate.
     hosts: texts,
     usages: { type: 'array', items: { type: 'string', enum: ['server', 'client'] } },
     days: { type: 'integer' },

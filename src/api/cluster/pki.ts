@@ -25,15 +25,12 @@ const common = {
   apis: ['fabric'],
   permission: 'admin',
   success: 200,
-  // A cluster without a quorum may need a certificate to get one again.
+  // A cluster without a quorum may need a new certificate to get a quorum again.
   needsNoState: true,
 } as const
 const post = { ...common, method: 'POST', refusals: [403, 409] } as const
 
-/**
- * Operations on the certificates of this controller, and on those that the cluster issues to
- * others.
- */
+/** Operations on the certificates of this controller, and on those that the cluster issues. */
 export function pkiOperations(deps: PkiOperationsDeps): Operation[] {
   return [...ownCertificateOperations(deps), ...signingOperations(deps)]
 }
@@ -69,7 +66,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
   ]
 }
 
-/** All of them at the admin socket alone. */
+/** Signing operations, which only the admin socket serves. */
 function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
   return [
     withBody({

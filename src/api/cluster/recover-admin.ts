@@ -66,7 +66,10 @@ async function recover(
   return detailAnswer(recoveredBy(state, id))
 }
 
-/** Checks by the policy that its holder will log in by. @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Checks the password by the policy with which the administrator will log in. @throws {Problem}
+ * COULD_NOT_VALIDATE.
+ */
 function checkPassword(state: Records, name: string, password: string): void {
   const identity = state
     .findAll('identity', 'isAdmin', 'true')

@@ -29,7 +29,7 @@ const member = {
 
 const alarm = closedObject({ code: text, text, sinceMs: number, isCritical: flag })
 
-/** Result of bringing log time back. */
+/** Result of a reset of log time. */
 export const logTimeResult: NamedSchema = {
   name: 'clusterLogTimeReset',
   schema: closedObject({

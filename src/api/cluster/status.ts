@@ -38,7 +38,9 @@ export function clusterStatusOperations({
   ]
 }
 
-/** Enough voters are connected, but their number says nothing about writes yet. */
+/**
+ * Enough voters are connected, but without a leader their number does not mean that writes succeed.
+ */
 const NO_LEADER = 'no leader: writes wait until one is elected'
 
 function statusOf(
@@ -62,8 +64,8 @@ function statusOf(
 }
 
 /**
- * Level that every voter has to know before it is in force; null when no voter knows more than
- * that.
+ * The next feature level, which every voter must support before it is in force; null when no voter
+ * supports a higher one.
  */
 function nextFeatureLevel(
   cluster: ClusterView,

@@ -58,8 +58,8 @@ export function deriveUpgradeStatus(cluster: ClusterView): UpgradeStatus {
 }
 
 /**
- * A member that is behind or away is the failure that the cluster tolerates: the next stop would be
- * one more.
+ * Why no member may be stopped now. The cluster tolerates the failure of one member; if a member is
+ * already down or behind, stopping another one would be too much.
  */
 function notNowBecause(leaderId: string | null, views: readonly MemberView[]): string {
   if (leaderId === null) return 'there is no leader'

@@ -11,7 +11,7 @@ interface AuthenticatorOperationsDeps {
   readonly writer: Writer
 }
 
-/** Operations of administrators on an authenticator beside reading and writing its fields. */
+/** Operations of administrators on an authenticator, other than reading and writing its fields. */
 export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps): Operation[] {
   return [
     withBody({

@@ -51,7 +51,8 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
         } catch (error) {
           throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
         }
-        // A CA that is verified already may have been so by this very request, as the log knows.
+        // If the CA is verified already, this request may be a repetition of the one that verified
+        // it; apply decides.
         const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
         await writer.write(requestOrigin(call), { kind: CommandKind.CA_VERIFY, payload })
         return emptyAnswer()
@@ -97,7 +98,7 @@ async function caOf(deps: CaOperationsDeps, call: RequestContext): Promise<Ca> {
   return ca
 }
 
-/** @throws {Problem} with what is wrong with the certificate. */
+/** @throws {Problem} with the fault of the certificate. */
 function checkProof(pem: string, ca: Ca, nowMs: number): void {
   const [block] = pemBlocks(pem, 1)
   if (block === undefined) {

@@ -57,7 +57,7 @@ interface EnrollOperationsDeps {
   readonly writer: Writer
 }
 
-/** Two requests for certificates of the longest keys, and room for the rest. */
+/** Enough for two requests for certificates with the longest keys, and the other members. */
 const BODY_BYTES_MAX = 64 * 1024
 /** Content types with which OpenZiti clients send an unwrapped certificate request. */
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
@@ -81,7 +81,8 @@ const certificates = { kind: 'detail', schema: enrollmentCerts } as const
 const refusals = [404, 409]
 
 /**
- * Enrollment of identities and routers. `/enroll?method=` and the path of each method do the same.
+ * Operations with which identities and routers enroll. `/enroll?method=` and the path of each
+ * method do the same.
  */
 export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
   const routers = new RouterEnrollment(deps)
@@ -246,7 +247,7 @@ function identityOperations(
   ]
 }
 
-/** For the keys that sign enrollment tokens. */
+/** Operations on the keys that sign enrollment tokens. */
 function keyOperations(deps: EnrollOperationsDeps): Operation[] {
   return [
     withBody({
@@ -257,7 +258,7 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
       body: { schema: challenge, isRequired: true },
       response: { kind: 'bare', schema: challengeSignature },
       handle: async (_call, { keyId, nonce }) => {
-        // Signing arbitrary text would let the sender obtain a signature on a forged token.
+        // Signing arbitrary text would give the sender a signature for a forged token.
         // @guard enrollment-texts--nonce
         if (parseUuid(nonce) === null)
           throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
@@ -287,7 +288,7 @@ function enrolling(call: RequestContext): EnrollRequest {
   return { write: toWriteRequest(call), shown: call.credentials, turn: call }
 }
 
-/** Token in the query; else in the body. */
+/** The token in the query, or else the one in the body. */
 function tokenIn(call: RequestContext, body: EnrollBody): string | undefined {
   return call.first('token') ?? textIn(body, 'token')
 }
@@ -297,7 +298,10 @@ function requestIn(body: EnrollBody): string | undefined {
   return textIn(body, 'clientCsr') ?? textIn(body, 'certCsr')
 }
 
-/** Undefined if the client requests no certificate. A malformed request is refused, not ignored. */
+/**
+ * The certificate request in the body; undefined if there is none. A malformed request is refused,
+ * not ignored.
+ */
 function requestOrNone(body: EnrollBody): string | undefined {
   const csr = requestIn(body)
   if (csr !== undefined || typeof body === 'string') return csr
@@ -306,7 +310,7 @@ function requestOrNone(body: EnrollBody): string | undefined {
   throw new Problem('COULD_NOT_PROCESS_CSR', { detail: 'clientCsr is empty' })
 }
 
-/** A member of a JSON body; undefined: absent, null, empty, or the body is no JSON. */
+/** A member of a JSON body; undefined if it is absent, null or empty, or the body is not JSON. */
 function textIn(body: EnrollBody, name: string): string | undefined {
   const value = typeof body === 'string' ? undefined : body[name]
   return typeof value === 'string' && value !== '' ? value : undefined

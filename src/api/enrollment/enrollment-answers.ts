@@ -27,8 +27,8 @@ export function certificatesAnswer(
 }
 
 /**
- * Answer for an identity that has enrolled. The controllers are part of it, as clients of
- * OpenZiti store them beside the credential.
+ * Answer for an identity that has enrolled. It contains the controllers, because clients of
+ * OpenZiti store them with the credential.
  */
 export function enrolledAnswer(
   deps: Pick<AuthoritiesPemDeps, 'cluster'>,
@@ -38,8 +38,9 @@ export function enrolledAnswer(
 }
 
 /**
- * Keeps no request id for this call. Every call issues a new certificate; if a repeated request id
- * returned the earlier outcome, the stored certificate would differ from the returned one.
+ * Marks the request as one whose id is not stored. Every call issues a new certificate; if a
+ * repeated request id returned the earlier outcome, the stored certificate would differ from the
+ * returned one.
  */
 export function keepNoRequestId(call: RequestContext): void {
   call.metadata.isRepeatable = false

@@ -11,7 +11,7 @@ const optional = { type: ['string', 'null'], maxLength: 128 } as const
 const password = { ...passwordSchema, type: ['string', 'null'] } as const
 const name = { type: ['string', 'null'], maxLength: 512 } as const
 
-/** The members that a method does not need are ignored. */
+/** Members that the method does not need are ignored. */
 export const genericEnrollmentSchema = objectSchema('genericEnroll', {
   token: optional,
   clientCsr: csr,
@@ -75,14 +75,14 @@ export const enrollmentCerts = objectSchema('enrollmentCerts', {
   serverCert: text,
   controllers,
 })
-/** Response for an identity that brought its credential along. */
+/** Response for an identity that enrolled with an existing credential. */
 export const enrolledSchema = objectSchema('enrollmentResponse', { controllers }, ['controllers'])
 export const enrolledUpdbSchema = objectSchema(
   'enrollmentResponseUpdb',
   { username: text, controllers },
   ['username', 'controllers'],
 )
-/** Response of the operation that knows the method by the token. */
+/** Response of the operation that determines the method from the token. */
 export const anyEnrollmentResponseSchema = objectSchema('enrollResponse', {
   ca: text,
   cert: text,

@@ -36,7 +36,7 @@ interface EnrollmentsDeps {
 
 const created = { name: 'createResult', schema: createdSchema }
 
-/** Operations on enrollments beside making, showing and deleting them. */
+/** Operations on enrollments, other than creating, showing and deleting them. */
 export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
   const enrollments = new Enrollments(deps)
   return [
@@ -120,7 +120,7 @@ class Enrollments {
     return { ...createdAnswer('enrollments', id, []), status: 200 }
   }
 
-  /** One entry: where the enrollment is refused, the authenticator stays. */
+  /** Everything in one entry: if the enrollment is refused, the authenticator stays. */
   ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const { limits } = this.#deps
     return retryWhenMoved(toWriteRequest(call), limits, async () => {
@@ -150,9 +150,7 @@ class Enrollments {
     return caId === null ? { method: 'ott' } : { method: 'ottca', caId }
   }
 
-  /**
-   * Apply keeps only the last enrollment of a router, so the same entry removes the previous one.
-   */
+  /** A router has at most one enrollment, so the same entry removes the previous one. */
   async ofEdgeRouter(call: RequestContext): Promise<Reply> {
     const id = call.param('id')
     const withdraw = {

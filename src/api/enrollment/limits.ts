@@ -3,15 +3,13 @@ const MINUTE_MS = 60_000
 
 /** Limits of enrollments and of issuing certificates. */
 export const enrollmentLimits = {
-  /** Issuing one certificate; beyond: 503 TIMEOUT. */
+  /** Maximum time for issuing one certificate; beyond: 503 TIMEOUT. */
   certificateMsMax: 2 * SECOND_MS,
-  /**
-   * Maximum wait until the issue of a certificate starts; beyond: 429 SERVER_TOO_MANY_REQUESTS.
-   */
+  /** Maximum wait until the issue of a certificate begins; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   certificateWaitMsMax: 5 * SECOND_MS,
   /**
-   * Certificates that wait for their issue, shared by callers; beyond the total or its share: 429
-   * SERVER_TOO_MANY_REQUESTS.
+   * Maximum certificates that wait to be issued, shared by callers; beyond the total or the
+   * caller's share: 429 SERVER_TOO_MANY_REQUESTS.
    */
   certificatesWaitingMax: 1024,
   /** Lifetime of certificates of identities and routers, unless their issuer expires earlier. */

@@ -43,7 +43,10 @@ const authenticatorDetail = {
 }
 const path = '/current-identity/authenticators'
 
-/** The caller's own credentials. Those of others are not found here, even by administrators. */
+/**
+ * Operations on the caller's own credentials. Those of other identities are not found here, even by
+ * administrators.
+ */
 export function ownAuthenticatorOperations(deps: OwnAuthenticatorsDeps): Operation[] {
   const own = new OwnAuthenticators(deps)
   const common = {
@@ -140,7 +143,7 @@ class OwnAuthenticators {
     const { limits } = this.#deps
     const callerId = requireCaller(call).identity.id
     const id = call.param('id')
-    // A record of the request id would keep a plain hash over passwords in the log.
+    // With a request id, the log would store a plain hash over the passwords.
     call.metadata.isRepeatable = false
     return await retryWhenMoved(toWriteRequest(call), limits, async () => {
       const own = await this.#deps.reads.latest(() => this.#find(id, callerId))
@@ -166,7 +169,10 @@ class OwnAuthenticators {
     })
   }
 
-  /** Guesses count as those at log-in do. @throws {Problem} UNAUTHORIZED, without the value. */
+  /**
+   * Checks the current password. Wrong attempts count like those at a log-in. @throws {Problem}
+   * UNAUTHORIZED, without the value.
+   */
   async #prove(call: RequestContext, own: Authenticator, currentPassword: string): Promise<void> {
     const { username, passwordHash } = own
     if (own.method !== 'updb' || username === null) {
@@ -178,7 +184,7 @@ class OwnAuthenticators {
     const isRight = await throttle.attempt(username, address, async () =>
       (await passwords.verify(call, passwordHash, currentPassword, reserve)) ? true : null,
     )
-    // Other refusals of the change are no failed attempt.
+    // If the change is refused for another reason, the attempt does not count as failed.
     if (isRight === true) return lockout.prove(own, address)
     const reason = 'currentPassword is not the password of this authenticator'
     throw new Problem('UNAUTHORIZED', { fault: { field: 'currentPassword', reason } })

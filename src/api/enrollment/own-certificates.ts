@@ -50,8 +50,8 @@ const path = '/current-api-session/certificates'
 const BODY_BYTES_MAX = 128 * 1024
 
 /**
- * Operations with which a caller requests certificates for itself: the next one of an
- * authenticator, and short-lived ones of its session.
+ * Operations with which a caller requests certificates for itself: a new one for an authenticator,
+ * and short-lived ones for its session.
  */
 export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
   const extension = new Extension(deps)
@@ -198,8 +198,8 @@ class Extension {
   }
 
   /**
-   * @throws {Problem} NOT_FOUND, UNAUTHORIZED for those of others, CAN_NOT_UPDATE_AUTHENTICATOR for
-   * a password.
+   * @throws {Problem} NOT_FOUND; UNAUTHORIZED for authenticators of other identities;
+   * CAN_NOT_UPDATE_AUTHENTICATOR for a password.
    */
   async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
@@ -221,7 +221,8 @@ function notExtendable(): Problem {
 }
 
 /**
- * Fingerprint of the first certificate of a PEM text: clients send the chain back as they got it.
+ * Fingerprint of the first certificate of a PEM text, because clients send the whole chain back as
+ * they received it.
  */
 function fingerprintOf(pem: string): string {
   const end = '-----END CERTIFICATE-----'
@@ -230,7 +231,7 @@ function fingerprintOf(pem: string): string {
   return parseOnlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
 }
 
-/** Certificates of the caller's session alone; one of another session is not found. */
+/** Certificates of the caller's session. Those of other sessions are not found. */
 class SessionCertificates {
   readonly #deps: ExtensionDeps
 

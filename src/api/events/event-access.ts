@@ -25,7 +25,7 @@ export function canSeeEvents(
 }
 
 /**
- * Access of a reader to an event stream; it judges the session repeatedly while the stream is open.
+ * A reader of an event stream, whose session is checked repeatedly while the stream is open.
  * @param namespaces requested so far; none for a web socket without a request yet.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */

@@ -61,7 +61,7 @@ const wanted = { api: 'fabric', method: 'GET' } as const
 interface Opened {
   readonly request: IncomingMessage
   readonly socket: Socket
-  /** Bytes that its client has sent already. */
+  /** Bytes that the client has already sent. */
   readonly head: Buffer
 }
 
@@ -102,7 +102,7 @@ async function callerOf(
   return admission.principal
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE when the request is not one for this web socket. */
+/** @throws {Problem} COULD_NOT_VALIDATE for an invalid web socket request. */
 function checkUpgrade({ headers, method }: IncomingMessage): void {
   const key = headers['sec-websocket-key'] ?? ''
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') {
@@ -124,7 +124,7 @@ function refuse(socket: Duplex, error: unknown, { logger }: TakeEventSocketsDeps
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\ncontent-type: application/json\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
-  // Its client may never close it.
+  // Closes the connection, because the client may never do so.
   const timer = setTimeout(() => socket.destroy(), CLOSE_MS)
   socket.once('close', () => clearTimeout(timer))
 }

@@ -12,7 +12,7 @@ interface CircuitOperationsDeps {
   readonly circuits: LiveTable<LiveCircuit>
 }
 
-/** Symbols that circuits are filtered and sorted by. */
+/** Symbols by which circuits can be filtered and sorted. */
 const rows = defineEntity({
   name: 'circuit',
   plural: 'circuits',
@@ -21,7 +21,7 @@ const rows = defineEntity({
   symbols: ['clientId', 'service', 'terminator'],
 })
 
-/** The circuits that this controller answers for. */
+/** Operations on the circuits that this controller owns. */
 export function circuitOperations({ circuits, state }: CircuitOperationsDeps): Operation[] {
   return liveTableOperations({
     table: circuits,

@@ -33,14 +33,17 @@ interface ReopenLimits {
   readonly sessionReopensInAllMax: number
 }
 
-/** Identity, service and kind of use that a claim names. Only the current state grants it. */
+/**
+ * Identity, service and kind of use in a claim. Whether they are granted depends on the current
+ * state.
+ */
 export interface ClaimedServiceUse {
   readonly identityId: string
   readonly serviceId: string
   readonly type: DialBind
   readonly session:
     | { readonly state: 'open'; readonly id: string }
-    /** Its token is genuine, but it has ended. */
+    /** The token is authentic, but its session has ended. */
     | { readonly state: 'ended'; readonly id: string }
     | { readonly state: 'none' }
 }
@@ -57,7 +60,7 @@ export class ClaimedSessions {
   readonly #deps: ClaimedSessionsDeps
   /** Reopened service sessions by API session: each costs an entry of the log. */
   readonly #reopens: Quota
-  /** Service sessions that are being opened, by API session and use. */
+  /** Service sessions whose opening is in progress, by API session and use. */
   readonly #opening = new Map<string, Promise<SessionOpening>>()
 
   constructor(deps: ClaimedSessionsDeps) {
@@ -66,7 +69,7 @@ export class ClaimedSessions {
     this.#reopens = new Quota({ ofOneMax, allMax, windowMs: WINDOW_MS }, deps.clock)
   }
 
-  /** @returns 'session' when the client must request a service session from a controller. */
+  /** @returns 'session' when the client must request a new service session from a controller. */
   async useOf(claim: ClientClaim, apiSession: ApiSession): Promise<ClaimedServiceUse | ClaimFault> {
     const { serviceId } = claim
     return serviceId === undefined
@@ -75,9 +78,9 @@ export class ClaimedSessions {
   }
 
   /**
-   * The open service session; opens one if necessary. All duties that end circuits and
-   * hosted services when a right ends go by service sessions. An ended session is opened under its
-   * previous ID, by which its client and routers know it.
+   * The open service session; opens one if necessary. Everything that ends circuits and hosted
+   * services when a right ends depends on service sessions. An ended session is opened under its
+   * previous ID, which its client and routers know.
    */
   async open(apiSession: ApiSession, use: ClaimedServiceUse): Promise<SessionOpening> {
     const { session } = use
@@ -112,8 +115,9 @@ export class ClaimedSessions {
   }
 
   /**
-   * The token of an ended session proves only which use its client requested in this API session.
-   * OpenZiti judges such tokens of OIDC clients by the current policies too.
+   * The use that the token of an ended session names. The token proves only that its client
+   * requested this use in this API session. Like OpenZiti, the controller then decides by the
+   * current policies.
    */
   #endedUse(apiSession: ApiSession, claimed: ClaimedSession): ClaimedServiceUse | ClaimFault {
     const { state } = this.#deps
@@ -131,7 +135,7 @@ export class ClaimedSessions {
     return { identityId: identity.id, serviceId, type, session }
   }
 
-  /** An OIDC client may name the service alone. */
+  /** The use of an OIDC client that names only the service. */
   #namedUse(
     apiSession: ApiSession,
     serviceId: string,
@@ -155,12 +159,13 @@ export class ClaimedSessions {
     { identityId, serviceId, type }: ClaimedServiceUse,
     id: string,
   ): Promise<SessionOpening> {
-    // A router has seen its token: it manages nothing, whatever its identity may one day.
+    // A router has seen the token, so the session must never manage the network, even if its
+    // identity gains rights later.
     if (hasUndecidedApi(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
     const wanted = { id, identityId, serviceId, type, tags: {} }
     try {
       const opened = await openServiceSession(this.#deps, originFor(apiSession), apiSession, wanted)
-      // Its right may have ended again meanwhile.
+      // The right may have ended again meanwhile.
       // @guard ended-service-sessions--opened
       if (this.#deps.state.get('session', opened) === undefined) {
         return { ok: false, fault: 'session' }
@@ -188,7 +193,7 @@ const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
   ['UNAUTHORIZED', 'apiSession'],
 ])
 
-/** The client is the actor, whichever router sends its request. */
+/** The client is the actor, no matter which router sends its request. */
 function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
   const shown = { signerId: '', signerRevision: '0' }
   const value = { identityId, sessionId: id, address: ipAddress, ...shown }

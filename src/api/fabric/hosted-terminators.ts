@@ -13,7 +13,7 @@ interface ApiHostedTerminatorsDeps {
   readonly state: Pick<StateView, 'get' | 'findAll' | 'routersOfIdentity'>
 }
 
-/** The hosts that are clients of routers, by the records. */
+/** Terminators hosted by clients of routers, from the records. */
 export class ApiHostedTerminators implements HostedTerminators {
   readonly #deps: ApiHostedTerminatorsDeps
   readonly #records: ClientRecords

@@ -8,7 +8,7 @@ export interface InspectedLink {
   readonly id: string
   readonly peerRouterId: string
   readonly isDialed: boolean
-  /** `type source dest` of each socket, sorted; null: it does not say. */
+  /** `type source dest` of each socket, sorted; null: the router does not report them. */
   readonly sockets: readonly string[] | null
 }
 
@@ -19,17 +19,17 @@ interface InspectedCircuit {
   readonly destinations: Readonly<Record<string, string>>
 }
 
-/** Circuits in a router's answer to an inspection, by the part that knows them. */
+/** Circuits in a router's answer to an inspection, by the component that reports them. */
 export interface InspectedCircuits {
   readonly forwarder: ReadonlyMap<string, InspectedCircuit>
-  /** Circuits that it has and does not show. */
+  /** Number of circuits that the router has and does not show. */
   readonly omitted: number
   /** Circuits of the router's edge listeners, and circuits that SDK clients report. */
   readonly edge: ReadonlyMap<string, InspectedCircuit>
   readonly clients: ReadonlyMap<string, InspectedCircuit>
 }
 
-/** Names of the values with circuits that a router can be inspected for. */
+/** Names of the inspection values that contain circuits. */
 export const circuitValues = {
   forwarder: 'router-circuits',
   edge: 'router-edge-circuits',
@@ -70,7 +70,10 @@ export function inspectedCircuits({ values }: RouterInspection): InspectedCircui
   }
 }
 
-/** A router names those of its clients by connection and circuit: the member has the circuit. */
+/**
+ * Circuits by their member name. For circuits of its clients, a router combines connection and
+ * circuit in that name; the member itself contains the circuit.
+ */
 function circuitsOf(value: unknown): ReadonlyMap<string, InspectedCircuit> {
   const circuits = new Map<string, InspectedCircuit>()
   if (!isJsonObject(value) || !isJsonObject(value['circuits'])) return circuits

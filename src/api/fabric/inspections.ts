@@ -77,9 +77,7 @@ const ROUTERS_MAX = 1000
 
 type Values = Readonly<Record<string, () => unknown>>
 
-/**
- * Operations that show a controller's insides; neither records nor anything secret is among them.
- */
+/** Operations that show the internal state of a controller, without records and secrets. */
 export function inspectionOperations(deps: InspectionOperationsDeps): Operation[] {
   const { cluster } = deps
   const values = valuesOf(deps)
@@ -102,8 +100,8 @@ export function inspectionOperations(deps: InspectionOperationsDeps): Operation[
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
         const { errors, inspected } = await ofRouters(deps, isMeant, [...names])
-        // OpenZiti's CLI shows the values only of an answer without errors, so an unknown name is
-        // none: controllers and routers know different names.
+        // An unknown name is no error, because controllers and routers know different names, and
+        // OpenZiti's CLI shows values only if there are no errors.
         const answer = { errors, success: errors.length === 0, values: [...own, ...inspected] }
         return bareAnswer(JSON.stringify(answer))
       },
@@ -157,9 +155,9 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
   const startedMs = clock.monotonicMs()
   return {
     ...deps.routerInspections.own,
-    /** The configuration of the API. */
+    /** Configuration of the API. */
     config: () => ({ bindings, limits }),
-    /** null while nothing is known of it. */
+    /** null while the node has not reported its state. */
     'cluster-status': () => deps.health().node ?? null,
     /** The members as this controller sees them, under OpenZiti's names. */
     'connected-peers': () => {
@@ -176,13 +174,13 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
         isSelf: id === cluster.selfId,
       }))
     },
-    /** Two controllers on one timeline with one index have the same state. */
+    /** Two controllers with the same timeline and index have the same state. */
     'data-model-index': () => ({
       timeline: `${cluster.clusterId}:${cluster.generation}`,
       index: state.appliedIndex,
     }),
     metrics: () => metrics.text(),
-    /** Node keeps no stacks of pending work; this counts its pending operations by type. */
+    /** Node does not store stacks of pending work, so this counts pending operations by type. */
     stackdump: () => activeResources(process.getActiveResourcesInfo()),
     runtime: () => ({
       version,

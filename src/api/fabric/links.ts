@@ -14,7 +14,7 @@ interface LinkOperationsDeps {
   readonly links: LiveLinks
 }
 
-/** Symbols that links are filtered and sorted by. */
+/** Symbols by which links can be filtered and sorted. */
 const rows = defineEntity({
   name: 'link',
   plural: 'links',
@@ -38,7 +38,7 @@ const rows = defineEntity({
   ],
 })
 
-/** Links between routers, as those that are connected to this controller report them. */
+/** Operations on links between routers, as the connected routers report them. */
 export function linkOperations({ links, state }: LinkOperationsDeps): Operation[] {
   const offered = {
     table: links,

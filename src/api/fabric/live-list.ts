@@ -17,9 +17,9 @@ const noLanes = digestLanes('', '')
 
 /** How rows of a live table are filtered and shown. */
 export interface LiveList<T> {
-  /** Symbols that rows are filtered and sorted by. */
+  /** Symbols by which rows can be filtered and sorted. */
   readonly rows: Entity<string>
-  /** The fields of a row, of which `id` is one. */
+  /** The fields of a row, including `id`. */
   readonly fieldsOf: (each: T) => Readonly<Record<string, Json>> & { readonly id: string }
   readonly viewOf: (each: T) => object
 }

@@ -15,13 +15,13 @@ type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 /** A live table as the fabric API offers it. */
 interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
   readonly table: LiveTable<R>
-  /** Name of a row, in sentences. */
+  /** Name of a row in messages. */
   readonly name: string
   readonly collection: string
   readonly operationIds: Named
   readonly summaries: Named
   readonly schema: NamedSchema
-  /** Body that the removal takes. */
+  /** Body of the removal. */
   readonly deleteBody?: RequestBody<typeof circuitDelete.schema>
 }
 

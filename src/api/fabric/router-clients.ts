@@ -49,17 +49,17 @@ interface ApiRouterClientsDeps {
   readonly limits: ClaimedSessionsDeps['limits']
 }
 
-/** Kinds whose records say which sessions there are and by which certificates. */
+/** Kinds whose records determine which sessions exist and which certificates they have. */
 const followed: readonly KindName[] = [
   'apiSession',
   'session',
   'sessionCertificate',
   'authenticator',
-  // Records that decide whether sessions are full ones.
+  // Records that determine whether a session is fully authenticated.
   'identity',
   'mfa',
   'authPolicy',
-  // Records that decide which routers may know them.
+  // Records that determine which routers may know a session.
   'edgeRouterPolicy',
   'router',
 ]
@@ -72,15 +72,15 @@ const ofSessions: ReadonlySet<string> = new Set([
   'mfa',
 ])
 
-/** The records that sessions are read from. */
+/** The records from which sessions are read. */
 export interface ClientRecords extends ChangeFeed {
   /** Ids of all records of a kind. */
   ids(kind: KindName): Iterable<string>
 }
 
 /**
- * Fields of an identity, its MFA and its credentials that decide which of its sessions routers
- * know, and with which details.
+ * Fields of an identity, its MFA and its credentials that determine which of its sessions routers
+ * know, and what routers know about them.
  */
 const decisive = [
   'fingerprint',
@@ -125,14 +125,14 @@ export class ApiRouterClients implements RouterClients {
 
   session(id: string): ClientSession | null {
     const session = this.#deps.state.get('apiSession', id)
-    // A client of OIDC shows routers a token that they verify by themselves.
+    // OIDC clients present tokens that routers verify themselves.
     // @guard claims-by-access-token--shown
     return session === undefined || session.clientId ? null : this.#clientOf(session)
   }
 
   /**
-   * null for a session that lacks a factor or may manage the network: routers have no business with
-   * it.
+   * The session as routers know it. null for a session that lacks a factor, or may manage the
+   * network: routers must not know it.
    */
   #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#deps
@@ -204,7 +204,7 @@ export class ApiRouterClients implements RouterClients {
   }
 
   /**
-   * @param isLatest this controller has the latest posture reports.
+   * @param isLatest true: this controller has the latest posture reports.
    * @returns 'unsettled' if the result depends on them.
    */
   async #judgeNow(claim: ClientClaim, isLatest: boolean): Promise<ClaimDecision | 'unsettled'> {
@@ -228,7 +228,8 @@ export class ApiRouterClients implements RouterClients {
       return { ok: false, fault: 'router' }
     }
     const failures = this.#postureFailures(claim, apiSession, use)
-    // A session that failing posture has ended stays ended where that report is not known yet.
+    // A session that was ended because of failing posture must not be opened again by a controller
+    // that has not received that report.
     // @guard ended-service-sessions--posture
     const isReopened = use.session.state === 'ended' && state.count('postureCheck') > 0
     if (!isLatest && (failures.length > 0 || isReopened)) return 'unsettled'
@@ -250,7 +251,7 @@ export class ApiRouterClients implements RouterClients {
   ): readonly PostureFailure[] {
     const { posture } = this.#deps
     const failures = posture.failures(use, posture.ofSession(apiSession))
-    // Clients of other sessions report to controllers alone.
+    // Clients of other sessions report their posture only to controllers.
     // @guard oidc/posture-at-a-router--oidc
     const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
     if (failures.length === 0 || !isJudged) return failures
@@ -270,7 +271,7 @@ export class ApiRouterClients implements RouterClients {
     return true
   }
 
-  /** The session of a token, as the API would honour it, from a client with its certificate. */
+  /** The session of a token, if the API would accept it from a client with its certificate. */
   async #apiSessionOf(
     claim: ShownClient & Pick<ClientClaim, 'serviceId'>,
   ): Promise<ApiSession | null> {
@@ -297,7 +298,7 @@ export class ApiRouterClients implements RouterClients {
     return typeof judged === 'string' ? null : judged
   }
 
-  /** The edge routers that a policy means, before or after it was written. */
+  /** The edge routers that a policy selects, before or after it was written. */
   *#routersMeant(changes: readonly RecordChange<'edgeRouterPolicy'>[]): Iterable<string> {
     const policies = changes.flatMap(({ before, after }) => [before, after])
     const known = policies.filter((policy) => policy !== undefined)
@@ -340,8 +341,8 @@ export class ApiRouterClients implements RouterClients {
 
 /**
  * Whether the client presented a certificate of its session to the router. If the router names a
- * service, it has compared the certificate with the token already. The list proves nothing about a
- * malicious router, which can read the fingerprints from the token.
+ * service, it has already compared the certificate with the token. The list proves nothing if the
+ * router is malicious, because it can read the fingerprints from the token.
  */
 function isShownBy(
   { fingerprints, serviceId }: Pick<ClientClaim, 'fingerprints' | 'serviceId'>,
@@ -366,7 +367,10 @@ function endedSession({ id, before, after }: RecordChange<'session'>): EndedSess
   return [{ id, apiSessionId: before.apiSessionId }]
 }
 
-/** A router that policies may mean otherwise than before; one that is gone closes its channel. */
+/**
+ * A router that policies may select differently than before. The channel of a deleted router closes
+ * anyway.
+ */
 function movedRouter({ id, before, after }: RecordChange<'router'>): string[] {
   if (after === undefined) return []
   return before !== undefined && isSameJson(before.roleAttributes, after.roleAttributes) ? [] : [id]

@@ -30,8 +30,8 @@ const followed: readonly KindName[] = [
 ]
 
 /**
- * Decides whether the tunnel of a router may dial or host: like the router's identity as a client
- * of that router, by records alone.
+ * Decides whether the tunnel of a router may dial or host, from records alone: as if the router's
+ * identity were a client of that router.
  */
 export class ApiRouterTunnels implements RouterTunnels {
   readonly #deps: ApiRouterTunnelsDeps
@@ -53,7 +53,7 @@ export class ApiRouterTunnels implements RouterTunnels {
     if (isDisabled(identity, proposalNowMs(this.#deps))) return { ok: false, fault: 'tunnel' }
     const serviceId = this.#serviceId(service)
     const between = state.accessBetween(routerId, serviceId)
-    // A service that it may not use is as good as none: it learns no names by asking.
+    // A service that it may not use looks like a missing one, so that it cannot find out names.
     // @guard tunnels-of-routers--names
     if (between === null || between.policies.length === 0) return { ok: false, fault: 'service' }
     // @guard listeners-of-a-router--policy, tunnels-of-routers--type
@@ -96,7 +96,7 @@ export class ApiRouterTunnels implements RouterTunnels {
   }
 }
 
-/** Identities of routers alone count: clients come, go and change all the time. */
+/** Only identities of routers count, because clients change all the time. */
 function mayMove(change: RecordChange): boolean {
   if (!isChangeOf(change, 'identity')) return true
   return [change.before, change.after].some((identity) => identity?.typeId === 'Router')

@@ -2,7 +2,7 @@ import type { RecordOf } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Shown of those that a service may be reached through. */
+/** Maximum routers in an answer about how to reach a service. */
 const routersShownMax = 25
 
 const shared = [
@@ -20,15 +20,15 @@ const shared = [
 ] as const
 
 /**
- * View of an edge router for a client: named fields of its detail. Fields that the detail omits are
- * omitted here too.
+ * An edge router as clients see it: the named fields of its detail, without those that the detail
+ * omits.
  */
 export function routerView(detail: JsonObject, more: readonly string[] = []): JsonObject {
   const names = [...shared, ...more].filter((name) => detail[name] !== undefined)
   return Object.fromEntries(names.map((name) => [name, detail[name] ?? null]))
 }
 
-/** The first of them, those first that are connected; ties by id. */
+/** The first routers of the list: connected ones first, ties by id. */
 export function connectedRoutersFirst(
   state: StateView,
   routers: readonly RecordOf<'edgeRouter'>[],

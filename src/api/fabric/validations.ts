@@ -57,9 +57,9 @@ export interface ValidationDeps {
 }
 
 export const validationLimits = {
-  /** Records that one validation is about; beyond: refused. */
+  /** Maximum records that one validation checks; beyond: refused. */
   validatedMax: 100_000,
-  /** Terminators that one question to a router is about. */
+  /** Maximum terminators in one request to a router. */
   terminatorsAskedAtOnceMax: 50,
   /** Routers that one validation queries at the same time. */
   routersAskedAtOnceMax: 8,
@@ -68,7 +68,7 @@ export const validationLimits = {
 const { validatedMax, terminatorsAskedAtOnceMax, routersAskedAtOnceMax } = validationLimits
 /** The operation for which permissions are checked: a write, because a validation can repair. */
 const wanted = { api: 'fabric', method: 'POST' } as const
-/** Does work of the main thread when its caller has a turn. */
+/** Runs work of the main thread when it is the caller's turn. */
 type InTurns = <T>(work: () => T) => Promise<T>
 
 /** OpenZiti routers list it among the destinations of a circuit for an edge client. */
@@ -82,7 +82,7 @@ const EDGE_DESTINATION = 'xg-edge-fwd'
 export function networkValidationsFor(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps
   const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
-  // The tables of a controller may be large, and are looked through once for each router.
+  // The tables of a controller may be large, and are searched once for each router.
   const inTurns: InTurns = (work) =>
     new Promise((resolve, reject) => {
       deps.processor.run(caller.identity.id, () => {
@@ -182,7 +182,7 @@ async function* inTurn(
   yield* hosts
 }
 
-/** Each is of one router. */
+/** Batches of terminators; all of a batch belong to the same router. */
 function batchesOf(terminators: readonly Terminator[]): readonly (readonly Terminator[])[] {
   const byRouter = Map.groupBy(terminators, ({ routerId }) => routerId)
   const batches: (readonly Terminator[])[] = []
@@ -221,7 +221,7 @@ async function validateBatch(
   )
 }
 
-/** A terminator that its router dropped may be deleted already. */
+/** A terminator that its router dropped may have been deleted already. */
 async function removed(
   { writer, state }: ValidationDeps,
   caller: Caller,
@@ -257,7 +257,7 @@ function shownTerminator(state: StateView, terminator: Terminator) {
   } as const
 }
 
-/** A record that is gone has its id for a name. */
+/** The name of a record; its id if the record no longer exists. */
 function nameOf(state: StateView, kind: 'router' | 'service', id: string): string {
   return state.get(kind, id)?.name ?? id
 }
@@ -365,7 +365,8 @@ function comparedLink(
     peerRouterId,
     isPeerConnected,
     isDialed,
-    // A link whose other router is not connected here need not be known here.
+    // If the other router of the link is not connected to this controller, the controller need not
+    // know the link.
     isValid: known === undefined ? !isPeerConnected : isPeerConnected && differing.length === 0,
     messages: differing,
   }
@@ -378,7 +379,7 @@ function differingSockets(
   const known = connections
     .map(({ type, sourceAddress, destAddress }) => `${type} ${sourceAddress} ${destAddress}`)
     .sort()
-  // A controller keeps the first few of them.
+  // A controller stores only the first few sockets.
   if (known.length < reported.length && known.every((socket) => reported.includes(socket)))
     return []
   return known.join('\n') === reported.join('\n')

@@ -14,7 +14,7 @@ export interface FileMount {
   /** Path without a slash at its end, like `/console`. */
   readonly path: string
   readonly policy: PagePolicy
-  /** Null if there are no files; `missing` then says what to do. */
+  /** Null if there are no files; `missing` then says what the operator can do. */
   readonly files: FileSet | null
   readonly missing: string
 }
@@ -50,7 +50,7 @@ export function mountOperation({ cluster }: MountOperationDeps, mount: FileMount
       ignoresAccept: true,
     },
     refusals: [404],
-    // A browser gets the pages also from a controller that must not answer from its state.
+    // Also served while this controller must not answer from its state.
     isAlwaysServed: true,
     handle: (call) => fileAnswer(call, mount, pageHeaders(mount.policy, cluster.members())),
   }
@@ -83,7 +83,7 @@ function fileAnswer(
   }
 }
 
-/** A path that cannot be decoded is the name of no file. */
+/** The name of the file; '' for a path that cannot be decoded. */
 function nameOf(below: string): string {
   if (below === '') return INDEX
   try {

@@ -9,17 +9,17 @@ const BYTES_MAX = 64 * 1024 * 1024
 const DEPTH_MAX = 12
 const HASH_CHARACTERS = 16
 
-/** One form of a file: as it is, or compressed. */
+/** One form of a file: uncompressed or compressed. */
 export interface FileBody {
   readonly bytes: Buffer
-  /** A strong ETag, other for each form (RFC 9110 8.8.3.3). */
+  /** A strong ETag, different for each form (RFC 9110 8.8.3.3). */
   readonly etag: string
 }
 
 /** A file in memory, plain and in its content codings. */
 export interface StaticFile {
   readonly mediaType: string
-  /** Its name has a hash of its content, so that it never changes under that name. */
+  /** True: the name contains a hash of the content, so the file under that name never changes. */
   readonly isImmutable: boolean
   readonly plain: FileBody
   readonly coded: Readonly<Partial<Record<ContentCoding, FileBody>>>
@@ -29,7 +29,7 @@ export interface StaticFile {
 const HASHED_NAME = /-[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
 
 /**
- * The files of a folder, held in memory and found only by their path: no request reads the disk,
+ * The files of a folder, kept in memory and found only by their path. So no request reads the disk,
  * and no path leads out of the folder. `x.js.br` and `x.js.gz` are compressed forms of `x.js`.
  * Names that begin with a dot, and symbolic links, are left out.
  */
@@ -42,7 +42,7 @@ export class FileSet {
     this.#bytes = bytes
   }
 
-  /** @throws {Error} when the folder cannot be read, or holds more than is kept in memory. */
+  /** @throws {Error} when the folder cannot be read, or is larger than the limit of memory. */
   static load(folder: string): FileSet {
     const contents = new Map<string, Buffer>()
     const bytes = readInto(contents, folder, '', { bytes: 0, depth: 0 })
@@ -59,7 +59,7 @@ export class FileSet {
     return new FileSet(files, bytes)
   }
 
-  /** @param path below the folder, with `/` between names, as `assets/index.js`. */
+  /** @param path below the folder, with `/` between names, such as `assets/index.js`. */
   get(path: string): StaticFile | null {
     return this.#files.get(path) ?? null
   }
@@ -68,7 +68,7 @@ export class FileSet {
     return this.#files.size
   }
 
-  /** Sum over all forms of all files. */
+  /** Total bytes of all files in all forms. */
   get byteCount(): number {
     return this.#bytes
   }

@@ -24,7 +24,7 @@ const types: Readonly<Record<string, string>> = {
   xml: 'application/xml',
 }
 
-/** Media type of a file by the end of its name; bytes of an unknown type are a download. */
+/** Media type of a file by its extension. Bytes of an unknown type are offered as a download. */
 export function fileMediaType(name: string): string {
   return types[extensionOf(name)] ?? 'application/octet-stream'
 }
@@ -38,7 +38,7 @@ function extensionOf(name: string): string {
   return /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase() ?? ''
 }
 
-/** Content codings in which a file may be stored, the smaller one first. */
+/** Content codings in which a file may be stored, the most compact first. */
 export const CODINGS = [
   { coding: 'br', extension: '.br' },
   { coding: 'gzip', extension: '.gz' },

@@ -1,6 +1,6 @@
 import type { MemberView } from '../../ports/cluster-view.ts'
 
-/** Names the rules for pages of a mount. */
+/** Name of the rules for pages of a mount. */
 export type PagePolicy = 'console' | 'spa'
 
 const ORIGINS_MAX = 64
@@ -8,7 +8,7 @@ const ORIGIN = /^https:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
 /** The APIs that the console calls. */
 const askedApis = new Set(['edge-management', 'fabric'])
 
-/** For all pages: no framing, no sniffing, no referrer. */
+/** For all pages: not in frames, no type sniffing, no referrer. */
 const common = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -20,8 +20,8 @@ const common = {
 
 /**
  * Security headers of the pages of a mount. The console may run only its own scripts, may not
- * create markup from text (Trusted Types), and may connect only to members of the cluster. The
- * needs of pages in an operator's folder are unknown here; those pages only may not be framed.
+ * create markup from text (Trusted Types), and may connect only to members of the cluster. What
+ * pages in an operator's folder need is unknown, so for those only frames are forbidden.
  */
 export function pageHeaders(
   policy: PagePolicy,
@@ -52,8 +52,8 @@ function consoleDirectives(members: readonly Pick<MemberView, 'apiAddresses'>[])
 }
 
 /**
- * HTTPS origins of the cluster members. Members report their own addresses: an address that is no
- * plain origin could add directives to the policy, so it is left out.
+ * HTTPS origins of the cluster members. Members report their own addresses. An address that is not
+ * a plain origin is left out, because it could add directives to the policy.
  */
 function originsOf(members: readonly Pick<MemberView, 'apiAddresses'>[]): string[] {
   const urls = members.flatMap(({ apiAddresses }) =>

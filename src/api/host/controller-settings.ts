@@ -26,7 +26,8 @@ const path = '/controller-settings/{id}/effective'
 const kind = 'controllerSetting'
 
 /**
- * Settings are changed where their effect is shown: under `effective`, as in OpenZiti.
+ * Operations on controller settings. As in OpenZiti, settings are changed at the path where their
+ * effect is shown: `effective`.
  */
 export function controllerSettingOperations(deps: ControllerSettingOperationsDeps): Operation[] {
   const change = {

@@ -48,7 +48,7 @@ export function databaseOperations(deps: DatabaseOperationsDeps): Operation[] {
   ]
 }
 
-/** Each of them writes a file on the controller that receives the request. */
+/** Operations that write a file on the controller that receives the request. */
 function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
   const about = {
     ...common,
@@ -88,8 +88,8 @@ function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
 }
 
 /**
- * Writes a log line, because no entry records that password hashes and wrapped secrets went into a
- * file.
+ * Writes a log line, because the log of the cluster does not record that password hashes and
+ * wrapped secrets were written to a file.
  */
 async function takeSnapshot(
   { snapshots, logger }: DatabaseOperationsDeps,

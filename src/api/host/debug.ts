@@ -34,7 +34,7 @@ interface DebugOperationsDeps {
   readonly metrics: ApiMetrics
 }
 
-/** Facts of a running controller in a debug bundle. */
+/** State of a running controller, for a debug bundle. */
 interface DebugFacts {
   readonly version: DebugOperationsDeps['version']
   readonly limits: DebugOperationsDeps['limits']
@@ -47,7 +47,10 @@ interface DebugFacts {
   readonly metrics: string
 }
 
-/** Everything that is known of this process at once; numbers, ids and addresses, never a secret. */
+/**
+ * Shows everything that is known about this process in one answer: numbers, ids and addresses, but
+ * no secrets.
+ */
 export function debugOperations(deps: DebugOperationsDeps): Operation[] {
   return [
     {

@@ -84,14 +84,14 @@ function healthOperation(deps: HostOperationsDeps, operationId: string, path: st
           ...(node === undefined ? {} : { node }),
         })
       }
-      // Names of checks that fail are no secret; their details may be, so they stay inside.
+      // The names of failing checks are public. Their details may not be, so they are left out.
       const bare = checks.map(({ id, healthy }) => ({ id, healthy, ...when }))
       return answer(status, { healthy: isHealthy, checks: bare })
     },
   }
 }
 
-/** All checks run at each request and share its duration. */
+/** Runs all checks of a request. The answer shows their total duration for each. */
 function checkHealth({ health: check, clock }: HostOperationsDeps) {
   const beganMs = clock.monotonicMs()
   const report = check()

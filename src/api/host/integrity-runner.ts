@@ -41,7 +41,7 @@ interface Judged {
 
 /**
  * Carries out integrity runs on the leader. The log records the request, the claim and the end of a
- * run, so any controller can show it. A leader that finds a run of another controller ends it,
+ * run, so any controller can show them. A leader that finds a run of another controller ends it,
  * because nobody continues it.
  */
 export class IntegrityRunner {
@@ -64,12 +64,12 @@ export class IntegrityRunner {
     this.#stop()
   }
 
-  /** There may be a run to take up. */
+  /** Looks for a run to carry out. */
   nudge(): void {
     void this.look()
   }
 
-  /** Resolves when there is nothing left to do here. */
+  /** Resolves when nothing is left to do here. */
   async look(): Promise<void> {
     const run = this.#ownRun()
     if (run === null || this.#isAtWork) return
@@ -92,7 +92,7 @@ export class IntegrityRunner {
     return `${this.#deps.cluster.selfId} ${this.#deps.instanceId}`
   }
 
-  /** The run under way while this controller leads; else null. */
+  /** The current run, if this controller leads and runs it; otherwise null. */
   #ownRun(): IntegrityRun | null {
     const { state, cluster } = this.#deps
     const run = state.get('integrityRun', integrityRunId)
@@ -116,7 +116,7 @@ export class IntegrityRunner {
     await this.#end(run, { judged, hasMore: scan.hasMore })
   }
 
-  /** @returns false when all is looked at. */
+  /** @returns false when everything is checked. */
   #slice(scan: StateScan): boolean {
     const { clock, limits } = this.#deps
     const endMs = clock.monotonicMs() + limits.integritySliceMs
@@ -176,7 +176,7 @@ function unfixed({ description }: IntegrityFinding): Judged {
   return { description, fixed: false }
 }
 
-/** @param runner a controller and, after a space, which of its starts it is. */
+/** @param runner a controller id, a space, and the start of its process. */
 function stoppedEarly(runner: string): string {
   return `${runner.split(' ')[0] ?? runner} stopped before the end of the run; start it again`
 }

@@ -8,11 +8,11 @@ export type SwitchableLogLevel = (typeof switchableLogLevels)[number]
 export interface LogLevelState {
   /** Level in force. */
   readonly level: string
-  /** Level of the configuration, in force again after a restart. */
+  /** Level of the configuration, which is in force again after a restart. */
   readonly configured: string
 }
 
-/** The least severe lines that this controller logs. */
+/** Switches the log level of this controller. */
 export interface LogLevelControl {
   get(): LogLevelState
   /**

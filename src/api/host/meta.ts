@@ -13,7 +13,7 @@ interface MetaOperationsDeps {
   readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
-/** All capabilities of OpenZiti; the version answer lists the announced ones. */
+/** All capabilities that OpenZiti knows; the version answer lists those that are announced. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
 /**
  * Clients rely on announced capabilities, so a capability is listed only when every member has it.
@@ -31,8 +31,8 @@ const bindingPaths: Readonly<Record<ApiBindingName, string>> = {
 }
 
 /**
- * Operations that need no session and whose answers hardly change while a controller runs: made
- * once.
+ * Operations that need no session and whose answers hardly change while a controller runs. The
+ * answers are created once.
  */
 export function metaOperations(deps: MetaOperationsDeps): Operation[] {
   const before = detailAnswer(versionOf(deps, false, []))
@@ -109,7 +109,7 @@ function protocolsAnswer(deps: MetaOperationsDeps): () => Reply {
   return () => made
 }
 
-/** host:port, with the port even if it is the default of the scheme. */
+/** host:port; includes the port even if it is the default of the scheme. */
 function addressOf(url: string): string {
   const { hostname, port } = new URL(url)
   return `${hostname}:${port === '' ? '443' : port}`

@@ -1,12 +1,12 @@
 import type { Actor } from '../../ports/actor.ts'
 
-/** An option whose value in the file was another than the one in force. */
+/** An option whose value in the file differed from the one in force. */
 export interface ReloadedOption {
   readonly key: string
   /** Values for people, without secrets; null for a list of sections. */
   readonly from: string | null
   readonly to: string | null
-  /** True: it is in force now. False: a restart takes it. */
+  /** True: the new value is in force now. False: it takes effect after a restart. */
   readonly isInForce: boolean
 }
 
@@ -14,7 +14,9 @@ export interface ReloadResult {
   /** Path of the configuration. */
   readonly path: string
   readonly changed: readonly ReloadedOption[]
-  /** Why certificate files were rejected, which leaves the present ones in use; null: none was. */
+  /**
+   * Why certificate files were rejected; the previous ones stay in use. null: none was rejected.
+   */
   readonly refusedCertificates: string | null
 }
 

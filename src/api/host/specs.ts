@@ -24,8 +24,8 @@ export function specOperations(
 ): Operation[] {
   const documents = new Map<ApiName, Buffer>()
   const operations: Operation[] = []
-  // One buffer a document, which all answers share: it takes no memory for clients that do not read
-  // it.
+  // One buffer for each document, shared by all answers, so that clients that do not read their
+  // answer cost no memory.
   const bytesOf = (api: ApiName): Buffer => {
     const known = documents.get(api)
     if (known !== undefined) return known
@@ -33,7 +33,7 @@ export function specOperations(
     documents.set(api, bytes)
     return bytes
   }
-  // A document is a megabyte of few words; it is compressed once.
+  // Compressed once: a document has a megabyte and compresses well.
   const compressed = new Map<ApiName, Buffer>()
   const documentAnswer = (call: RequestContext): Reply => {
     const { api } = call

@@ -15,82 +15,88 @@ import type { Precondition } from './answers/etag.ts'
 export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /**
- * Facts of a request that do not depend on its transport: for its log lines, and for reads and
+ * Data of a request that does not depend on its transport: for its log lines, and for reads and
  * retries.
  */
 interface RequestMetadata {
-  /** Part of log lines about the request, never of a record. */
+  /** Trace of the request, for log lines. It is never part of a record. */
   readonly trace: TraceContext
-  /** The request came with a trace. */
+  /** True: the request contained a trace. */
   readonly isTraceShown: boolean
-  /** The least index that the answer must reflect. */
+  /** Minimum index that the answer must reflect. */
   minIndex: number
   isLinearizable: boolean
   /** `net-request-id`. */
   requestId: Uint8Array | null
-  /** False where the request id is not kept: asking again would make a second one. */
+  /** False: the request id is not stored, so a repeated request takes effect again. */
   isRepeatable: boolean
 }
 
 const isConnected = (): boolean => false
 const nothing = Object.freeze({})
 
-/** State of one request: its credentials, input, judgment, and the metadata of its answer. */
+/**
+ * State of one request: its credentials, input, the decision about it, and the metadata of its
+ * answer.
+ */
 export class RequestContext<O extends OperationTraits = OperationTraits> {
   readonly operation: O | null
   readonly api: ApiName
   readonly method: string
   readonly changesNothing: boolean
-  /** Canonical, without the query. */
+  /** Normalized, without the query. */
   readonly path: string
   readonly credentials: CallerCredentials
   readonly metadata: RequestMetadata
   /** Monotonic ms. */
   readonly startedAtMs: number
-  /** The Accept header; '' when there was none. */
+  /** The Accept header; '' if absent. */
   readonly accept: string
   /**
-   * Releases the capacity of a large body; call it when nothing refers to the body. Null: none was
-   * taken.
+   * Releases the capacity that a large body occupies; call it when nothing refers to the body any
+   * more. Null: the body occupies none.
    */
   releaseBody: (() => void) | null = null
-  /** Called when the answer has been sent or the client has left: its memory is free again. */
+  /**
+   * Called when the answer has been sent or the client has disconnected, so that its memory is free
+   * again.
+   */
   onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = nothing
   query: RequestQuery = nothing
   /** Headers that the operation reads. */
   headers: Readonly<Record<string, string | undefined>> = nothing
-  /** The operation gets the body as text; otherwise the body is parsed as JSON. */
+  /** True: the operation receives the body as text; otherwise the body is parsed as JSON. */
   isTextBody = false
-  /** The body as it was sent; kept only for requests with an id. */
+  /** The body as it was received; kept only for requests with an id. */
   bodyText = ''
-  /** If-Match. */
+  /** The If-Match header, parsed. */
   precondition: Precondition | null = null
-  /** The header as it was sent. */
+  /** The If-None-Match header as it was received. */
   ifNoneMatch: string | null = null
   caller: Caller | null = null
   challenge: Challenge | TokenChallenge | null = null
-  /** Page that a browser gets instead of the error. */
+  /** Page that a browser receives in place of the error. */
   refusalPage: Reply | null = null
   /**
    * Whether the request has waited for its caller's share of the processor before it was checked.
    */
   hasWaited = false
   /**
-   * Sharer of room and processor time: an identity, or the source address of an unauthenticated
-   * caller.
+   * Name for sharing memory and processor time: an identity, or the source address of an
+   * unauthenticated caller.
    */
   sharer = ''
   /** Log index that the answer reflects; 0: not read yet. */
   index = 0
   /**
-   * The caller already received a timeout before the write was proposed, so the write must not take
+   * True: the caller received a timeout before the write was proposed, so the write must not take
    * effect.
    */
   isAbandoned = false
-  /** Its operation has begun and not ended. */
+  /** True while its operation runs. */
   isAtWork = false
-  /** The write that was handed over: from there on its fate is the cluster's. */
+  /** The write that was proposed. From then on its outcome depends on the cluster. */
   proposed: Idempotency | null = null
   /** Whether its connection has closed. */
   isDisconnected: () => boolean = isConnected
@@ -103,7 +109,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     credentials: CallerCredentials
     startedAtMs: number
     accept: string
-    /** The traceparent header as it came. */
+    /** The traceparent header as it was received. */
     traceparent?: unknown
   }) {
     this.operation = input.operation
@@ -117,7 +123,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     const { traceparent } = input
     let trace: TraceContext | null = null
     this.metadata = {
-      // Created at first use: most requests are never logged and need no trace ids.
+      // Created at its first use, because most requests are never logged.
       get trace(): TraceContext {
         return (trace ??= parseTraceparent(traceparent))
       },
@@ -135,7 +141,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   }
 
   /**
-   * SHA-256 over method, path and body. Two requests with the same id and hash are the same
+   * SHA-256 over method, path and body. Two requests with the same id and hash count as the same
    * request.
    */
   bodyHash(): Uint8Array {
@@ -147,7 +153,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     return this.params[name] ?? ''
   }
 
-  /** The first value of a query parameter; an empty one counts as none. */
+  /** The first value of a query parameter; an empty one counts as missing. */
   first(name: string): string | undefined {
     const value = this.query[name]
     const first = typeof value === 'string' ? value : value?.[0]
@@ -163,7 +169,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
 
 /**
  * The origin of the writes of a request: its caller, in its session.
- * @throws {AssertionError} without a caller: such writes have another actor.
+ * @throws {AssertionError} without a caller, because such writes have another actor.
  */
 export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
   const { idempotency } = request
@@ -177,13 +183,12 @@ export function callActor({ caller }: RequestContext): Actor {
   return principalActor(caller)
 }
 
-/** The request behind a write; the credentials of the caller determine its actor. */
+/** The request behind a write. The credentials of the caller determine its actor. */
 export function toWriteRequest(call: RequestContext): WriteRequest {
   const { metadata } = call
   return {
     trace: metadata.trace,
-    // Evaluated at the write, because a body may contain secrets that no request id may be stored
-    // with.
+    // Evaluated at the write: with a secret in the body, no request id may be stored.
     get idempotency(): Idempotency {
       if (!metadata.isRepeatable) return { case: 'notKept' }
       if (metadata.requestId === null) return { case: 'none' }

@@ -5,15 +5,15 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 
-/** Parts of the state that are needed to wait for a point of the log. */
+/** The part of the state that is needed to wait for a log index. */
 export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
 
 const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
 
 /**
- * `net-min-index: <generation>:<index>`: the least that an answer must reflect. An index of an
- * older generation means nothing any more (the cluster was restored from a snapshot since); one of
- * a newer generation is not here yet.
+ * Parses `net-min-index: <generation>:<index>`, the minimum that an answer must reflect. An index
+ * of an older generation has no meaning any more (the cluster was restored from a backup since); a
+ * newer generation is not known here yet.
  * @throws {Problem} COULD_NOT_VALIDATE, or INDEX_NOT_REACHED for a newer generation.
  */
 export function parseMinIndex(text: string, generation: number): number {
@@ -36,7 +36,7 @@ export function parseMinIndex(text: string, generation: number): number {
   return Number(match[2])
 }
 
-/** `net-request-id`. @throws {Problem} COULD_NOT_VALIDATE when it is no UUIDv7. */
+/** Parses `net-request-id`. @throws {Problem} COULD_NOT_VALIDATE if it is not a UUIDv7. */
 export function parseNetRequestId(text: string): Uint8Array {
   const bytes = parseUuid(text)
   if (bytes === null || uuidv7TimeMs(bytes) === null) {
@@ -45,7 +45,7 @@ export function parseNetRequestId(text: string): Uint8Array {
   return bytes
 }
 
-/** Reads of a state that reflects everything acknowledged before, on any controller. */
+/** Reads from a state that reflects everything acknowledged before, on any controller. */
 export class ConfirmedReads implements LatestReads {
   readonly #cluster: Pick<ClusterView, 'readIndex'>
   readonly #log: AppliedLog
@@ -62,8 +62,8 @@ export class ConfirmedReads implements LatestReads {
   }
 
   /**
-   * Brings this controller to a point at or after everything acknowledged before the call (Raft
-   * dissertation 6.4). Rounds are shared, so a crowd of callers costs one.
+   * Waits until this controller has applied everything that was acknowledged before the call (Raft
+   * dissertation 6.4). Callers share rounds, so that a crowd of callers costs no more than one.
    * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it; INDEX_NOT_REACHED.
    */
   async reachLatest(): Promise<void> {

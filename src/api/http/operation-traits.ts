@@ -10,24 +10,24 @@ export interface RequestBody<S extends JsonObject = JsonObject> {
   readonly isRequired: boolean
   /** JSON by default; otherwise the body is plain text. */
   readonly type?: 'text/plain'
-  /** Types beside JSON whose body the operation gets as text and validates itself. */
+  /** Types other than JSON; the operation receives such a body as text and validates it itself. */
   readonly textTypes?: readonly string[]
 }
 
-/** Properties of an operation that reading its request and writing its answer depend on. */
+/** Properties of an operation that determine how its request is read and its answer is written. */
 export interface OperationTraits {
   readonly operationId: string
   readonly body?: RequestBody
-  /** Most bytes, where less than the listener's limit is enough; beyond: 413. */
+  /** Maximum bytes of the body, if lower than the listener's limit; beyond: 413. */
   readonly bodyBytesMax?: number
   /**
-   * The shape of a refusal where it is not the error envelope: `bare` is `{code, message, cause}`,
+   * The shape of a refusal if it is not the error envelope: `bare` is `{code, message, cause}`,
    * `oauth` that of RFC 6749, 5.2.
    */
   readonly refusalShape?: RefusalShape
   /**
-   * True for an operation that neither changes nor starts anything although its method is no read:
-   * every caller that may read everything may call it.
+   * True for an operation that changes and starts nothing, although its method is not GET. A caller
+   * that may read everything may call it.
    */
   readonly changesNothing?: true
 }

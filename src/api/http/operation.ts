@@ -16,8 +16,8 @@ export interface QueryParameter {
 }
 
 /**
- * Shape of a success. `detail`: `{data, meta}`; `list`: the same with rows and pagination;
- * `bare`: no envelope, the schema is that of the whole body.
+ * Shape of a success. `detail`: `{data, meta}`; `list`: the same with rows and pagination; `bare`:
+ * no envelope, and the schema describes the whole body.
  */
 export interface ResponseShape {
   readonly kind: 'detail' | 'list' | 'bare'
@@ -28,7 +28,7 @@ export interface ResponseShape {
   readonly ignoresAccept?: boolean
 }
 
-/** A body that was left out is an object without members. */
+/** A missing body counts as an empty object. */
 export type OperationBody<B extends RequestBody> =
   | (B extends { readonly textTypes: readonly string[] } ? string : never)
   | (B extends RequestBody<infer S> ? IfGiven<SchemaValue<S>, B['isRequired']> : never)
@@ -39,9 +39,7 @@ type IfGiven<T, IsRequired> = IsRequired extends true
     ? T | Readonly<Record<string, never>>
     : Partial<T>
 
-/**
- * One operation of one or several APIs, whether it was made from a descriptor or written by hand.
- */
+/** One operation of one or several APIs, generated from a descriptor or written by hand. */
 export interface Operation extends OperationTraits {
   readonly summary: string
   readonly tag: string
@@ -50,7 +48,7 @@ export interface Operation extends OperationTraits {
   /** Below the API's base, with `{name}` parameters. */
   readonly path: string
   readonly permission: Permission
-  /** Additional permission of a public operation: a caller that has it gets the full answer. */
+  /** Additional permission of a public operation: a caller that has it receives the full answer. */
   readonly elevatedPermission?: SessionPermission
   readonly query?: readonly QueryParameter[]
   /** Lower-case names of request headers that it reads. */
@@ -58,47 +56,53 @@ export interface Operation extends OperationTraits {
   /** 202: the work has begun; another operation reports its result. */
   readonly success: 200 | 201 | 202
   readonly response: ResponseShape
-  /** Another status that comes with the shape of a success. */
+  /** Another status with the same shape as a success. */
   readonly alsoAnswers?: number
   /**
-   * Statuses of refusals beside those that follow from its method, permission, body and ETag (the
-   * rule is in `schemas/openapi.ts`); each comes in the error envelope.
+   * Statuses of refusals, in addition to those that follow from its method, permission, body and
+   * ETag (see `schemas/openapi.ts`). Each has the error envelope.
    */
   readonly refusals?: readonly number[]
-  /** Set for log-ins, by the method of the credential: a refused one is an event. */
+  /**
+   * Set for log-ins: returns the method of the credential. A refused log-in is published as an
+   * event.
+   */
   readonly logInMethod?: (call: RequestContext) => string
   /**
    * True for operations on one record: a read returns an ETag, and a write respects If-Match. Other
    * operations refuse that header.
    */
   readonly hasEtag?: boolean
-  /** True for the liveness answer, which must come even when nothing else does. */
+  /** True for the liveness answer, which must be sent even when nothing else can be. */
   readonly isAlwaysServed?: boolean
   /**
-   * True for operations about this controller and its members instead of records. The admin socket
-   * serves them even while the state is unusable, so that an operator can inspect and repair.
+   * True for operations about this controller and its members, not about records. The admin socket
+   * serves them even while the state is unusable, so that an operator can inspect and repair the
+   * controller.
    */
   readonly needsNoState?: boolean
-  /** Time of an answer that takes longer than the limit of the listener. */
+  /** Maximum time of an answer that may take longer than the limit of the listener. */
   readonly answerMsMax?: number
   /**
-   * A read that a monitoring system may do by its certificate, without a session; alone on a
-   * listener for metrics.
+   * True for a read that a monitoring system may do with its certificate, without a session. A
+   * listener for metrics serves only these.
    */
   readonly isForMonitors?: boolean
-  /** A synchronous result costs no promise and no timer, so reads should return one. */
+  /**
+   * If it can, a read should return its result synchronously, which costs no promise and no timer.
+   */
   readonly handle: Handler
 }
 
 /** A request as the pipeline serves it. */
 export type OperationCall = RequestContext<Operation>
 
-/** Serves a request of an operation. */
+/** Handles a request of an operation. */
 export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Reply | Promise<Reply>
 
 /**
- * An operation whose handler gets the body with the type of its schema. The pipeline validates each
- * body, so this is the only cast of one.
+ * An operation whose handler receives the body with the type of its schema. The pipeline validates
+ * each body, so the cast is safe.
  */
 export function withBody<const B extends RequestBody>(
   operation: Omit<Operation, 'body' | 'handle'> & {

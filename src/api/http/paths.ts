@@ -10,28 +10,30 @@ export const basePaths: Readonly<Record<ApiName, string>> = {
 }
 
 const CLIENT_ALIAS = '/edge/v1'
-/** Roots that are served as written; any other path belongs to the client API, the default. */
+/**
+ * Roots whose paths are served as written. Any other path belongs to the client API, the default.
+ */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
 /** Plain paths below the version of an API, which need no normalization. */
 const PLAIN = /^\/(?:edge\/(?:management|client)|fabric)\/v1(?:\/[\w-]+)*$/
 
-/** An escape before the version of a path ends. */
+/** An escape in the part of a path before the end of its version. */
 const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
 
-/** Rest of a path behind its version. */
+/** Rest of a path after its version. */
 const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.*/
 
 /** A path behind an empty first segment, without further empty ones. */
 const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
 
 /**
- * Normalizes the path of a request: `/edge/v1` is the client API, and so is a path under no known
+ * Normalizes the path of a request. `/edge/v1` is the client API, and so is a path under an unknown
  * root. The base path of an API must be spelled exactly, so that rules of a proxy in front cannot
  * be bypassed: a path with dot segments, or with empty segments or escapes before its version ends,
  * stays unchanged and matches no route. After the version, repeated slashes count as one, because
- * OpenZiti's console sends them. Two slashes at the start count as one if the path is under no
- * known root: the JVM SDK requests `//version`. The query is unchanged.
+ * OpenZiti's console sends them. Two slashes at the start count as one if the path is under an
+ * unknown root: the JVM SDK requests `//version`. The query is unchanged.
  */
 function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')
@@ -56,7 +58,7 @@ interface Mounted {
   readonly path: string
 }
 
-/** The same beside mounts, whose paths are left as they are. */
+/** Like `canonicalUrl`, but leaves paths below the mounts unchanged. */
 export function canonicalUrlBeside(mounts: readonly Mounted[]): typeof canonicalUrl {
   if (mounts.length === 0) return canonicalUrl
   return (request) => {
@@ -77,7 +79,7 @@ function canonicalPath(path: string): string {
   return trimmed === '/' ? basePaths.client : basePaths.client + trimmed
 }
 
-/** Whether the path, which is not the alias of the client API, is under no known root. */
+/** Whether the path belongs to the client API because its root is unknown. */
 function isOfClientApi(path: string): boolean {
   return !ROOTS.some((root) => isUnder(path, root))
 }

@@ -50,8 +50,8 @@ const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
 
 /**
- * Judges every request in this order: size, route, session, permission, accepted types, body and
- * schema, the point of the log it must reflect; then runs its operation, bounded in time and count.
+ * Processes every request in this order: size, route, session, permission, accepted types, body and
+ * schema, the log index that it must reflect; then runs its operation, limited in time and number.
  */
 export class Pipeline {
   readonly #deps: PipelineDeps
@@ -59,7 +59,7 @@ export class Pipeline {
   readonly #waiting: FairShare
   readonly #socketOnly = new Set<Operation>()
   /**
-   * User of the listener, never of a request: null on every listener but that of the admin socket.
+   * Finds the user of the host behind a request; null on every listener except the admin socket.
    */
   readonly #socketCaller: SocketCaller | null
 
@@ -70,7 +70,7 @@ export class Pipeline {
     this.#waiting = new FairShare(deps.limits.waitingRequestsMax)
   }
 
-  /** First hook: all checks that do not need the body. The 404 handler answers an unknown path. */
+  /** First hook: all checks that need no body. The 404 handler answers an unknown path. */
   readonly judge = (
     request: FastifyRequest,
     reply: FastifyReply,
@@ -109,7 +109,7 @@ export class Pipeline {
     }
   }
 
-  /** The last step. */
+  /** The last step, which runs the operation. */
   handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
     if (isSocketOnly(operation)) this.#socketOnly.add(operation)
     const { body } = operation
@@ -135,8 +135,8 @@ export class Pipeline {
   }
 
   /**
-   * After a wait: the caller may have gone or lost its session, and the time for an answer may be
-   * over.
+   * Checked after a wait: the caller may have disconnected or lost its session, and the time for an
+   * answer may be over.
    */
   #mayGoOn(
     request: FastifyRequest,
@@ -167,7 +167,7 @@ export class Pipeline {
   ): void {
     try {
       const body = this.#takeInput(request, call, operation, check)
-      // Checked before a write is proposed, because its client must learn the outcome after that.
+      // Checked before a write is proposed, because its client must receive the outcome after that.
       if (operation.method !== 'GET') this.#checkCrowd(call)
       // Few requests name a minimum index.
       const { minIndex, isLinearizable } = call.metadata
@@ -191,7 +191,9 @@ export class Pipeline {
     if (!this.#waiting.hasRoomFor(call.sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
 
-  /** The call of a request: made by the first hook, or here when it failed before. */
+  /**
+   * The call of a request, which the first hook creates; created here if the request failed before.
+   */
   callOf(request: FastifyRequest): OperationCall {
     if (request.call !== null && request.call !== undefined) return request.call
     const { config } = request.routeOptions
@@ -243,7 +245,7 @@ export class Pipeline {
     }
     this.#checkState(call)
     if (asked === undefined || call.caller !== null) return null
-    // A wrong state could grant the caller more than it may see.
+    // A wrong state could show the caller more than it may see.
     if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
     const wanted = { api, method, permission, isForMonitors, changesNothing }
@@ -257,7 +259,7 @@ export class Pipeline {
   /** @throws {Problem} UNAUTHORIZED for a request that is not admitted; ADMIN_SOCKET_ONLY. */
   #take(call: OperationCall, admission: RequestAdmission, operation: Operation): void {
     const { principal } = admission
-    // A session that is not good leaves the caller that an earlier judgement found.
+    // If a session is invalid, the caller from an earlier check stays.
     if (principal?.kind === 'session') call.caller = principal
     if (!admission.isAdmitted) {
       call.challenge = admission.challenge
@@ -267,7 +269,7 @@ export class Pipeline {
     if (this.#socketOnly.has(operation)) requireNotSocketOnly(operation)
   }
 
-  /** After a wait: the session that the request was admitted by may have ended. */
+  /** Checked after a wait, because the session of the request may have ended. */
   #admitAgain(call: OperationCall, operation: Operation): void {
     const { caller, credentials } = call
     if (caller?.kind !== 'session') return
@@ -275,7 +277,7 @@ export class Pipeline {
     this.#take(call, gate.admitAgain(credentials, caller, call, operation.permission), operation)
   }
 
-  /** A request that is not admitted gets the public answer. */
+  /** A request without the permission gets the public answer. */
   #admitForMore(call: OperationCall, permission: SessionPermission): Promise<void> | null {
     const { credentials, api, method } = call
     if (credentials.sessionToken === undefined) return null
@@ -288,7 +290,7 @@ export class Pipeline {
       if (admission instanceof Promise) return admission.then(enter).catch(() => undefined)
       enter(admission)
     } catch {
-      // The answer without more is for everybody.
+      // The public answer is for everybody.
     }
     return null
   }
@@ -311,8 +313,8 @@ export class Pipeline {
     }
     const ifMatch = headers['if-match']
     if (ifMatch !== undefined && operation.method !== 'GET') {
-      // If the header were ignored, a write would take effect that its client wanted to be
-      // conditional.
+      // If the header were ignored, a write that its client wanted to be conditional would take
+      // effect unconditionally.
       if (operation.hasEtag !== true) {
         throw fieldProblem('If-Match', 'this operation supports no If-Match')
       }
@@ -354,17 +356,17 @@ export class Pipeline {
     return body ?? {}
   }
 
-  /** @throws {Problem} while the state of this controller is not to be answered from. */
+  /** @throws {Problem} while this controller must not answer from its state. */
   #checkState({ operation, caller }: OperationCall): void {
     if (operation?.isAlwaysServed === true) return
-    // The host user was admitted without reading the state.
+    // The user of the host was admitted without reading the state.
     if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
     const refusal = this.#deps.refusal()
     if (refusal !== null) throw new Problem(refusal)
   }
 
   /**
-   * While the call waited, the state may have turned out to be wrong. Then neither a result nor a
+   * While the call waited, the state may have been found to be wrong. Then neither a result nor a
    * refusal from it is sent.
    */
   #fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
@@ -394,7 +396,7 @@ export class Pipeline {
 
   #handle(call: OperationCall, operation: Operation, body: unknown): Reply | Promise<Reply> {
     this.#checkState(call)
-    // Taken before the state is read: an answer never claims to reflect more than it does.
+    // Set before the state is read, so that an answer never claims to reflect more than it does.
     call.index = this.#deps.state.appliedIndex
     return operation.handle(call, body)
   }

@@ -1,6 +1,6 @@
 interface Branch {
   readonly byName: Map<string, Branch>
-  /** Below a segment that may have any value. */
+  /** Branch for a segment that may have any value. */
   any: Branch | null
   isServed: boolean
 }
@@ -8,14 +8,14 @@ interface Branch {
 const newBranch = (): Branch => ({ byName: new Map(), any: null, isServed: false })
 
 /**
- * Served paths, regardless of the method. A request that matches no route is looked up here to
- * distinguish an unknown path (404) from a wrong method (405). Separate routes for refused methods
- * would be five sixths of all routes and a fifth of the processor time at startup.
+ * All served paths, regardless of the method. A request that matches no route is looked up here, to
+ * distinguish an unknown path (404) from a wrong method (405). Routes for refused methods would be
+ * five sixths of all routes, and take a fifth of the processor time at startup.
  */
 export class ServedPaths {
   readonly #root = newBranch()
 
-  /** @param path as operations have it: `/edge/client/v1/services/{id}`. */
+  /** @param path in the form of operations: `/edge/client/v1/services/{id}`. */
   add(path: string): void {
     let branch = this.#root
     for (const segment of path.split('/')) branch = below(branch, segment)

@@ -11,7 +11,7 @@ import type { AppliedProposal, ProposalInput, Proposer } from '../../ports/propo
  * limited number of audit records.
  */
 export const writeLimits = {
-  /** Writes of one identity, and of each kind of write. */
+  /** Maximum writes of one identity, in total and of each kind. */
   identityWritesMax: 1200,
   identityWritesOfKindMax: 120,
   /**
@@ -19,13 +19,16 @@ export const writeLimits = {
    * terminators again.
    */
   routerWritesMax: 12_000,
-  /** Extensions of its certificates. */
+  /** Maximum extensions of a router's certificates. */
   routerExtensionsMax: 12,
   writesMax: 1_000_000,
   writeWindowMs: 60_000,
 } as const
 
-/** Kinds of which clients that use or host many services need as many as there are in all. */
+/**
+ * Kinds of writes of which a client may need as many as the limit of all kinds, if it uses or hosts
+ * many services.
+ */
 const frequent: ReadonlySet<CommandKind> = new Set([
   CommandKind.SERVICE_SESSION_CREATE,
   CommandKind.SERVICE_SESSION_END,
@@ -43,7 +46,7 @@ interface Allowed {
   readonly kindMax: number
 }
 
-/** Limits the writes of each caller per minute, by kind and in total. */
+/** Limits the writes of each caller per minute, for each kind and in total. */
 export class WriteAllowance implements Proposer {
   readonly #proposer: Proposer
   readonly #quota: Quota
@@ -61,7 +64,8 @@ export class WriteAllowance implements Proposer {
   }
 
   /**
-   * Before work that only serves a write, such as to sign a certificate. Counts nothing.
+   * Checks the limit without counting a write, before work that only serves the write, such as
+   * signing a certificate.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when `propose` would refuse the write.
    */
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void {

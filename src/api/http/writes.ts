@@ -26,7 +26,9 @@ import type {
 
 const utf8 = new TextEncoder()
 
-/** A write without an API request: it starts a trace, and is not retried by a client. */
+/**
+ * The request of a write that no API request caused: it starts a trace, and no client retries it.
+ */
 export function backgroundWriteRequest(): WriteRequest {
   return {
     trace: parseTraceparent(undefined),
@@ -47,11 +49,13 @@ export interface WriteStep {
   readonly kind: EntityWriteKind | typeof CommandKind.ENTITY_DELETE
   readonly entity: KindName
   readonly id: string
-  /** Validated and normalised; none at a deletion. */
+  /** Validated and normalized; absent for a deletion. */
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
-/** Proposes writes to the cluster and turns refusals, which are values there, into problems. */
+/**
+ * Proposes writes to the cluster, and throws refusals (which apply returns as values) as problems.
+ */
 export class Writer implements CommandWriter {
   readonly #proposer: Proposer
 
@@ -88,7 +92,7 @@ export class Writer implements CommandWriter {
     throw refusalProblem(outcome)
   }
 
-  /** @param fields validated and normalised. */
+  /** @param fields validated and normalized. */
   async entity(
     origin: WriteOrigin,
     kind: EntityWriteKind,
@@ -145,7 +149,10 @@ export class Writer implements CommandWriter {
   }
 }
 
-/** The problem for a write whose fate is not known: it names the id to repeat the request with. */
+/**
+ * The problem for a write whose outcome is unknown. It names the id with which the request can be
+ * repeated.
+ */
 export function outcomeUnknownProblem(idempotency: Idempotency, cause?: unknown): Problem {
   if (idempotency.case === 'notKept') {
     const detail = 'retry is possible; at worst it takes effect twice'

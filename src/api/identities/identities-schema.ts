@@ -6,14 +6,14 @@ import { defaultApiLimits } from '../limits.ts'
 import { dateTime, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Actions upon identities, their enrollments and certificate authorities. */
+/** Schemas of actions on identities, their enrollments and certificate authorities. */
 export const disableParams = objectSchema(
   'disableParams',
   { durationMinutes: { type: 'integer', maximum: disableMinutesMax } },
   ['durationMinutes'],
 )
 
-/** A PEM text; how much of it is bounded where it is read. */
+/** A PEM text; its length is limited where it is read. */
 export const caVerification = { name: 'caVerification', schema: text } as const
 /** A compact JWT. */
 export const caJwt: NamedSchema = { name: 'caJwt', schema: text }
@@ -46,7 +46,7 @@ export const serviceConfigsAssign = {
   },
 } as const
 
-/** Member that OpenZiti names differently in two bodies. */
+/** A member that has different names in two of OpenZiti's bodies. */
 export function enrollmentExpiry(name: 'enrollmentRefresh' | 'reEnroll') {
   return objectSchema(name, { expiresAt: expirySchema }, ['expiresAt'])
 }

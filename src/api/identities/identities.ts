@@ -32,7 +32,7 @@ const common = {
   success: 200,
 } as const
 
-/** Operations on an identity beside reading and writing its fields. */
+/** Operations on an identity, other than reading and writing its fields. */
 export function identityOperations(deps: IdentityOperationsDeps): Operation[] {
   return [...standing(deps), ...serviceConfigs(deps)]
 }
@@ -136,7 +136,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
   ]
 }
 
-/** All of them in one page, as in OpenZiti. */
+/** All config overrides in one page, as in OpenZiti. */
 function listServiceConfigs(
   deps: IdentityOperationsDeps,
   call: RequestContext,

@@ -25,7 +25,7 @@ interface IdentityPostureOperationsDeps {
   readonly writer: Writer
 }
 
-/** API sessions of an identity that its posture data shows, in id order. */
+/** Maximum API sessions in the posture data of an identity, in id order. */
 const SESSIONS_SHOWN_MAX = 500
 
 /** Operations that show the posture data and the second factor of an identity. */
@@ -89,7 +89,7 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
   ]
 }
 
-/** Parts that were not reported are there, empty. */
+/** Parts that were not reported are present, but empty. */
 function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string): JsonObject {
   const { state, posture } = deps
   const { os, domain, mac, processes } = posture.of(identityId)
@@ -126,7 +126,9 @@ function reported(report: { readonly checkId: string; readonly atMs: number } | 
   return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
 }
 
-/** Whether a code was submitted, also since the device last woke or was unlocked. */
+/**
+ * Whether a code was submitted, and whether that was after the device last woke or was unlocked.
+ */
 function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: ShownFactor): JsonObject {
   const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)
   return {

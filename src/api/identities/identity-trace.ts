@@ -20,8 +20,8 @@ interface IdentityTraceOperationsDeps {
 }
 
 /**
- * Tracing of the circuits of one identity, which lasts for a time and never longer than this
- * process.
+ * Operations that trace the circuits of one identity, for a limited time. The trace also ends with
+ * this process.
  */
 export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Operation[] {
   return [
@@ -82,7 +82,7 @@ function change(
   })
 }
 
-/** As in OpenZiti, no names mean all channels; unknown names are ignored. */
+/** As in OpenZiti, an empty list means all channels; unknown names are ignored. */
 function channelsOf(names: readonly string[]): number {
   const isAll = names.length === 0 || names.includes('all')
   const chosen = Object.entries(traceChannels).filter(([name]) => isAll || names.includes(name))

@@ -4,6 +4,6 @@ export const listenerWarningLimits = {
   listenerWarningsBurst: 10,
   listenerWarningsPerSecond: 0.1,
   listenerWarningIntervalMs: 600_000,
-  /** Identities whose last warning is known; more forget the oldest. */
+  /** Maximum identities whose last warning is remembered; beyond it, the oldest is dropped. */
   listenerWarningIdentitiesMax: 1024,
 } as const

@@ -20,8 +20,8 @@ const {
 } = listenerWarningLimits
 
 /**
- * Logs that a client can connect to none of the edge routers that it received, because no router
- * has an edge listener. The client itself only reports that it found no router.
+ * Logs that a client cannot connect to any of the edge routers that it received, because none of
+ * them has an edge listener. The client itself reports only that it found no router.
  */
 export class ListenerWarnings {
   readonly #deps: ListenerWarningsDeps
@@ -36,7 +36,7 @@ export class ListenerWarnings {
     this.#all = new RateBudget({ burst, perSecond: listenerWarningsPerSecond }, deps.clock)
   }
 
-  /** @param routers that the answer to a client of the identity names. */
+  /** @param routers that the answer to the client contains. */
   check(identity: Identity, routers: readonly EntityRecord[]): void {
     const { state, logger } = this.#deps
     const online = routers.filter(({ id }) => state.isRouterOnline(id))

@@ -15,7 +15,7 @@ const maybe = { type: ['boolean', 'null'] } as const
  */
 const reportedTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
 
-/** The members of all types; the type says which of them count. */
+/** The members of all types; `typeId` determines which of them are used. */
 export const postureResponseCreate = objectSchema(
   'postureResponseCreate',
   {
@@ -93,7 +93,7 @@ const failedCheck: JsonObject = wholeObject(
     postureCheckId: text,
     postureCheckName: text,
     postureCheckType: text,
-    // Values by the type of the check; absent where they would take too much room.
+    // Values by the type of the check; absent if they would be too large.
     actualValue: true,
     expectedValue: true,
     criteria: { type: 'object' },

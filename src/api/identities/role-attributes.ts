@@ -39,7 +39,7 @@ const subjects: readonly Subject[] = [
   { entity: 'service', path: 'service', name: 'Service', permission: 'service.read' },
 ]
 
-/** Lists the role attributes in use, for authors of policies. */
+/** Operations that list the role attributes in use, for authors of policies. */
 export function roleAttributeOperations({
   state,
   lists,

@@ -164,7 +164,7 @@ async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<R
 }
 
 /**
- * Routers of the records that the call's list query selects.
+ * Routers of the records that the caller's list query selects.
  * @throws {Problem} as `StateView.list`.
  */
 function asked(
@@ -185,8 +185,9 @@ function asked(
 }
 
 /**
- * The token of a service session that has ended counts too: the answer follows from the current
- * policies, and clients that read it keep a token that is good again once access is granted.
+ * Checks the token of a service session. The token of an ended session is accepted too: the answer
+ * depends on the current policies, and clients that read it keep a token that is valid again once
+ * access is granted.
  * @throws {Problem} UNAUTHORIZED for a token of another API session or service.
  */
 async function checkSessionToken(
@@ -201,7 +202,10 @@ async function checkSessionToken(
   if (!isOwn) throw new Problem('UNAUTHORIZED')
 }
 
-/** Ignores the posture of clients. Names that the caller may not read are left empty. */
+/**
+ * Why the identity can or cannot use the service, regardless of the posture of clients. Names that
+ * the caller may not read are left empty.
+ */
 function advice(deps: ServiceAccessOperationsDeps, call: RequestContext): Reply | Promise<Reply> {
   const { state } = deps
   const identityId = call.param('id')

@@ -12,8 +12,8 @@ interface SummaryOperationsDeps {
 }
 
 /**
- * Every store of OpenZiti: consoles show a count for each, including those that this controller
- * does not have.
+ * All stores of OpenZiti. Consoles show a count for each of them, including those that this
+ * controller does not have.
  */
 const stores = [
   'apiSessionCertificates',

@@ -1,6 +1,6 @@
 import type { MetricValue, Registry } from 'prom-client'
 
-/** One series of a histogram whose counts are kept elsewhere. */
+/** One series of a histogram over counters that other code maintains. */
 interface HistogramSeries {
   readonly labels: Readonly<Record<string, string>>
   readonly count: number
@@ -10,7 +10,7 @@ interface HistogramSeries {
 }
 
 /**
- * A histogram in seconds, as Prometheus has them, over counts that the hot path keeps as plain
+ * A histogram in seconds, as Prometheus expects, over counters that the hot path keeps as plain
  * numbers in milliseconds.
  */
 export function addHistogram(
@@ -29,8 +29,8 @@ export function addHistogram(
     },
     reset: () => undefined,
   }
-  // The registry reads only name and values of a metric; its types demand the classes of
-  // prom-client.
+  // The registry reads only the name and the values of a metric, but its types require the classes
+  // of prom-client.
   registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0])
 }
 

@@ -5,12 +5,13 @@ import {
   type LiveFact,
 } from '../../ports/live-facts.ts'
 
-/** Cause of failed circuits whose cause is not in the list. */
+/** Label for causes of failed circuits that are not in the list. */
 const OTHER_CAUSE = 'OTHER'
 
 /**
- * Counts what this controller observes of circuits since its start. Every result and cause is there
- * from the beginning, with 0: a rate over a counter that appears later misses its first events.
+ * Counts events of circuits at this controller since its start. Every result and cause is present
+ * from the beginning, with 0, because a rate over a counter that appears later misses its first
+ * events.
  */
 export class DataPathCounts {
   readonly dials = new Map<DialResult, number>(dialResults.map((result) => [result, 0]))

@@ -9,7 +9,7 @@ import { createCounterAdder, createGaugeAdder } from './read-values.ts'
 export interface MeasuredRouter {
   readonly id: string
   readonly name: string
-  /** Connected to any controller. */
+  /** True: connected to any controller. */
   readonly isOnline: boolean
   /** End of its certificate, UTC ms; null if there is none. */
   readonly notAfterMs: number | null
@@ -34,8 +34,8 @@ export interface DataPathSources {
 const LINK_STATES = ['Connected', 'Pending', 'Down'] as const
 
 /**
- * Adds metrics of routers, links, circuits and services. Routers, services and links are those that
- * every controller sees; circuits and dials are those of this controller.
+ * Adds metrics of routers, links, circuits and services. Routers, services and links are the same
+ * on every controller; circuits and dials are those of this controller.
  */
 export function addDataPathMetrics(registry: Registry, sources: DataPathSources): void {
   addRouterMetrics(registry, sources)

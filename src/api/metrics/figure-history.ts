@@ -2,12 +2,12 @@ import type { Clock } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export const historyLimits = {
-  /** An hour of samples, of each figure. */
+  /** Samples of one hour, for each figure. */
   historySamplesMax: 360,
   historyPeriodMs: 10_000,
 } as const
 
-/** Figures of one controller, each over the time since the sample before. */
+/** Figures of one controller, each for the time since the previous sample. */
 export const historyFigures = [
   'commitsPerSecond',
   'appliedLag',
@@ -23,7 +23,7 @@ export interface HistoryTotals {
   readonly commitIndex: number
   readonly appliedIndex: number
   readonly fsyncs: number
-  /** Within the last ten seconds, which is one period. */
+  /** Value for the last ten seconds, which is one sampling period. */
   readonly fsyncP99Ms: number
   readonly leaderChanges: number
   readonly logIns: number
@@ -32,7 +32,7 @@ export interface HistoryTotals {
 
 interface HistoryView {
   readonly periodMs: number
-  /** Time of the newest sample, UTC ms; null: there is none yet. */
+  /** Time of the newest sample, UTC ms; null: no sample yet. */
   readonly endedAtMs: number | null
   /** Oldest sample first; null: unknown. */
   readonly figures: Readonly<Record<HistoryFigure, readonly (number | null)[]>>
@@ -95,7 +95,7 @@ function figuresBetween(
   after: HistoryTotals,
   seconds: number,
 ): Readonly<Record<HistoryFigure, number>> {
-  // A counter that fell has restarted at zero, for example because the Raft thread restarted.
+  // A counter that decreased was reset, for example because the Raft thread restarted.
   const grown = (name: keyof HistoryTotals): number =>
     after[name] < before[name] ? after[name] : after[name] - before[name]
   return {
@@ -108,7 +108,7 @@ function figuresBetween(
   }
 }
 
-/** Two digits behind the point are enough for a chart. */
+/** A chart needs only two decimal places. */
 function shown(value: number): number | null {
   return Number.isNaN(value) ? null : Math.round(value * 100) / 100
 }

@@ -9,7 +9,10 @@ import { createGaugeAdder } from './read-values.ts'
 
 /** Operation that opens sessions. */
 const LOG_IN = 'authenticate'
-/** Each sample wakes the thread; how late timers are is measured by the shared timer as well. */
+/**
+ * Interval of samples, each of which wakes the thread. The shared timer also measures how late
+ * timers are.
+ */
 const LAG_SAMPLE_MS = 1000
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
 
@@ -39,14 +42,14 @@ export class OperationMetrics {
   }
 }
 
-/** Numbers of one controller in the Prometheus text format. */
+/** Metrics of one controller in the Prometheus text format. */
 export class ApiMetrics {
   readonly #registry = new Registry()
   readonly #operations = new Map<string, OperationMetrics>()
 
   /**
-   * @param sources null: numbers of HTTP and of the cluster's members alone.
-   * @param dataPath null: no numbers of routers, circuits and services.
+   * @param sources null: only metrics of HTTP and of the members of the cluster.
+   * @param dataPath null: no metrics of routers, circuits and services.
    */
   constructor(
     cluster: ClusterView,
@@ -55,8 +58,8 @@ export class ApiMetrics {
     sources: NodeMetricsSources | null,
     dataPath: DataPathSources | null,
   ) {
-    // Samples at the default of 10 ms alone took a third of the processor time of an idle
-    // controller.
+    // With the default sampling period of 10 ms, sampling took a third of the processor time of an
+    // idle controller.
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_SAMPLE_MS })
     this.#addHttp()
     this.#addCluster(cluster, log)
@@ -73,7 +76,7 @@ export class ApiMetrics {
     return added
   }
 
-  /** Requests and log-ins since the start. */
+  /** Number of requests and log-ins since the start. */
   totals(): { readonly requests: number; readonly logIns: number } {
     let requests = 0
     for (const { count } of this.#operations.values()) requests += count

@@ -5,15 +5,15 @@ import type { VersionInfo } from '../parts.ts'
 
 export interface NetworkMetricsSources {
   readonly version: VersionInfo
-  /** Records of a kind. */
+  /** Number of records of a kind. */
   readonly count: (entity: KindName) => number
   /** Certificates of the network, by metric label; '' while this controller has none. */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
-  /** Certificates of other authorities that listeners show, by their first name; UTC ms. */
+  /** Expiry of server certificates of other authorities, with their first name; UTC ms. */
   readonly serverEnds: () => readonly { readonly name: string; readonly notAfterMs: number }[]
 }
 
-/** Kinds whose number says how large a network is, and how much it is used. */
+/** Kinds whose numbers show how large a network is, and how much it is used. */
 const KINDS = [
   'apiSession',
   'authPolicy',
@@ -72,7 +72,7 @@ export function addNetworkMetrics(
       this.reset()
       for (const [certificate, pem] of Object.entries(certificates())) {
         const notAfterMs = ends.get(pem) ?? notAfterOf(pem)
-        // A handful of texts in the life of a process, as certificates are renewed.
+        // Cached: a process sees only a handful of certificates.
         ends.set(pem, notAfterMs)
         if (notAfterMs !== null) this.set({ certificate }, Math.floor(notAfterMs / 1000))
       }
@@ -83,7 +83,7 @@ export function addNetworkMetrics(
   })
 }
 
-/** null: there is none that can be read. */
+/** null if there is no readable certificate. */
 function notAfterOf(pem: string): number | null {
   if (pem === '') return null
   try {

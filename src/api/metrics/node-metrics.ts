@@ -9,13 +9,13 @@ import { createCounterAdder, createGaugeAdder } from './read-values.ts'
 
 export interface NodeMetricsSources {
   readonly vitals: () => HostStats
-  /** undefined: nothing is known of the node. */
+  /** undefined: the node has not reported its state. */
   readonly node: () => NodeHealth | undefined
   /** Request ids whose outcome is remembered. */
   readonly requestIds: () => number
-  /** UTC ms; 0: there was no backup yet; null: this controller makes no backups. */
+  /** UTC ms; 0: no backup yet; null: this controller makes no backups. */
   readonly lastBackupMs: () => number | null
-  /** null: there is none. */
+  /** null: there is no soft state. */
   readonly softState: () => SoftStateCounts | null
 }
 
@@ -133,7 +133,7 @@ function addAlarms(registry: Registry, alarms: () => NodeHealth['alarms']): void
   })
 }
 
-/** The others as this controller sees them. */
+/** The other members, as this controller sees them. */
 function addMembers(registry: Registry, members: () => NodeHealth['members']): void {
   const gauge = (
     name: string,
@@ -169,7 +169,10 @@ function addMembers(registry: Registry, members: () => NodeHealth['members']): v
   )
 }
 
-/** Omitted if this controller makes no backups: an alert on the backup's age would never clear. */
+/**
+ * Omitted if this controller makes no backups, because an alert on the backup's age would never
+ * clear.
+ */
 function addLastBackup(registry: Registry, lastBackupMs: () => number | null): void {
   new Gauge({
     name: 'flotilla_backup_last_success_timestamp_seconds',
@@ -184,8 +187,8 @@ function addLastBackup(registry: Registry, lastBackupMs: () => number | null): v
 }
 
 /**
- * Values of an unknown topic come from a newer release; the others are a fault of a peer, or more
- * than there is room for.
+ * Values of unknown topics come from a newer release. The other counts show a fault of a peer, or a
+ * lack of room.
  */
 function addSoftState(registry: Registry, read: () => SoftStateCounts | null): void {
   new Gauge({

@@ -55,7 +55,7 @@ export class FactorResealer {
     try {
       for (const mfa of this.#outdated()) await this.#reseal(mfa)
     } catch (error) {
-      // No leader or no answer is part of life: the next round tries again.
+      // A cluster may be without a leader for a while; the next round tries again.
       if (error instanceof Problem) return
       logger.error({ err: error }, 'cannot re-encrypt second factors with the new key')
     } finally {

@@ -42,7 +42,7 @@ const codeHeader = {
   description: 'TOTP code or, where allowed, recovery code',
 } as const
 const code = { schema: mfaCode, isRequired: true } as const
-/** A body holds one code. */
+/** Enough for a body with one code. */
 const CODE_BODY_BYTES_MAX = 4096
 
 /** MFA operations of the caller's identity: enroll, show, use and remove. */
@@ -242,7 +242,7 @@ class OwnMfa {
     return detailAnswer({ token, issuedAt: rfc3339Text(issuedAtMs) })
   }
 
-  /** The code of the body, or else that of the header. */
+  /** The code in the body, or else the one in the header. */
   async viewCodes(call: RequestContext, code = ''): Promise<Reply> {
     await this.use(call, 'view', code || (call.headers[codeHeader.name] ?? ''))
     const mfa = await this.#latest(call)
@@ -251,7 +251,7 @@ class OwnMfa {
     return detailAnswer({ ...viewOf(mfa, '/recovery-codes'), recoveryCodes: left })
   }
 
-  /** @throws {Problem} NOT_FOUND where the caller has none, begun on any controller. */
+  /** @throws {Problem} NOT_FOUND if the caller has no MFA, on any controller. */
   async #latest(call: RequestContext): Promise<Mfa> {
     const { identity } = requireCaller(call)
     const found = await this.#deps.reads.latest(() => this.#factors.find(identity.id))

@@ -37,7 +37,7 @@ const common = {
   refusalShape: 'oauth',
 } as const
 
-/** A flow begins here, and leaves from here with its code. */
+/** Operations that begin a flow, and end it with a redirect that contains the code. */
 export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] {
   const ofAuthorize = { ...common, path: '/authorize' } as const
   const ofCallback = { ...common, path: '/authorize/callback' } as const

@@ -139,7 +139,7 @@ async function deny(
 
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
 
-/** Shows the page with the reason when the user entered too many codes. */
+/** Runs the step. If the user has entered too many codes, shows the page with the reason. */
 async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Promise<Reply> {
   try {
     return await run()
@@ -162,7 +162,7 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
   return framedPage({ title: 'Log in a device', content, fault, status })
 }
 
-/** Warns the user that an attacker could have sent the code of another device. */
+/** Page that warns the user: an attacker could have sent the code of another device. */
 function devicePage({ userCode, id, address }: WaitingDevice): Reply {
   const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
   const content =

@@ -81,7 +81,7 @@ const grantTypes: readonly string[] = [
   'urn:ietf:params:oauth:grant-type:token-exchange',
 ]
 
-/** Refusal of a request whose `Host` is no address of this controller. */
+/** Refusal of a request whose `Host` is not an address of this controller. */
 export function unknownHostProblem(): Problem {
   return new Problem('NOT_FOUND', {
     detail: 'this controller is not an OpenID provider under that host; use an advertised address',

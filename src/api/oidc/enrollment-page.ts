@@ -4,22 +4,25 @@ import type { Reply } from '../http/answers/envelope.ts'
 import { formPage, type FlowPage } from './page.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
-/** Form field with the ID of the secret that the page shows; it does not contain the secret. */
+/** Form field with the ID of the secret that the page shows. The ID is not secret. */
 export const ENROLLMENT_FIELD = 'enrollment'
 
-/** A TOTP enrollment that was not verified yet. */
+/** A TOTP enrollment that is not verified yet. */
 interface ShownEnrollment {
   readonly secretId: string
   readonly factor: FactorSecrets
   readonly identityName: string
 }
 
-/** The page that shows the secret and the recovery codes of an app, and takes its first code. */
+/**
+ * The page that shows the secret and the recovery codes of an app, and has a field for its first
+ * code.
+ */
 export function enrollmentPage(page: FlowPage, shown: ShownEnrollment): Reply {
   const { secretId, factor, identityName } = shown
   const image = qrCodePng(provisioningUrl(factor.secret, identityName)).toString('base64')
   const codes = factor.recoveryCodes.map((code) => `<li><code>${htmlText(code)}</code></li>`)
-  // No field has the focus: a telephone would scroll past the code to scan.
+  // No field has the focus, because a phone would scroll away from the code to scan.
   const fields =
     `<input type="hidden" name="${ENROLLMENT_FIELD}" value="${htmlText(secretId)}">` +
     '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +

@@ -95,13 +95,13 @@ class EnrollmentSteps {
     try {
       const isPage = (await this.#logIn.redirectOfPage(call, id)) !== null
       const known = secondFactors.find(identityId)
-      // Repeating the request would make the secret invalid that a person may be scanning. That of
-      // an earlier log-in is replaced: somebody else with the password may know it.
+      // A repeated request must not invalidate the secret that the user may be scanning. A secret
+      // of an earlier log-in is replaced, because somebody else with the password may know it.
       const isOfThisLogIn = known !== undefined && known.createdAt >= principal.session.createdAt
       if (!isPage && isOfThisLogIn) throw new Problem('MFA_EXISTS')
       await secondFactors.begin(originFor(call, principal), identityId)
       const begun = secondFactors.find(identityId)
-      // Another step under the same id may have verified it, or taken it away, meanwhile.
+      // Another request of the same flow may have verified or removed it meanwhile.
       if (begun?.isVerified !== false) throw new Problem('MFA_EXISTS')
       const page = await this.#shownPage(call, id, principal, begun, { fault: '', status: 201 })
       if (page !== null) return page
@@ -160,7 +160,7 @@ class EnrollmentSteps {
 
   /**
    * Adds to a refusal the page on which the user continues: the enrollment page if the submitted
-   * secret is still to be verified, otherwise the factor page.
+   * secret is not verified yet, otherwise the factor page.
    * @returns the refusal.
    */
   async #withPage(
@@ -172,8 +172,7 @@ class EnrollmentSteps {
     if (!(error instanceof Problem) || !isShown(error.code)) return error
     const id = readFlowId(call, body)
     const { id: identityId } = principal.identity
-    const { http } = problems[error.code]
-    const status = error.code === 'MFA_INVALID_TOKEN' ? WRONG_CODE_STATUS : http
+    const { http: status } = problems[error.code]
     const found = this.#deps.secondFactors.find(identityId)
     const shownId = formParameters(body)(ENROLLMENT_FIELD)
     // A caller who knows only the password never saw the secret and cannot name it.
@@ -188,7 +187,7 @@ class EnrollmentSteps {
     return error
   }
 
-  /** The page of an enrollment; null: the caller shows none. */
+  /** The page of an enrollment; null: the caller shows no pages. */
   async #shownPage(
     call: RequestContext,
     id: string,
@@ -205,7 +204,7 @@ class EnrollmentSteps {
   }
 }
 
-/** Sentences of the page for refusals that the user can resolve. */
+/** Sentences of the page about refusals that the user can resolve. */
 const faults = {
   MFA_INVALID_TOKEN: 'That code is not right. Take the one that the app shows now.',
   MFA_EXISTS: 'An app is set up already. Enter its code.',
@@ -217,13 +216,10 @@ function isShown(code: ProblemCode): code is keyof typeof faults {
   return Object.hasOwn(faults, code)
 }
 
-/** OpenZiti clients recognize a wrong code by this status. */
-const WRONG_CODE_STATUS = 400
-
 function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {
   if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
   const wrong = { code: error.code, message: 'the code is not right' }
-  return page ?? jsonAnswer(wrong, WRONG_CODE_STATUS)
+  return page ?? jsonAnswer(wrong, problems.MFA_INVALID_TOKEN.http)
 }
 
 function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrigin {

@@ -21,7 +21,7 @@ export class Issuers {
     this.#deps = deps
   }
 
-  /** The issuer that a request was sent to, without a path behind it; null: none of ours. */
+  /** The issuer to which a request was sent, without a path; null: none of this controller's. */
   of({ headers }: Pick<RequestContext, 'headers'>): string | null {
     const host = headers['host']?.toLowerCase() ?? ''
     // @guard oidc/authorization--host
@@ -29,8 +29,8 @@ export class Issuers {
   }
 
   /**
-   * Hosts of consoles of this controller, each as `host:port`. Of the names of a wildcard only the
-   * one that the request was sent to: others may be those of other servers.
+   * Hosts of consoles of this controller, each as `host:port`. A wildcard adds only the name to
+   * which the request was sent, because other names may belong to other servers.
    */
   hosts(call: Pick<RequestContext, 'headers'>): string[] {
     const issuer = this.of(call)
@@ -56,7 +56,7 @@ export class Issuers {
     const [own] = certificates
     const proven = [own, ...serverCertificates.map(({ certificate }) => certificate)]
       .flatMap((certificate) => certificate?.names ?? [])
-      // URIs of SPIFFE are no hosts.
+      // SPIFFE URIs are not host names.
       .filter((name) => !name.includes('/'))
       .map((name) => name.toLowerCase())
     const at = (names: readonly string[]): string[] =>

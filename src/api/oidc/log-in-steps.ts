@@ -191,7 +191,7 @@ export class LogInStepHandlers {
   }
 
   /**
-   * The page that asks for a code of the authenticator app, or sets one up.
+   * The page that requests a code of the authenticator app, or lets the user set one up.
    * @returns null: the client shows no pages, or the id of the flow is unknown.
    */
   async factorPage(
@@ -206,7 +206,7 @@ export class LogInStepHandlers {
     return pageAnswer({ id, asks: isEnrolled ? 'code' : 'enrollment', redirectUri, ...failure })
   }
 
-  /** The end of the flow of a page; null: as `factorPage`. */
+  /** The redirect URI of the flow of a page; null: as `factorPage`. */
   async redirectOfPage(call: RequestContext, id: string): Promise<string | null> {
     return wantsPage(call) ? await this.#deps.oidcFlow.redirectOf(id) : null
   }
@@ -281,7 +281,7 @@ export class LogInStepHandlers {
   }
 }
 
-/** How the log-in steps request a second factor. */
+/** How the log-in steps request one kind of second factor. */
 interface FactorAsk {
   /**
    * Whether the user submits the factor on `factorPage`; false: a header of each request carries
@@ -293,7 +293,7 @@ interface FactorAsk {
   readonly query: Readonly<Record<string, unknown>>
 }
 
-/** The compiler demands an entry for every kind of factor. */
+/** The compiler requires an entry for every kind of factor. */
 const factorAsks: Readonly<Record<PendingFactor['kind'], FactorAsk>> = {
   totp: {
     onPage: true,
@@ -309,7 +309,7 @@ const factorAsks: Readonly<Record<PendingFactor['kind'], FactorAsk>> = {
   extJwt: { onPage: false, headers: {}, query: {} },
 }
 
-/** The sentence of a page during the pause after too many wrong codes. */
+/** Message of a page during the pause after too many wrong codes. */
 export const tooManyCodes = 'Too many wrong codes were given. Wait a minute, then enter the next.'
 
 const faults = {
@@ -322,7 +322,7 @@ function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
 }
 
 /**
- * Refuses a form that another site submits, because it could log a user in under another identity.
+ * Refuses a form that another site submits, because it could log the user in as another identity.
  * Scripts of other origins may send the request: it is no navigation, and only the script sees the
  * response.
  */
@@ -343,7 +343,7 @@ export function readFlowId(call: RequestContext, body: unknown): string {
   return of('id') ?? of('authRequestID') ?? ''
 }
 
-/** Forms of OpenZiti have these names, in any case. */
+/** Field names of OpenZiti's forms, in lower case; case is ignored. */
 const formNames: Readonly<Record<'env' | 'sdk', readonly string[]>> = {
   env: ['arch', 'os', 'osRelease', 'osVersion', 'domain', 'hostname'],
   sdk: ['appId', 'appVersion', 'branch', 'revision', 'type', 'version'],

@@ -3,12 +3,12 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import type { RequestContext } from '../http/call.ts'
 import { bareAnswer, type Reply } from '../http/answers/envelope.ts'
 
-/** Answers of OAuth have no envelope. */
+/** An answer without an envelope, as OAuth requires. */
 export function jsonAnswer(value: Json, status = 200): Reply {
   return { ...bareAnswer(JSON.stringify(value)), status }
 }
 
-/** OpenZiti clients test for exactly this status. */
+/** A redirect with exactly the status that OpenZiti clients expect. */
 export function redirectAnswer(location: string): Reply {
   return {
     status: 302,
@@ -27,7 +27,7 @@ export function oauthErrorAnswer({ code, message }: OAuthError): Reply {
   return jsonAnswer({ error: code, error_description: message }, 400)
 }
 
-/** The answer of `handle`, or the refusal that it threw. */
+/** The answer of `handle`, or the OAuth error that it threw as an answer. */
 export async function catchOAuthError(handle: () => Promise<Reply>): Promise<Reply> {
   try {
     return await handle()
@@ -37,7 +37,7 @@ export async function catchOAuthError(handle: () => Promise<Reply>): Promise<Rep
   }
 }
 
-/** An address with parameters added to those that it has. */
+/** The URL with additional query parameters. */
 export function withParameters(url: string, added: Readonly<Record<string, string>>): string {
   const text = new URLSearchParams(added).toString()
   return `${url}${url.includes('?') ? '&' : '?'}${text}`

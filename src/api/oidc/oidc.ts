@@ -38,7 +38,7 @@ interface OidcOperationsDeps {
   readonly posture: PostureService
 }
 
-/** The OpenID provider that every controller is. */
+/** Operations of the OpenID provider, which every controller is. */
 export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
   const issuers = new Issuers(deps)
   const isOffered = (): void => {

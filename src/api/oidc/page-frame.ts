@@ -7,25 +7,25 @@ import { htmlText } from '../../lib/text/html-text.ts'
 /** One page for people. */
 interface FramedPage {
   readonly title: string
-  /** HTML below the title; every text of others in it is escaped. */
+  /** HTML below the title. Text from others must be escaped in it. */
   readonly content: string
-  /** A sentence about the last attempt; '': there is nothing to say. */
+  /** A sentence about the last attempt; '': none. */
   readonly fault?: string
   readonly status?: number
-  /** The origin that a form may lead to by way of redirects, beside this controller. */
+  /** An origin, besides this controller, to which redirects of a form may lead. */
   readonly formTarget?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Logo of the console with its own background. */
+/** The console's logo on a solid background. */
 const mark = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3350d0"/>' +
     '<path d="M15.5 5.5v14.5H7.5z M17.5 10v10h7z M5.5 22.5h21c-1.2 2.3-3.3 3.7-5.5 3.7H11c-2.2 0-4.3-1.4-5.5-3.7z" fill="#fff"/></svg>',
 )}`
 
 /**
- * The style of every page, light and dark as the system is. Fields are 16 px, as telephones zoom in
- * on smaller ones, and touch targets are 44 px high.
+ * The style of every page, light or dark as the system is. Fields have 16 px, because phones zoom
+ * in on smaller ones, and touch targets are 44 px high.
  */
 const style = `
 :root{color-scheme:light dark;--ground:light-dark(#f6f7f9,#0e1014);--card:light-dark(#fff,#15181e);
@@ -63,7 +63,10 @@ main{max-width:none;padding:1.5rem 1.25rem;border:0;border-radius:0}}
 `.replaceAll('\n', '')
 const styleHash = createHash('sha256').update(style).digest('base64')
 
-/** Plain HTML without a script or a foreign asset; no other page may frame it. */
+/**
+ * A page of plain HTML, without scripts and without assets of other servers. No other page may
+ * frame it.
+ */
 export function framedPage({
   title,
   content,

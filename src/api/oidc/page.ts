@@ -12,9 +12,12 @@ interface LogInPage extends FlowPage {
 /** The flow that a page belongs to, and the fault that it shows. */
 export interface FlowPage {
   readonly id: string
-  /** The end of the flow: browsers hold redirects of a form to the policy of its page. */
+  /**
+   * Redirect URI of the flow. Browsers apply the page's policy to the redirects of a form, so the
+   * policy must allow it.
+   */
   readonly redirectUri: string
-  /** A sentence about the last attempt; '': this is the first. */
+  /** A sentence about the last attempt; '': this is the first attempt. */
   readonly fault: string
   readonly status: number
 }
@@ -22,7 +25,7 @@ export interface FlowPage {
 interface LogInForm {
   readonly path: string
   readonly title: string
-  /** HTML. */
+  /** HTML of the fields. */
   readonly fields: string
   readonly button: string
 }
@@ -63,7 +66,7 @@ export function pageAnswer({ asks, ...page }: LogInPage): Reply {
   return formPage(page, forms[asks])
 }
 
-/** The end of a log-in in a browser that lacks a token of a signer: no form can bring one. */
+/** The last page of a browser log-in that lacks a token of a signer, which no form can provide. */
 export function tokenPage({ redirectUri, fault, status }: FlowPage, signerName: string): Reply {
   const content =
     purposeOf(redirectUri) +
@@ -94,7 +97,9 @@ export function formPage(
   })
 }
 
-/** Names the program that started the log-in, so that users notice a log-in they did not start. */
+/**
+ * Names the program that started the log-in, so that users notice a log-in that they did not start.
+ */
 function purposeOf(redirectUri: string): string {
   const { protocol, pathname } = new URL(redirectUri)
   if (pathname.endsWith(DEVICE_DONE_PATH)) {

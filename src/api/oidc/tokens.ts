@@ -166,7 +166,7 @@ async function tokens(
           ? await judgedRefresh(deps, call, text)
           : await judged(deps, call, text, [purpose])
       const minted = await renewed(deps, call, { token, clientId, of })
-      // Routers see access tokens, so an access token cannot be exchanged for one that lives
+      // Routers see access tokens, so an access token must not be exchanged for a token that lives
       // longer.
       // @guard oidc/refresh--access
       const given = purpose === 'access' ? { ...minted, refresh: null } : minted
@@ -210,7 +210,7 @@ async function renewed(
   return await deps.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
 }
 
-/** A token of a removed controller counts for its exchange alone. */
+/** Checks a refresh token. A token of a removed controller can only be exchanged. */
 async function judgedRefresh(
   deps: TokenOperationsDeps,
   call: RequestContext,
@@ -323,7 +323,7 @@ async function identityOf(
   }
 }
 
-/** OpenID Connect RP-Initiated Logout: only of the session that the id token names. */
+/** OpenID Connect RP-Initiated Logout. Ends only the session that the id token names. */
 async function endSession(
   deps: TokenOperationsDeps,
   call: RequestContext,

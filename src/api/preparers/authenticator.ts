@@ -22,7 +22,9 @@ interface AuthenticatorPreparerDeps {
   readonly passwords: PasswordVerifier
 }
 
-/** User name and password, of which the command carries the hash alone, or a certificate. */
+/**
+ * Prepares user name and password, of which the command contains only the hash, or a certificate.
+ */
 export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create') checkCreate(body)
@@ -57,7 +59,7 @@ function checkCreate(body: JsonObject): void {
   }
 }
 
-/** Reads the fields from the certificate, which must be issued by a CA that the network trusts. */
+/** Reads the fields from the certificate. A CA that the network trusts must have issued it. */
 async function certificateFields(
   deps: AuthenticatorPreparerDeps,
   certPem: string,
@@ -78,8 +80,8 @@ async function certificateFields(
 }
 
 /**
- * Prepares a change by the holder after a check of the current password. It is validated against
- * the record whose password was checked.
+ * Prepares a change by the identity itself, after a check of the current password. It is validated
+ * against the record whose password was checked.
  */
 export async function prepareOwnChange(
   deps: AuthenticatorPreparerDeps,
@@ -109,7 +111,7 @@ async function credentialFields(
   const { username, password } = body
   if (typeof username === 'string') fields['username'] = username
   if (typeof password !== 'string') return fields
-  // A record of the request id would keep a plain hash over the password in the log.
+  // With a request id, the log would store a plain hash over the password.
   call.metadata.isRepeatable = false
   const identity = await holder()
   const reason = passwordFault(identityAuthPolicy(deps.state, identity), password)

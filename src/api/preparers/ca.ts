@@ -9,8 +9,9 @@ import { checkKeyStrength } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 
 /**
- * A CA begins with a token that its owner signs a certificate over. A patch takes the claim away by
- * null, or by the request of OpenZiti's CLI; an empty object changes nothing of it.
+ * Prepares a CA. A new one gets a token, for which its owner later signs a certificate. A patch
+ * removes the claim with null, or with the request that OpenZiti's CLI sends; an empty object
+ * changes nothing.
  */
 export const prepareCa: Preparer = (_call, mode, body) => {
   const prepared = normalizeBody(ca, mode, body)
@@ -20,9 +21,9 @@ export const prepareCa: Preparer = (_call, mode, body) => {
 }
 
 /**
- * Whether a patch takes the claim away. `ziti edge update ca --clear-external-id-claim` sends
- * nothing but the list that its Go type always has. With any other member the same request may be a
- * change of that member alone, which must not cost the claim.
+ * Whether a patch removes the claim. `ziti edge update ca --clear-external-id-claim` sends only the
+ * list that its Go type always contains. With any other member, the same request may be a change of
+ * that member, which must not remove the claim.
  */
 function clearsClaim(body: JsonObject): boolean {
   if (body['externalIdClaim'] === null) return true
@@ -50,7 +51,8 @@ function firstCertificate(pem: string): Certificate {
   if (block?.label !== 'CERTIFICATE') {
     throw fieldProblem('certPem', 'certPem must begin with the PEM block of a certificate')
   }
-  // Whether each of them is trusted, or the first alone, must be no question.
+  // With several certificates it would be unclear whether all of them are trusted, or only the
+  // first one.
   if (blocks.length > 1) {
     throw fieldProblem('certPem', 'certPem must be one certificate; create a CA for each')
   }

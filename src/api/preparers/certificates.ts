@@ -4,7 +4,7 @@ import { type Certificate, CertificateError, parseCertificate } from '../../pki/
 import { pemBlocks } from '../../pki/pem.ts'
 
 /**
- * Exactly one certificate and nothing else.
+ * Parses a text that must contain exactly one certificate and nothing else.
  * @throws {Problem} with the given code.
  */
 export function parseOnlyCertificate(pem: string, code: ProblemCode): Certificate {
@@ -15,8 +15,8 @@ export function parseOnlyCertificate(pem: string, code: ProblemCode): Certificat
 }
 
 /**
- * Nothing that chains to a certificate with a weak key is ever taken, so it is refused when it
- * comes, with the field that it came in.
+ * Refuses a certificate with a weak key at once, with the name of its field, because no certificate
+ * chain with it is ever accepted.
  * @throws {Problem}
  */
 export function checkKeyStrength({ contents }: Certificate, field: string): void {
@@ -26,7 +26,7 @@ export function checkKeyStrength({ contents }: Certificate, field: string): void
   throw fieldProblem(field, `${field} must have a key of ${KEYS_ALLOWED}${found}`)
 }
 
-/** @throws {Problem} with the given code, when the bytes are no certificate. */
+/** @throws {Problem} with the given code, when the bytes are not a certificate. */
 export function parseDerCertificate(der: Uint8Array, code: ProblemCode): Certificate {
   try {
     return parseCertificate(der)

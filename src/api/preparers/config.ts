@@ -16,7 +16,7 @@ interface ConfigTypePreparerDeps {
   readonly schemas: SchemaJudge
 }
 
-/** A schema is compiled once before it is kept, so that configs meet none that can not be used. */
+/** Compiles a schema once before it is stored, so that no config type has an unusable one. */
 export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {
     const prepared = normalizeBody(configType, mode, body)

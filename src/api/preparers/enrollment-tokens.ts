@@ -14,7 +14,7 @@ interface ClientApiUrlDeps {
 
 interface NewToken {
   readonly method: EnrollmentMethod
-  /** Id of the identity or router that is to enroll. */
+  /** Id of the identity or router that enrolls with it. */
   readonly subjectId: string
   /** UTC ms. */
   readonly expiresAtMs: number
@@ -23,8 +23,7 @@ interface NewToken {
 const routerMethods: ReadonlySet<EnrollmentMethod> = new Set(['erott', 'trott'])
 
 /**
- * `https://host:port` of this controller's client API, which enrollment tokens name as their
- * issuer.
+ * `https://host:port` of this controller's client API, which enrollment tokens contain as issuer.
  */
 function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string {
   const url = bindings['edge-client']?.[0]
@@ -35,9 +34,8 @@ function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string 
 }
 
 /**
- * A one-time token, and its JWT with holder, place and time. Clients verify the JWT
- * with the certificate of the server at `iss`, so it names this controller and is signed with its
- * key.
+ * A one-time token, and its JWT with subject, issuer and expiry. Clients verify the JWT with the
+ * certificate of the server at `iss`, so it names this controller and is signed with its key.
  */
 export async function newEnrollmentToken(
   deps: ClientApiUrlDeps,
@@ -51,19 +49,19 @@ export async function newEnrollmentToken(
     exp: Math.floor(expiresAtMs / 1000),
     jti: token,
     em: method,
-    // Routers connect there when their own configuration names no controller; identities find
-    // theirs by `iss`.
+    // Routers connect to these addresses if their configuration names no controller. Identities
+    // find controllers through `iss`.
     ctrls: routerMethods.has(method) ? routerAddresses(deps) : [],
   })
   return { token, jwt, expiresAt: expiresAtMs }
 }
 
-/** Addresses of all members that accept routers, as far as this controller knows them. */
+/** Addresses of all members that accept routers and are known to this controller. */
 function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string[] {
   return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
 }
 
-/** Token that leads a client that knows nothing of the network but this to it. */
+/** A JWT with which a client that knows nothing else of the network finds it. */
 export function networkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
   const address = `${clientApiUrl(deps)}/`
   const claims: JsonObject = {

@@ -23,10 +23,10 @@ interface EnrollmentFieldsDeps {
   readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
-/** An enrollment as it is proposed. */
+/** An enrollment in the form of its proposal. */
 export interface NewEnrollment {
   readonly method: EnrollmentMethod
-  /** Subject that is to enroll, by the field that names it. */
+  /** Field of the enrollment that names its subject. */
   readonly of: 'identityId' | 'edgeRouterId' | 'transitRouterId'
   readonly subjectId: string
   readonly expiresAtMs: number
@@ -48,7 +48,7 @@ async function enrollmentFields(
   }
 }
 
-/** The step of a batch that creates an enrollment beside its identity or router. */
+/** The step of a batch that creates an enrollment together with its identity or router. */
 export async function enrollmentStep(
   deps: EnrollmentFieldsDeps,
   input: NewEnrollment,
@@ -66,7 +66,10 @@ export function parseTimeMs(text: Json | undefined): number {
   return requirePresent(dateTimeMs(String(text)), 'the format date-time accepts what this reads')
 }
 
-/** Also checked where the method needs no CA: a caller that names one expects it to apply. */
+/**
+ * Checks that the CA exists, even if the method needs none: a caller that names one expects it to
+ * apply.
+ */
 async function mustHaveCa(deps: EnrollmentFieldsDeps, caId: string): Promise<void> {
   const found = await deps.reads.latest(() => deps.state.get('ca', caId))
   if (found === undefined) throw fieldProblem('caId', 'ca not found', caId.slice(0, 128))

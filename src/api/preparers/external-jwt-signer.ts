@@ -26,7 +26,7 @@ const urls = [
   ['jwksEndpoint', 'INVALID_FIELD'],
 ] as const
 
-/** Facts of a certificate where there is none. */
+/** Field values without a certificate. */
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
 
 /**
@@ -55,8 +55,8 @@ export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): 
 }
 
 /**
- * Refuses a controller of this network as a signer: its tokens, which were issued for other
- * purposes, would log identities in.
+ * Refuses a controller of this network as a signer: with its tokens, which were issued for other
+ * purposes, identities could log in.
  */
 function refuseControllers(
   { cluster, jwt }: ExternalJwtSignerPreparerDeps,
@@ -108,8 +108,8 @@ function certificateFields(certPem: string) {
 }
 
 /**
- * A patch of the certificate keeps a chosen `kid`; a `kid` that was the old fingerprint is
- * replaced.
+ * A patch of the certificate keeps a `kid` that the caller chose; a `kid` that was the old
+ * fingerprint is replaced.
  */
 async function knownKid(
   { state, reads }: ExternalJwtSignerPreparerDeps,
@@ -128,8 +128,8 @@ async function knownKid(
 }
 
 /**
- * An absolute http or https address without a user in it. Nothing is fetched from it before it is
- * used.
+ * Fault of a URL that is not an absolute http or https address without a user. The URL is not
+ * fetched here.
  */
 function urlFault(
   field: string,
@@ -140,7 +140,7 @@ function urlFault(
   const url = URL.parse(value)
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
   if (!isWeb || url.username !== '' || url.password !== '') {
-    // The value is not repeated: it may hold the credentials.
+    // The value is not repeated, because it may contain credentials.
     return { field, reason: `${field} must be an http or https URL without credentials` }
   }
   // @guard signer-endpoint-on-this-host--metadata

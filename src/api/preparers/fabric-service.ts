@@ -2,7 +2,7 @@ import { fabricService } from '../../entities/kinds/fabric-service.ts'
 import { normalizeBody } from '../../entities/normalise.ts'
 import type { Preparer } from './preparer.ts'
 
-/** A service that is made by the fabric API is none for identities. */
+/** A service created with the fabric API is not visible to identities. */
 export const prepareFabricService: Preparer = (_call, mode, body) => {
   const prepared = normalizeBody(fabricService, mode, body)
   if (mode !== 'create') return prepared

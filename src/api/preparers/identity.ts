@@ -43,7 +43,7 @@ export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
   }
 }
 
-/** The first of the requested enrollments. */
+/** The requested enrollment; the first one, if several are requested. */
 function enrollmentIn(
   asked: Json | undefined,
 ): Pick<NewEnrollment, 'method' | 'caId' | 'username'> | null {
@@ -55,8 +55,8 @@ function enrollmentIn(
 }
 
 /**
- * Type that is stored; null: none. An identity has the type Router for as long as its
- * router makes it one.
+ * The stored type; null: none. An identity has the type Router exactly while it belongs to a
+ * router.
  */
 async function typeIn(
   deps: IdentityPreparerDeps,

@@ -18,7 +18,10 @@ interface PostureCheckPreparerDeps {
   readonly reads: ConfirmedReads
 }
 
-/** The type says which fields a body has; those of other types are ignored and named. */
+/**
+ * The type determines which fields a body has. Fields of other types are ignored, and the answer
+ * names them.
+ */
 export function postureCheckPreparer(deps: PostureCheckPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const type = await typeOf(deps, id, mode, body)
@@ -45,7 +48,7 @@ const someFields = new Set<string>(
 )
 const isOfSomeType = (name: string): boolean => someFields.has(name)
 
-/** The stored type never changes, so the write does not depend on the revision of the record. */
+/** The stored type never changes, so the write does not depend on the record's revision. */
 async function typeOf(
   deps: PostureCheckPreparerDeps,
   id: string,
@@ -85,7 +88,7 @@ export function normalizePostureField(name: string, value: Json): Json {
   }
 }
 
-/** One entry per type; of several, the last one counts. */
+/** One entry per type; the last one replaces earlier ones. */
 function operatingSystems(items: readonly JsonObject[]): Json {
   for (const { versions } of items) {
     for (const version of versions as readonly string[]) {
@@ -97,7 +100,7 @@ function operatingSystems(items: readonly JsonObject[]): Json {
   return [...new Map(items.map((item) => [item['type'], item])).values()]
 }
 
-/** 48 or 64 bits, in whatever way they are written. */
+/** 48 or 64 bits, in any common notation. */
 function macAddress(text: string): string {
   const hex = hexDigits(text)
   if (hex.length === 12 || hex.length === 16) return hex

@@ -5,22 +5,22 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { WriteStep } from '../http/writes.ts'
 
-/** A body as the fields of a command, with the records that its checks depend on. */
+/** A body as the fields of a command, with the records on which its checks depend. */
 export interface WritePlan extends NormalizedFields {
-  /** Clauses about stored values that do not take effect everywhere. */
+  /** Warnings about stored values that some components ignore; each is a clause. */
   readonly warnings?: readonly string[]
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
   /** Id of the record, if the preparer chose another one. */
   readonly id?: string
-  /** Writes of the same entry, before that of the record ... */
+  /** Writes of the same entry before the write of the record ... */
   readonly first?: readonly WriteStep[]
-  /** ... and after that: all of them or none. */
+  /** ... and after it. All of them take effect, or none. */
   readonly also?: readonly WriteStep[]
 }
 
 /**
- * Turns a body, valid by its schema, into a write of the record `id` (on create: a new record).
- * Called again if the records that the write depends on changed.
+ * Converts a body that its schema accepts to a write of the record `id` (for a creation, of a new
+ * record). Called again if the records on which the write depends have changed.
  * @throws {Problem} when the body is refused.
  */
 export type Preparer = (

@@ -16,8 +16,8 @@ interface RevocationPreparerDeps {
 const kind = 'revocation'
 
 /**
- * Refuses a revocation that can match no token, because it would look like protection without being
- * any.
+ * Refuses a revocation that cannot match any token, because it would give a false sense of
+ * protection.
  */
 export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
@@ -43,7 +43,7 @@ function mayNameSession(state: StateView, id: string): boolean {
   return isShortId(id) || parseUuid(id) !== null || state.get('apiSession', id) !== undefined
 }
 
-/** Revokes the tokens signed since the previous revocation, and replaces that one. */
+/** Replaces the previous revocation, so that tokens signed since then are revoked as well. */
 function inPlaceOf({ id, revision }: Revocation): Pick<WritePlan, 'first' | 'judgedOn'> {
   return {
     first: [{ kind: CommandKind.ENTITY_DELETE, entity: kind, id }],

@@ -22,7 +22,7 @@ interface EdgeRouterPreparerDeps {
   readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
-/** A new edge router comes with the token that it enrolls by. */
+/** Prepares an edge router. A new one is created with the token with which it enrolls. */
 export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(edgeRouter, mode, body)
@@ -44,11 +44,15 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
   }
 }
 
-/** The caller chooses the id of the router and may already know its certificate. */
+/**
+ * Prepares a router of the fabric API: the caller chooses its id and may already know its
+ * certificate.
+ */
 export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)
   const { fingerprint } = body
-  // Left out, it stays: otherwise a replacement would shut out a router that enrolled.
+  // A missing fingerprint keeps the stored one. Otherwise a replacement would lock out a router
+  // that has enrolled.
   const known =
     typeof fingerprint === 'string'
       ? { fingerprint: fingerprint.replaceAll(':', '').toLowerCase() || null }

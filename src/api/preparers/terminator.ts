@@ -40,7 +40,7 @@ export function terminatorPreparer(
   }
 }
 
-/** The service is fixed at creation; a later one is ignored. */
+/** The service is fixed at creation; a different one in a later write is ignored. */
 function referencesIn(mode: RequestMode, { service, router }: JsonObject): JsonObject {
   return {
     ...(mode === 'create' ? { serviceId: service ?? '' } : {}),

@@ -5,7 +5,7 @@ import type { StateView } from '../../ports/state-view.ts'
 /** Maximum ids that a response lists per field; it also contains their number. */
 export const detachmentLimits = { idsMax: 20 } as const
 
-/** Records of one kind that name another by one field. */
+/** Records of one kind that reference another record by one field. */
 export interface Detachment {
   readonly holder: Entity
   readonly field: string
@@ -13,7 +13,7 @@ export interface Detachment {
   readonly totalCount: number
 }
 
-/** Records that reference this one and are kept; collected before the deletion. */
+/** Records that reference this one and stay after its deletion; collected before the deletion. */
 export function referencesBeforeDelete(
   state: Pick<StateView, 'listNaming'>,
   entity: Entity,
@@ -29,7 +29,7 @@ export function referencesBeforeDelete(
   })
 }
 
-/** Records that stayed, as the answer to the deletion shows them. */
+/** Records that stayed, in the form of the answer to the deletion. */
 export function detachmentsAfterDelete(
   state: Pick<StateView, 'get'>,
   detachments: readonly Detachment[],

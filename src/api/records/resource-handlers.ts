@@ -47,7 +47,7 @@ interface ResourceHandlersDeps {
   readonly preparers: Preparers
 }
 
-/** One handler a shape, for every descriptor. */
+/** The handlers of all descriptors, one for each shape of operation. */
 export class ResourceHandlers {
   readonly #deps: ResourceHandlersDeps
   readonly #writer: Writer
@@ -70,7 +70,7 @@ export class ResourceHandlers {
     return (call) => this.#delete(call, entity)
   }
 
-  /** @throws {AssertionError} as `visibleRecords`, before anything is served. */
+  /** @throws {AssertionError} as `visibleRecords`, at startup. */
   reading(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
     const visible = visibleRecords(this.#deps.state, operation)
     switch (shape) {
@@ -152,7 +152,7 @@ export class ResourceHandlers {
     const id = call.param('id')
     const caller = callerOf(call)
     const callerId = caller.identity.id
-    // As in OpenZiti, the management API never includes them in a detail.
+    // As in OpenZiti, a detail of the management API never includes them.
     const types = api === 'client' ? sessionConfigTypes(caller) : noConfigTypes
     return this.#deps.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)
@@ -167,7 +167,10 @@ export class ResourceHandlers {
     })
   }
 
-  /** Services alone, of all kinds, are shown by the posture of their reader. */
+  /**
+   * The session for which a service is shown. Other kinds do not depend on the posture of their
+   * reader.
+   */
   #shownFor(
     call: RequestContext,
     { name }: Entity,

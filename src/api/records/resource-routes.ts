@@ -105,7 +105,7 @@ function summaryOf({ shape, entity, list }: EntityOperation): string {
   }
 }
 
-/** `servicePolicies` → `service policies`. */
+/** Turns `servicePolicies` into `service policies`. */
 function words(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 }

@@ -16,8 +16,8 @@ const REVISION = /^([1-9][0-9]{0,14})(\.[A-Za-z0-9_-]{0,64})?$/
 const HASH_CHARACTERS = 12
 
 /**
- * `"<revision>.<hash>"`. If-Match compares the revision of the record. The hash covers the body: a
- * detail also shows other records, whose changes do not change the revision.
+ * An ETag `"<revision>.<hash>"`. If-Match compares only the revision of the record. The hash covers
+ * the body, because a detail also shows other records, whose changes do not change the revision.
  */
 function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
   const known = recentTags.get(revision)
@@ -27,7 +27,7 @@ function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
   return etag
 }
 
-/** Texts that were hashed lately; a text that is the same has the same tag. */
+/** Recently hashed texts; equal texts have equal tags. */
 const recentTags = new RecentValues<{
   readonly revision: number
   readonly body: string
@@ -35,7 +35,7 @@ const recentTags = new RecentValues<{
 }>(4096)
 const KEPT_CHARACTERS_MAX = 2048
 
-/** A detail with its ETag; 304 without a body if the client has the same version. */
+/** A detail with its ETag, or 304 without a body if the client has the same version. */
 export function etagAnswer(call: RequestContext, record: EntityRecord, answer: TextAnswer): Reply {
   const etag = etagOf(record, answer)
   const isKnown = call.ifNoneMatch !== null && matchesEtag(call.ifNoneMatch, etag)
@@ -44,9 +44,9 @@ export function etagAnswer(call: RequestContext, record: EntityRecord, answer: T
 }
 
 /**
- * Parses the If-Match header of a write. A weak or foreign tag matches no record (RFC 9110,
+ * Parses the If-Match header of a write. A weak or unknown tag matches no record (RFC 9110,
  * 13.1.1).
- * @throws {Problem} COULD_NOT_VALIDATE when it is no list of tags.
+ * @throws {Problem} COULD_NOT_VALIDATE if it is not a list of tags.
  */
 export function parseIfMatch(text: string): Precondition {
   if (text.trim() === '*') return 'any'
@@ -63,9 +63,9 @@ export function parseIfMatch(text: string): Precondition {
 }
 
 /**
- * Writes if the record has one of the wanted revisions at the end of the log, however far this
- * controller has applied it.
- * @throws {Problem} PRECONDITION_FAILED when it has another one, or is not there.
+ * Writes if the record has one of the wanted revisions when the entry is applied, no matter how far
+ * this controller has applied the log.
+ * @throws {Problem} PRECONDITION_FAILED when it has another revision, or does not exist.
  */
 export async function writeIfMatches<T>(
   { precondition }: RequestContext,
@@ -85,8 +85,8 @@ export async function writeIfMatches<T>(
     } catch (error) {
       const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
       if (!hasMoved) throw error
-      // This controller has applied the refusal: its revision now is the one that caused the
-      // refusal, or a later one.
+      // This controller has applied the refusal, so the revision here caused the refusal or is a
+      // later one.
       const now = revisionHere()
       if (now === revision) throw error
       if (!precondition.includes(now)) break

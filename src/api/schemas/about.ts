@@ -3,11 +3,12 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired, integer, texts } from './envelope.ts'
 
-// Schemas of a controller's description of itself: version, capabilities, health, specifications.
+// Schemas of the information that a controller gives about itself: version, capabilities, health,
+// specifications.
 
 const number = { type: 'number' } as const
 
-/** The document of a node (src/ports/node-health.ts). */
+/** The health document of a node (src/ports/node-health.ts). */
 const nodeHealthSchema = wholeObject({
   id: text,
   clusterId: text,

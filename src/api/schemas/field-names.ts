@@ -37,7 +37,7 @@ function ofItems({ items }: JsonSchema): FieldNames | null {
   }
 }
 
-/** The user chooses the keys of a map, but its values may have a schema. */
+/** The keys of a map belong to the user, but its values may have a schema. */
 function ofValues({ properties, additionalProperties }: JsonSchema): FieldNames | null {
   if (isSchema(properties) || !isSchema(additionalProperties)) return null
   const names = schemaFieldNames(additionalProperties)
@@ -76,8 +76,8 @@ function ofMembers({ properties }: JsonSchema): FieldNames | null {
 }
 
 /**
- * Renames to the exact spelling. Two spellings of one member are refused, because its sender may
- * have meant either.
+ * Renames to the exact spelling. Two spellings of one member are refused, because it is unclear
+ * which of them counts.
  */
 function rename(
   value: Record<string, unknown>,

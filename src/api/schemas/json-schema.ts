@@ -4,8 +4,8 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-// JSON Schemas that users bring (draft-07). Nothing here may run where others wait: a schema can
-// hold a regular expression that never comes to an end.
+// JSON Schemas of users (draft-07). Nothing here may run in a thread for which others wait, because
+// a schema can contain a regular expression that never ends.
 
 const compiledMax = 16
 const messageCharactersMax = 512
@@ -22,7 +22,7 @@ export function schemaFault(schema: JsonObject): FieldFault | null {
   if (dialect !== undefined && (typeof dialect !== 'string' || !DIALECT.test(dialect))) {
     return faultOf('schema', '$schema must name draft-07 of JSON Schema')
   }
-  // The compiled schema would return a promise, which always counts as valid.
+  // A compiled asynchronous schema would return a promise, which always counts as valid.
   if (Object.hasOwn(schema, '$async')) return faultOf('schema', '$async is not part of draft-07')
   try {
     compile(schema)
@@ -32,7 +32,7 @@ export function schemaFault(schema: JsonObject): FieldFault | null {
   }
 }
 
-/** The first fault of data by a schema that was found usable; null when it fits. */
+/** The first fault of data by a usable schema; null when the data is valid. */
 export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
   const unusable = schemaFault(schema)
   if (unusable !== null) return unusable
@@ -43,19 +43,19 @@ export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
     const [error] = validate.errors ?? []
     return error === undefined ? faultOf('data', 'it violates its schema') : faultAt(error, data)
   } catch (error) {
-    // A schema that refers to itself without end.
+    // The schema refers to itself endlessly.
     return faultOf('data', errorMessage(error))
   }
 }
 
 const compiled = new Map<string, ValidateFunction>()
 
-/** @throws when the schema is none. */
+/** @throws when it is not a valid schema. */
 function compile(schema: JsonObject): ValidateFunction {
   const key = JSON.stringify(schema)
   const known = compiled.get(key)
   if (known !== undefined) return known
-  // One for each schema: the `$id` of one must not be in the way of another.
+  // One instance for each schema, so that the `$id` of one does not conflict with that of another.
   const ajv = new Ajv({
     strict: false,
     allErrors: false,
@@ -97,7 +97,7 @@ function faultAt(error: ErrorObject, data: Json): FieldFault {
   )
 }
 
-/** Says which values `not` excludes; the message of the library does not. */
+/** The values that `not` excludes, which the library's message does not name. */
 function excludedBy(schema: Json): string {
   const empty = ['{"pattern":"^$"}', '{"const":""}', '{"maxLength":0}']
   const text = JSON.stringify(schema)
@@ -110,7 +110,7 @@ function faultOf(field: string, what: string, value?: Json): FieldFault {
   return value === undefined ? { field: name, reason } : { field: name, reason, value }
 }
 
-/** A scalar, cut; whole documents are not sent back. */
+/** The value, if it is a scalar, shortened. Whole documents are not returned. */
 function valueAt(data: Json, steps: readonly string[]): Json | undefined {
   let value: Json | undefined = data
   for (const step of steps) {

@@ -115,7 +115,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
   }
 }
 
-/** Any of them is enough; an empty one means that none is needed. */
+/** Any one of these is enough; an empty one means that no authentication is needed. */
 function securityOf({ permission, elevatedPermission: moreFor }: Operation): Json[] {
   const session = [{ netSession: [] }, { ztSession: [] }]
   if (permission !== 'public') return session

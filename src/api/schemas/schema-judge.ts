@@ -2,8 +2,8 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 
 /**
- * Compiles and evaluates user-supplied JSON Schemas (draft-07) in a separate thread, because both
- * may be made to run forever. Callers take turns; `caller` identifies the waiting one.
+ * Compiles and evaluates JSON Schemas of users (draft-07) in a separate thread, because both may
+ * run forever. Callers take turns; `caller` identifies the one that waits.
  */
 export interface SchemaJudge {
   /**

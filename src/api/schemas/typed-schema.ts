@@ -1,12 +1,15 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
-// The schema of a body is the one text about it: its TypeScript type follows from it. The types
-// read the keywords that decide on the shape of a value; bounds and formats change no type.
+// The TypeScript type of a body is derived from its schema, so that the two cannot differ. The
+// types read the keywords that determine the shape of a value; limits and formats do not change the
+// type.
 
 type Properties = Readonly<Record<string, JsonObject>>
 
-/** Members of other names pass, and the answer names them (`findIgnoredFields`). */
+/**
+ * A schema that accepts additional members; the answer lists them as ignored (`findIgnoredFields`).
+ */
 export function objectSchema<const P extends Properties, const R extends keyof P & string = never>(
   name: string,
   properties: P,

@@ -6,8 +6,8 @@ import { schemaFieldNames } from './field-names.ts'
 import type { JsonSchema } from '../http/operation.ts'
 
 /**
- * Compiles the schema of an operation's body when its first body comes: most of a start would go
- * into them otherwise.
+ * Compiles the schema of an operation's body when its first body arrives, because compiling all of
+ * them would take most of the time of a start.
  */
 export class Validator {
   /**
@@ -33,8 +33,8 @@ interface Compiled {
 }
 
 /**
- * Compiled schemas by their text, for all validators of the process: a process of tests makes
- * hundreds of them. Operations and kinds define a fixed number of schemas.
+ * Compiled schemas by their text, shared by all validators of the process: tests create hundreds of
+ * them. Operations and kinds define a fixed number of schemas.
  */
 const compiledByText = new Map<string, Compiled>()
 // No coercion and no defaults: a body means exactly what it contains. Only the first error is
@@ -78,8 +78,7 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
   }
   const field = steps.length === 0 ? 'body' : steps.join('.')
   const reason = `${field} in body ${reasonOf(error, params)}`
-  // A value in place of an object or a list may be one of its members, and those may be
-  // secrets.
+  // The value in place of an object or a list may be one of its members, and those may be secrets.
   // @guard secret-comes-back-in-a-refusal
   if (error.keyword === 'type' && expectsMembers(params['type'])) return fieldProblem(field, reason)
   return fieldProblem(field, reason, scalar(valueAt(body, steps)))
@@ -137,12 +136,12 @@ function valueAt(body: unknown, steps: readonly string[]): unknown {
   return value
 }
 
-/** Whole documents are not sent back. */
+/** Replaces objects and lists, because whole documents are not returned. */
 function scalar(value: unknown): unknown {
   return value === null || typeof value === 'object' ? undefined : value
 }
 
-/** Members of a body that its schema does not know: ignored, and named in the answer. */
+/** Members of a body that are not in its schema; they are ignored, and the answer names them. */
 export function findIgnoredFields(schema: JsonSchema, body: unknown): string[] {
   if (body === null || typeof body !== 'object') return []
   const known = schema['properties'] as Readonly<Record<string, unknown>> | undefined
@@ -151,5 +150,5 @@ export function findIgnoredFields(schema: JsonSchema, body: unknown): string[] {
     .slice(0, IGNORED_FIELDS_MAX)
 }
 
-/** Ignored fields that a response lists. */
+/** Maximum ignored fields that a response lists. */
 export const IGNORED_FIELDS_MAX = 100

@@ -23,7 +23,7 @@ interface ApiSessionOperationsDeps {
   readonly lists: ListAnswers
 }
 
-/** Sessions of everybody, for administrators. */
+/** Operations of administrators on the API sessions of all identities. */
 export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[] {
   const { state } = deps
   const common = {

@@ -23,12 +23,12 @@ interface AuthenticateOperationsDeps {
   readonly logIns: LogIns
 }
 
-/** A caller without a session must not occupy the memory for large bodies. */
+/** Small, because a caller without a session must not occupy the memory for large bodies. */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 
 type LogInBody = SchemaValue<typeof credentials.schema>
 
-/** Primary authentication. */
+/** Operations for primary authentication. */
 export function authenticateOperations(deps: AuthenticateOperationsDeps): Operation[] {
   return [
     withBody({

@@ -27,7 +27,7 @@ interface CurrentOperationsDeps {
   readonly writer: Writer
 }
 
-/** Operations of a caller on itself. */
+/** Operations of a caller on its own identity and session. */
 export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
   const { state } = deps
   const common = {
@@ -93,7 +93,7 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
   ]
 }
 
-/** @throws {Problem} NOT_FOUND when it has ended meanwhile. */
+/** @throws {Problem} NOT_FOUND when the session has ended meanwhile. */
 export async function deleteCurrentSession(
   writer: Writer,
   call: RequestContext,

@@ -18,9 +18,9 @@ interface SessionViewDeps {
 }
 
 /**
- * A session as shown to an administrator. Only its owner sees its token, in the form that it sent.
- * Only a log-in returns a token of the newest key; otherwise a token of an old key would outlive
- * the key's overlap.
+ * A session as shown to an administrator. Only its owner sees its token, in the form that the owner
+ * sent. Only a log-in returns a token of the newest key; otherwise a token of an old key could be
+ * used longer than the key's overlap.
  */
 export function sessionView(
   { state, sessions, tokens }: Omit<SessionViewDeps, 'limits' | 'clock'>,
@@ -33,7 +33,7 @@ export function sessionView(
   const holder = records.get('identity', session.identityId)
   return {
     ...detail,
-    // A log-in by the claim of a CA was by no authenticator that is kept.
+    // A log-in by the claim of a CA has no stored authenticator.
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),
@@ -46,8 +46,8 @@ export function sessionView(
 }
 
 /**
- * The caller's own session, as log-in and /current-api-session return it. Its end counts from this
- * request: clients poll it, and log in again when it seems past.
+ * The caller's own session, as log-in and /current-api-session return it. Its expiry counts from
+ * this request: clients poll it, and log in again when it seems to have passed.
  */
 export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
   const { expiresAtMs, leftSeconds } = callerExpiry(
@@ -68,12 +68,12 @@ export function currentSessionView(deps: SessionViewDeps, caller: Caller): Recor
   }
 }
 
-/** Whether sessions of an identity require a code, submitted or not. */
+/** Whether sessions of an identity require a code, even if it was submitted already. */
 function isMfaRequired(records: RecordSource, holder: Identity): boolean {
   return requiredFactors(records, holder)?.some(({ kind }) => kind === 'totp') ?? true
 }
 
-/** Authenticator of a session that a token opened, as OpenZiti names it. */
+/** Authenticator of a session that a token opened, with the name that OpenZiti uses. */
 function tokenAuthenticator({ signerId }: ApiSession): string {
   return `extJwtId:${signerId}`
 }

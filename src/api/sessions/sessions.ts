@@ -185,7 +185,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
   ]
 }
 
-/** Routers of the newest circuit of a session: where it was used last. */
+/** Routers of the newest circuit of a session, which show where it was last used. */
 function routePathOf(circuits: SessionOperationsDeps['circuits'], sessionId: string): JsonObject {
   const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
   const newest = own.reduce<(typeof own)[number] | null>(

@@ -26,9 +26,9 @@ interface TrustDeps {
 /** An identity found by its client certificate, and the issuer of the certificate. */
 export interface CertificateHolder {
   readonly identity: Identity
-  /** Undefined if a CA's claim identifies the holder. */
+  /** Undefined if a CA's claim identifies the identity. */
   readonly authenticator: Authenticator | undefined
-  /** '' unless the claim of `ca` identifies the holder. */
+  /** '' unless the claim of `ca` identifies the identity. */
   readonly externalId: string
   /** Third-party CA that issued the certificate; null: this network issued it. */
   readonly ca: Ca | null
@@ -45,8 +45,8 @@ interface NoHolder {
 }
 
 /**
- * Finds the identity of a certificate chain, or a reason that clients never see. The fingerprint
- * selects a record, whose stored certificate must equal the leaf byte for byte.
+ * Finds the identity of a certificate chain, or the reason for a refusal, which clients never see.
+ * The fingerprint selects a record, whose stored certificate must equal the leaf byte for byte.
  */
 export function findCertificateHolder(
   deps: TrustDeps,
@@ -110,7 +110,7 @@ function holderBy(
   return { ...common, identity, authenticator, externalId: '' }
 }
 
-/** The external id that a CA's claim finds in a certificate; null: the CA has no claim. */
+/** The external id that a CA's claim selects in a certificate; null: the CA has no claim. */
 export function claimedExternalId(
   { externalIdClaim }: Pick<Ca, 'externalIdClaim'>,
   leaf: Certificate,
@@ -133,8 +133,8 @@ type NetworkChain =
   | Extract<ClientChain, { ok: false }>
 
 /**
- * Builds the chain to a root from the presented intermediates; otherwise from the authorities known
- * here.
+ * Builds the chain to a root from the presented intermediates or, without success, from the
+ * authorities known here.
  */
 export function networkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
   const authorities = networkAuthorities(deps)
@@ -154,15 +154,15 @@ export function verifyChainTo(
   return verifyClientChain({ ...question, anchors, nowMs: clock.nowMs() })
 }
 
-/** A valid router, or the reason for a refusal, for logs. */
+/** An accepted router, or the reason for a refusal, for logs. */
 type RouterJudgement =
   | { readonly ok: true; readonly router: Router }
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Finds the router that owns the leaf certificate (index 0) and checks that it is the one on
+ * Finds the router that owns the leaf certificate (index 0). Checks that the leaf is the one on
  * record, that this network issued it, and that it is within its validity period. The other
- * certificates of the chain do not prove who holds the key.
+ * certificates of the chain do not prove possession of the key.
  */
 export function judgeRouter(deps: TrustDeps, chain: PeerChain): RouterJudgement {
   const [leaf] = chain

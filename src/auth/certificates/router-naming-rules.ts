@@ -20,12 +20,12 @@ interface RouterCertifierDeps {
 }
 
 /**
- * Decides for every request which hosts a router certificate may name. A client verifies
- * controllers and routers by the same authority, so only the names keep them apart.
+ * Decides for every request which hosts a router certificate may contain. Clients verify
+ * controllers and routers with the same authority, so only the names distinguish them.
  */
 export class RouterNamingRules implements RouterCertifier {
   readonly #deps: RouterCertifierDeps
-  /** Hosts by the PEM of a controller's certificate, of the current members. */
+  /** Hosts in the certificates of current members, by the PEM of the certificate. */
   #hostsByPem: ReadonlyMap<string, readonly string[]> = new Map()
 
   constructor(deps: RouterCertifierDeps) {
@@ -74,7 +74,7 @@ export class RouterNamingRules implements RouterCertifier {
     return { at, allowed, reserved: this.#controllerHosts(), withheld: [], currentPem }
   }
 
-  /** Whether another router has the host in its certificate, as its name or as its id. */
+  /** Whether the host is in another router's certificate, or is another router's name or id. */
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
     // Every host has its own loopback, so routers may share these names.
     if (isLoopback(host) || allowed.some((one) => hostKey(one) === host)) return false
@@ -88,7 +88,7 @@ export class RouterNamingRules implements RouterCertifier {
     return holders.some((router) => router !== undefined && router.id !== routerId)
   }
 
-  /** Hosts that members are reached under or that their certificates name. */
+  /** Hosts under which members are reached, and hosts in their certificates. */
   #controllerHosts(): string[] {
     const members = this.#deps.cluster.members()
     const known = this.#hostsByPem
@@ -115,7 +115,7 @@ function hostsIn(pem: string): readonly string[] {
   try {
     return namedHostKeys(parseCertificates(pem)[0].names)
   } catch (error) {
-    // Ignore a member whose certificate is not known yet.
+    // A member whose certificate is not known yet is skipped.
     if (error instanceof CertificateError) return []
     throw error
   }

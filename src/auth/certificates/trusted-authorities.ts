@@ -29,7 +29,7 @@ interface ParsedAuthorities {
  */
 const ofNetwork = new WeakMap<NetworkAuthorities, ParsedAuthorities>()
 
-/** All CA certificates of the network: anchors, then those that sign below them. */
+/** All CA certificates of the network: the anchors, then the authorities below them. */
 export function networkAuthorities({
   authorities,
 }: {
@@ -95,7 +95,7 @@ export function networkCertificate({
   return { pem: chainPem, fingerprint, publicKeyPrint, caId: '' }
 }
 
-/** Certificate of a third-party CA, presented by a client, in the form of a command. */
+/** Certificate of a third-party CA, as presented by a client, in the form of a command. */
 export function thirdPartyCertificate(leaf: Certificate, caId: string): CommandCertificate {
   const publicKeyPrint = Buffer.from(leaf.publicKeySha256).toString('hex')
   return { pem: leaf.pem, fingerprint: leaf.sha1, publicKeyPrint, caId }

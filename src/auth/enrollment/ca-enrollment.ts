@@ -24,8 +24,8 @@ interface CaEnrollmentDeps {
 }
 
 /**
- * Enrolls a holder of a client certificate as an identity, without a token. The certificate's CA
- * must be verified and enabled for automatic enrollment.
+ * Enrolls a client with a certificate as an identity, without a token. The certificate's CA must be
+ * verified and enabled for automatic enrollment.
  */
 export class CaEnrollment {
   readonly #deps: CaEnrollmentDeps
@@ -64,7 +64,7 @@ export class CaEnrollment {
     })
   }
 
-  /** The first CA that the certificate of the connection leads to. */
+  /** The first CA to which the certificate of the connection chains. */
   #issuerOf({ shown }: EnrollRequest): { readonly ca: Ca; readonly leaf: Certificate } {
     const { state } = this.#deps
     if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
@@ -98,7 +98,7 @@ function externalIdIn(ca: Ca, leaf: Certificate): string {
 const PLACEHOLDER = /\[(caName|caId|commonName|requestedName|identityId)\]/g
 const DEFAULT_FORMAT = '[caName]-[commonName]'
 
-/** Fills placeholders in one pass: inserted text is never searched for placeholders. */
+/** Fills the placeholders in one pass, so that inserted text is never searched for placeholders. */
 function nameOf(
   { id, name, identityNameFormat }: Ca,
   { commonName }: Certificate,

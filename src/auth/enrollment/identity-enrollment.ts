@@ -37,7 +37,7 @@ interface IdentityEnrollmentDeps {
 }
 
 /**
- * Enrolls identities by a one-time token: with a new certificate, with an existing one, or with a
+ * Enrolls identities with a one-time token: with a new certificate, with an existing one, or with a
  * password.
  */
 export class IdentityEnrollment {
@@ -155,7 +155,7 @@ export class IdentityEnrollment {
     const reason = passwordFault(identityAuthPolicy(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
     const value = await this.#deps.passwords.hash(request.turn, password)
-    // Keep no request id: its record would hold an unsalted hash of the password.
+    // Stores no request id, because its record would contain an unsalted hash of the password.
     await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NO_REQUEST_ID_KEPT)
     return enrollment.username ?? ''
   }
@@ -166,7 +166,7 @@ export class IdentityEnrollment {
     return state.find('authenticator', 'enrolledBy', enrollmentTokenDigest(token))
   }
 
-  /** Enrolls in one entry. */
+  /** Writes the enrollment as one entry. */
   async #enroll(
     request: EnrollRequest,
     enrollment: Enrollment,

@@ -45,8 +45,8 @@ interface RouterEnrollmentDeps {
 }
 
 /**
- * Issues a client and a server certificate to a router by its enrollment token, and new ones by its
- * current client certificate.
+ * Issues a client and a server certificate to a router with an enrollment token, and new ones to a
+ * router with its current client certificate.
  */
 export class RouterEnrollment {
   readonly #deps: RouterEnrollmentDeps
@@ -118,7 +118,8 @@ export class RouterEnrollment {
   }
 
   /**
-   * Authenticates only by the leaf certificate of the connection, whose key the handshake proved.
+   * Authenticates the router only by the leaf certificate of the connection, because the handshake
+   * proved possession of its key.
    */
   async extend(request: EnrollRequest, requests: RouterRequests): Promise<RouterCertificates> {
     const { shown } = request

@@ -39,8 +39,9 @@ interface TokenEnrollmentDeps {
 }
 
 /**
- * Enrolls a holder of an external JWT as an identity, if the signer is enabled for it. The identity
- * gets a certificate for the key of the request, or authenticates with the JWT.
+ * Enrolls a client with an external JWT as an identity, if the signer is enabled for it. The
+ * identity gets a certificate for the key of the request, or authenticates with the JWT from then
+ * on.
  */
 export class TokenEnrollment {
   readonly #deps: TokenEnrollmentDeps
@@ -91,7 +92,7 @@ export class TokenEnrollment {
     throw untaken('the token is not valid', refusal)
   }
 
-  /** Checks in OpenZiti's order of refusals; apply repeats the checks. */
+  /** Checks in the order in which OpenZiti refuses; apply repeats the checks. */
   #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
     const { state } = this.#deps
     if (state.find('identity', 'externalId', externalId) !== undefined) {

@@ -68,12 +68,12 @@ async function enrollmentOf(
   return parts.reads.latest(() => state.find('enrollment', 'token', token))
 }
 
-/** Whether a refusal says that the token was used, here or elsewhere, a moment or longer ago. */
+/** Whether a refusal means that the token was used before, here or at another controller. */
 export function isTokenUnknown(error: unknown): boolean {
   return error instanceof Problem && error.code === 'INVALID_ENROLLMENT_TOKEN'
 }
 
-/** The token was used, and the request lacks the credentials that it was used with. */
+/** The token was used, and the request lacks the credentials with which it was used. */
 export function tokenUsedProblem(): Problem {
   return new Problem('INVALID_ENROLLMENT_TOKEN', {
     detail: 'the token has been used; an administrator can create a new enrollment',

@@ -18,7 +18,7 @@ interface FactorVaultDeps {
 }
 type Named = Pick<Mfa, 'identityId' | 'secretId' | 'codesId'>
 
-/** A factor as a command carries it. */
+/** A factor in the form of a command. */
 interface SealedFactor {
   readonly sealed: string
   readonly keyVersion: number
@@ -34,7 +34,7 @@ export class FactorVault {
   }
 
   /**
-   * Makes a new secret with new recovery codes.
+   * Creates a new secret with new recovery codes.
    * @throws {Problem} CLUSTER_NO_LEADER while this controller has no factor key.
    */
   async makeNew(identityId: string): Promise<{ secretId: string; factor: SealedFactor }> {
@@ -46,7 +46,7 @@ export class FactorVault {
   }
 
   /**
-   * Keeps the secret and makes new recovery codes.
+   * Keeps the secret and creates new recovery codes.
    * @throws {Problem} as `makeNew`.
    */
   async renewCodes(
@@ -58,7 +58,7 @@ export class FactorVault {
   }
 
   /**
-   * Encrypts the factor with the current key; null if it already is.
+   * Encrypts the factor with the current key; null if it is encrypted with it already.
    * @throws {Problem} as `makeNew`, and as `open`.
    */
   async reseal(mfa: Mfa): Promise<SealedFactor | null> {

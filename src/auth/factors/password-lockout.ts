@@ -20,8 +20,8 @@ interface PasswordLockoutDeps {
 type Credential = Pick<Authenticator, 'id' | 'identityId'>
 
 /**
- * Counts password attempts under auth policies with `maxAttempts`. The count is in the log, so it
- * holds across all controllers; a policy without a limit costs no entry.
+ * Counts password attempts for auth policies with `maxAttempts`. The count is in the log, so it
+ * applies across all controllers. A policy without a limit costs no entry.
  */
 export class PasswordLockout {
   readonly #deps: PasswordLockoutDeps
@@ -46,7 +46,7 @@ export class PasswordLockout {
     return this.#propose(credential, address, false)
   }
 
-  /** Resets the count after a right password that opens no session. */
+  /** Resets the count after a correct password that opens no session. */
   async prove(credential: Credential, address: string): Promise<void> {
     if (this.#deps.state.get('passwordAttempts', credential.id) === undefined) return
     await this.#propose(credential, address, true)

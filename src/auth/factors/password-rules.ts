@@ -12,7 +12,7 @@ const SPECIAL = /[^\p{L}\p{N}\s]/u
 
 /**
  * Reason why a password cannot be set, without quoting it; null if it can. Called wherever a
- * password is set: by an administrator, by its holder, and on a controller's host.
+ * password is set: by an administrator, by its own identity, and on a controller's host.
  */
 export function passwordFault(policy: AuthPolicy | undefined, password: string): string | null {
   const { maxLength } = passwordSchema

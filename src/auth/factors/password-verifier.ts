@@ -3,10 +3,7 @@ import argon2 from 'argon2'
 import { FairQueue } from '../../lib/bounds/fair-queue.ts'
 import { Problem } from '../../lib/problems.ts'
 
-/**
- * Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19
- * MiB, 2 passes.
- */
+/** Parameters of Argon2id as OWASP recommends them for interactive log-ins: 19 MiB, 2 passes. */
 const PARAMETERS = {
   type: argon2.argon2id,
   memoryCost: 19_456,
@@ -17,19 +14,20 @@ const PARAMETERS = {
 const SALT_BYTES = 16
 
 /**
- * @returns a PHC string: it contains parameters and salt, so they can be raised later.
+ * @returns a PHC string. It contains parameters and salt, so the parameters can be raised later.
  */
 export function hashPassword(password: string): Promise<string> {
   return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })
 }
 
-/** The caller that a hash is computed for. */
+/** The caller for whom a hash is computed. */
 export interface HashCaller {
   /**
-   * Sharer of queues and time: an identity, or the source address of an unauthenticated caller.
+   * Name for sharing queues and time: an identity, or the source address of an unauthenticated
+   * caller.
    */
   readonly sharer: string
-  /** The caller no longer waits for the answer. */
+  /** True: the caller no longer waits for the answer. */
   readonly isGone: boolean
 }
 
@@ -81,7 +79,7 @@ export class PasswordVerifier {
     }
   }
 
-  /** Hashes a new password, in turn with verifications. @throws {Problem} as `verify` does. */
+  /** Hashes a new password, sharing the queue with verifications. @throws {Problem} as `verify`. */
   async hash(by: HashCaller, password: string): Promise<string> {
     await this.#enter(by)
     try {

@@ -24,7 +24,7 @@ import { principalOrigin } from '../principal/principal.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
-/** A code to use, with its source. */
+/** A submitted code, with the address of its source. */
 interface ProofGiven {
   readonly purpose: ProofPurpose
   readonly code: string
@@ -32,8 +32,8 @@ interface ProofGiven {
 }
 
 /**
- * Reason for submitting a code: to verify a new factor, to complete a session, for a TOTP token, to
- * view or renew the recovery codes, or to remove the factor.
+ * Purpose of a submitted code: to verify a new factor, to complete a session, to get a TOTP token,
+ * to view or renew the recovery codes, or to remove the factor.
  */
 export type ProofPurpose = 'verify' | 'pass' | 'token' | 'view' | 'renew' | 'end'
 
@@ -81,7 +81,7 @@ export class SecondFactors {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
-      // A repeated request replaces the unverified factor.
+      // A repeated request replaces the unverified factor, so no request id is stored.
       const unkept = principalOrigin(origin, origin.actor, { case: 'notKept' })
       await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
     })
@@ -107,7 +107,7 @@ export class SecondFactors {
     await retryWhenMoved(origin, limits, async () => {
       const found = this.find(identityId)
       require(found)
-      // An unverified factor is removed without a code, so without a guess at one.
+      // An unverified factor is removed without a code, so this attempt does not count.
       if (given.purpose === 'end' && !found.isVerified) {
         await this.#use(origin, { purpose, secretId: found.secretId })
         return
@@ -129,12 +129,15 @@ export class SecondFactors {
 
   async #use(origin: WriteOrigin, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
-    // Keep no request id: its record would hold an unsalted hash of the code.
+    // Stores no request id, because its record would contain an unsalted hash of the code.
     const unkept = principalOrigin(origin, origin.actor, { case: 'notKept' })
     await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_PROVE, payload })
   }
 
-  /** Null: the code is neither a current time-based code nor an unused recovery code. */
+  /**
+   * The proof for a code; null: the code is neither a current time-based code nor an unused
+   * recovery code.
+   */
   #proofBy(
     mfa: Mfa,
     { secret, recoveryCodes }: FactorSecrets,
@@ -154,7 +157,7 @@ export class SecondFactors {
   }
 
   /**
-   * Counts the attempt in the log, so that the count holds across all controllers. During a known
+   * Counts the attempt in the log, so that the count applies across all controllers. During a known
    * pause it writes no entry.
    */
   async #reserve(identityId: string, address: string): Promise<void> {
@@ -191,7 +194,7 @@ const enrolled: RequireFactor = (found) => {
   if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
 }
 
-/** The record that each use requires; apply checks it again. */
+/** The state of the factor that each use requires; apply checks it again. */
 export const requiredFactorByPurpose: Readonly<Record<ProofPurpose, RequireFactor>> = {
   verify: unverified,
   pass: enrolled,

@@ -21,8 +21,8 @@ export interface CertificateProofDeps {
 
 /**
  * Authenticates by the client certificate of the connection.
- * @returns the reason of a refusal for the operator; the answer is the same for each, so that it
- * does not reveal which certificates, CAs and identities exist.
+ * @returns the reason of a refusal for the operator. The client receives the same answer for every
+ * reason, so that it does not learn which certificates, CAs and identities exist.
  */
 export async function proveCertificate(
   deps: CertificateProofDeps,

@@ -71,7 +71,7 @@ const twoIdentities: TokenRefusal = {
   cause: { reason: 'TOKEN_OTHER_IDENTITY' },
 }
 
-/** The identity that may log in with this token, or why none may. */
+/** The identity that may log in with this token, or the reason for a refusal. */
 function holderOf(
   deps: TokenProofDeps,
   { signerId, claim }: VerifiedToken,
@@ -96,7 +96,10 @@ export interface TokenRefusal {
   readonly cause: RefusalCause
 }
 
-/** A refusal describes only the token, so that it does not reveal whether an identity exists. */
+/**
+ * Challenge for a refused token. It describes only the token, so that it does not reveal whether an
+ * identity exists.
+ */
 export function tokenChallenge(
   { state }: Pick<TokenProofDeps, 'state'>,
   error: TokenChallenge['error'],

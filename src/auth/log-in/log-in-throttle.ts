@@ -73,7 +73,7 @@ export class LogInThrottle {
     const waitMs = attempts.pausedUntilMs - this.#clock.monotonicMs()
     if (waitMs > 0) throw tooMany('too many failed log-ins', Math.ceil(waitMs / 1000))
     const isCrowded = attempts.failures + attempts.atWork >= this.#limits.failuresMax
-    // After a pause one attempt at a time is allowed; another failure doubles the pause.
+    // After a pause, only one attempt at a time is allowed; another failure doubles the pause.
     if (!isCrowded || attempts.atWork === 0) return
     throw tooMany('too many concurrent log-ins with this user name', 1)
   }
@@ -101,7 +101,7 @@ export class LogInThrottle {
 }
 
 /**
- * Names the limit that was exceeded, so that the user learns whether wrong passwords are the
+ * The problem names the exceeded limit, so that the user learns whether wrong passwords are the
  * reason.
  */
 function tooMany(what: string, seconds: number): Problem {

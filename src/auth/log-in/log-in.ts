@@ -27,7 +27,7 @@ import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
 import type { CredentialProof } from './proof.ts'
 
-/** Code and challenge are identical for every reason that a client must not learn. */
+/** Code and challenge are the same for all reasons that a client must not learn. */
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
   readonly challenge: TokenChallenge | null
@@ -52,7 +52,7 @@ export interface LogInRequest {
   readonly turn: HashCaller
 }
 
-/** Facts that a client reports of itself as it logs in, by any method. */
+/** A client's report about itself at its log-in, by any method. */
 export interface LogInClientInfo {
   /**
    * API that received the request; null: the first use of the tokens decides which API accepts
@@ -62,7 +62,7 @@ export interface LogInClientInfo {
   readonly configTypes?: readonly string[] | null
   readonly envInfo?: Readonly<Record<string, unknown>> | null
   readonly sdkInfo?: Readonly<Record<string, unknown>> | null
-  /** Set for a session whose tokens are those of OIDC. */
+  /** Set for a session that gets OIDC tokens. */
   readonly oidc?: OidcSessionOptions
 }
 
@@ -74,7 +74,7 @@ export interface OidcSessionOptions {
   readonly codeHash: string
   /** The session must already exist, with an unredeemed code. */
   readonly isBegun: boolean
-  /** PEM; '': none came. */
+  /** PEM of the client's certificate request; '': none. */
   readonly certificateRequest: string
   /**
    * Revision of the cluster key that sealed the proof of the log-in; absent: the credential itself
@@ -86,7 +86,7 @@ export interface OidcSessionOptions {
 interface OpenedSession {
   readonly principal: SessionPrincipal
   readonly token: string
-  /** An administrator requested an extension of the certificate of this log-in. */
+  /** True: an administrator has requested that the certificate of this log-in is extended. */
   readonly isExtendRequested: boolean
 }
 
@@ -153,7 +153,7 @@ export class LogIns {
         return await this.open(proof, shown, client, request.write)
       } catch (error) {
         const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
-        // A credential that changed before apply is refused as if it had always been invalid.
+        // If a credential changed before apply, its refusal looks as if it had always been invalid.
         // @guard forged-tokens--told
         if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid', changed)
         throw error
@@ -161,14 +161,14 @@ export class LogIns {
     })
   }
 
-  /** Whether a connection shows the certificate that a session is bound to. */
+  /** Whether a connection presented the certificate to which a session is bound. */
   isProven(session: ApiSession, shown: CallerCredentials): boolean {
     return isUsableWithCertificate(this.#deps.state, session, shown.peerChain()?.[0].sha1 ?? null)
   }
 
   /**
    * Writes the session, so that every controller knows it.
-   * @throws {Problem} INVALID_AUTH if apply finds that the holder may no longer log in;
+   * @throws {Problem} INVALID_AUTH if apply finds that the identity may no longer log in;
    * REVISION_MOVED if the credential changed after it was verified: an old credential opens no
    * session.
    */
@@ -181,10 +181,10 @@ export class LogIns {
     const { state, writer, sessions, tokens, tokenFactor } = this.#deps
     const { authenticator, identityId } = proof
     const { address } = shown
-    // There is no session yet, so the system acts for the identity.
+    // No session exists yet, so the system acts on behalf of the identity.
     const actor = systemActor({ address, identityId })
-    // A record of the request id would keep a plain hash over a password in the log. A second
-    // session does no harm.
+    // With a request id, the log would store a plain hash over a password. A second session does no
+    // harm.
     const id = await writer.write(principalOrigin(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
@@ -275,7 +275,7 @@ function judgedOnOf(
 }
 
 /**
- * Keeps known members only, case-insensitively, because SDKs differ in case. Empty bytes when
+ * Keeps only known members, ignoring the case of names, because SDKs differ in case. Empty bytes if
  * nothing was reported.
  */
 function infoJson(

@@ -20,7 +20,7 @@ export interface PasswordProofDeps {
   readonly lockout: PasswordLockout
 }
 
-/** User name and password of a log-in; both are as the client sent them. */
+/** User name and password of a log-in, as the client sent them. */
 export interface PasswordCredential {
   readonly username: string
   readonly password: string
@@ -28,8 +28,8 @@ export interface PasswordCredential {
 
 /**
  * Authenticates by user name and password.
- * @returns the reason of a refusal, for the operator. The answer to the client is the same for each
- * reason and takes the same work, so that it does not reveal which user names exist.
+ * @returns the reason of a refusal, for the operator. For every reason the client receives the same
+ * answer after the same amount of work, so that it does not learn which user names exist.
  */
 export async function provePassword(
   deps: PasswordProofDeps,
@@ -40,8 +40,8 @@ export async function provePassword(
   const { state, passwords, lockout } = deps
   let reason: LogInRefusalReason = 'USERNAME_UNKNOWN'
   const proof = await deps.throttle.attempt(username, address, async () => {
-    // Without a leader no session can open, so no hash is computed. With a leader, this read also
-    // finds a password that another controller has just set.
+    // Without a leader no session can be opened, so no hash is computed. With a leader, this read
+    // also finds a password that another controller has just set.
     await deps.reads.reachLatest()
     const authenticator = state.find('authenticator', 'username', username)
     const holder = authenticator === undefined ? reason : holderOf(deps, authenticator)
@@ -63,7 +63,7 @@ export async function provePassword(
   return proof ?? { reason }
 }
 
-/** The identity that may log in with this password, or why none may. */
+/** The identity that may log in with this password, or the reason for a refusal. */
 function holderOf(
   deps: PasswordProofDeps,
   { method, identityId }: Authenticator,

@@ -3,10 +3,10 @@ import type { CertificateProofSchema } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
 
-/** A credential that was right, and the identity that it proves. */
+/** A correct credential, and the identity that it proves. */
 export interface CredentialProof {
   readonly identityId: string
-  /** Undefined where the claim of a CA names the identity. */
+  /** Undefined if the claim of a CA names the identity. */
   readonly authenticator: Authenticator | undefined
   readonly certificate?: MessageInitShape<typeof CertificateProofSchema>
   readonly token?: VerifiedToken

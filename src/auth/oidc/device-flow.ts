@@ -29,8 +29,8 @@ interface DeviceFlowDeps {
 }
 
 /**
- * Log-in flows that authorize a device (RFC 8628). A user logs in with the steps of `LogInFlow`;
- * instead of a code for a client, the device code gets the tokens.
+ * Log-in flows that authorize a device (RFC 8628). A user logs in with the steps of `LogInFlow`.
+ * The flow issues no code; instead, the device exchanges its device code for tokens.
  */
 export class DeviceFlow {
   readonly #deps: DeviceFlowDeps
@@ -80,16 +80,18 @@ export class DeviceFlow {
     return { flow, clientId, sessionId, userCode, isOver, keyRevision }
   }
 
-  /** Whether the flow with this id ended, or a user already logs in or logged in under it. */
+  /**
+   * Whether the flow with this id has ended, or a user has logged in or begun to log in with it.
+   */
   async isTaken(id: string): Promise<boolean> {
     const flow = await this.#deps.seals.open('request', id)
     return flow === null || this.#deps.flowSessions.get(flow) !== undefined
   }
 
   /**
-   * Approves the device for which the user logged in. Creates the session, unless it exists because
-   * it had to record a factor.
-   * @returns the redirect URI for the user; null if the log-in is for no device, or it expired.
+   * Approves the device for which the user logged in. Creates the session, unless it exists already
+   * in order to record a factor.
+   * @returns the redirect URI for the user; null if the log-in is not for a device, or it expired.
    * @throws {Problem} INVALID_AUTH; REVISION_MOVED if the credential changed since the log-in.
    */
   async approve(
@@ -103,7 +105,7 @@ export class DeviceFlow {
     if (passed?.flow.isOfDevice !== true) return null
     const { flow, proof } = passed
     const begun = flowSessions.get(flow)
-    // Another user who knows the user code was first.
+    // Another user who also knows the user code has logged in first.
     if (proof !== null && begun !== undefined && begun.identityId !== proof.identityId) {
       throw new Problem('INVALID_AUTH')
     }
@@ -118,7 +120,7 @@ export class DeviceFlow {
   }
 
   /**
-   * Tokens for the device, issued by the controller that it polls.
+   * Tokens for the device, issued by the controller that the device polls.
    * @returns null while no user has approved it.
    * @throws {OAuthError} invalid_grant when the code was used twice, which also ends the session.
    */

@@ -18,17 +18,20 @@ export const deviceLimits = {
   deviceLogInMs: 10 * 60_000,
   /** Interval at which a device polls for approval. */
   devicePollMs: 5000,
-  /** Devices that wait at one controller, shared by sources; beyond: 429. */
+  /** Maximum devices that wait at one controller, shared by sources; beyond: 429. */
   deviceLogInsMax: 1000,
   /** Maximum number of devices whose polls are counted. */
   devicePollsMax: 4096,
   /**
-   * User codes that one source may enter at once, and per second after that; beyond: 429. Up to
-   * three thousand of 25,600 million possible codes are valid at a time ...
+   * User codes that one source may enter: burst, then per second; beyond: 429. Up to three thousand
+   * of 25,600 million possible codes are valid at a time ...
    */
   userCodesAtOnceMax: 20,
   userCodesPerSecond: 0.2,
-  /** ... and all sources together enter some three thousand while one of them does. */
+  /**
+   * ... and all sources together can enter about three thousand codes during the lifetime of one of
+   * them.
+   */
   userCodesOfAllAtOnceMax: 200,
   userCodesOfAllPerSecond: 5,
   userCodeSourcesMax: 4096,
@@ -65,8 +68,8 @@ interface OwnDevice {
 }
 
 /**
- * Device authorization grant (RFC 8628). The device holds a sealed code, which any controller can
- * open; the user enters a short code, which the soft state maps to the flow. The session of the
+ * Device authorization grant (RFC 8628). The device has a sealed code, which any controller can
+ * open. The user enters a short code, for which the soft state has the flow. The session of the
  * flow, in the replicated state, records the approval.
  */
 export class DeviceLogIns {
@@ -107,7 +110,10 @@ export class DeviceLogIns {
     )
   }
 
-  /** @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many wait, from there or in all. */
+  /**
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many devices wait, of that source or in
+   * total.
+   */
   async begin(
     request: Pick<AuthorizationRequest, 'clientId' | 'scopes'>,
     issuer: string,
@@ -133,10 +139,10 @@ export class DeviceLogIns {
   }
 
   /**
-   * Finds the log-in for a user code as the user typed it.
-   * @returns null: no log-in waits under that code.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, right or wrong: an attacker who
-   * guesses could include valid codes of its own.
+   * Finds the log-in for a user code in the form that the user typed.
+   * @returns null: no log-in with that code waits.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, correct or not: an attacker who
+   * guesses could mix in valid codes of attacking devices.
    */
   async find(typed: string, source: string): Promise<WaitingDevice | null> {
     // @guard device-codes--all, device-codes--guesses
@@ -152,7 +158,7 @@ export class DeviceLogIns {
     return { userCode: shownCode(key), id, address }
   }
 
-  /** The user denies the device. */
+  /** Denies the log-in of the device, as the user requested. */
   async deny(typed: string, source: string): Promise<boolean> {
     const waiting = await this.find(typed, source)
     if (waiting === null) return false
@@ -200,7 +206,7 @@ export class DeviceLogIns {
     throw new OAuthError('authorization_pending', 'nobody has allowed the log-in yet')
   }
 
-  /** The values of all controllers. */
+  /** The values with that key, of all controllers. */
   #values(key: string): { readonly request: string; readonly address: string }[] {
     const { cluster, topic } = this.#deps
     const owners = new Set([cluster.selfId, ...cluster.members().map(({ id }) => id)])
@@ -234,7 +240,7 @@ function newUserCode(): string {
   )
 }
 
-/** Ignores case, spaces and hyphens of typed codes; topic keys are short. */
+/** The key for a typed code, without spaces and hyphens and in upper case. */
 function keyOf(typed: string): string {
   return typed
     .slice(0, 64)

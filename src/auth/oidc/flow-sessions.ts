@@ -20,8 +20,8 @@ import type { BegunFlow, PassedLogIn, StoredProof } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 
 /**
- * A client that lost the response may redeem its code again within this time of the first
- * redemption, until its tokens are used.
+ * A client that did not receive the response may redeem its code again within this time after the
+ * first redemption, until its tokens are used.
  */
 const CODE_REPEATED_MS = 10_000
 
@@ -33,7 +33,7 @@ interface FlowSessionsDeps {
   readonly logIns: LogIns
 }
 
-/** The hash by which a session remembers the code that was redeemed for it. */
+/** The hash that a session stores for the code that was redeemed for it. */
 export function redeemedCodeHash(code: string): string {
   return createHash('sha256').update(code).digest('hex')
 }
@@ -47,8 +47,8 @@ export class FlowSessions {
   }
 
   /**
-   * Revision of the cluster key. Read it before you open a sealed text: the text is valid only if
-   * the revision is still the same when the session is created.
+   * Revision of the cluster key. Read it before you open a sealed text, because the text is valid
+   * only if the revision is unchanged when the session is created.
    */
   keyRevision(): number {
     return this.#deps.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
@@ -59,7 +59,10 @@ export class FlowSessions {
     return this.#deps.state.get('apiSession', sessionId)
   }
 
-  /** Null if the session of the flow does not exist or lacks a factor of its identity. */
+  /**
+   * The session of a flow with its validity; null if it does not exist or lacks a factor of its
+   * identity.
+   */
   complete({ sessionId }: BegunFlow): ReturnType<typeof sessionValidity> {
     const validity = sessionValidity(this.#deps.state.recordsNow, sessionId)
     return validity === null || lacksSessionFactor(validity.pendingFactors) ? null : validity
@@ -68,8 +71,8 @@ export class FlowSessions {
   /**
    * The session that was just created by redeeming the same code; null if the code was not redeemed
    * yet.
-   * @throws {OAuthError} invalid_grant, and ends the session: the code was redeemed earlier, or its
-   * tokens were used.
+   * @throws {OAuthError} invalid_grant if the code was redeemed earlier, or its tokens were used.
+   * The session ends in that case.
    */
   async redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
     const session = this.get(flow)
@@ -122,8 +125,8 @@ export class FlowSessions {
     if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
     if (lacksSessionFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
-    // Apply checks a certificate again. Its authenticator may have changed, because the first
-    // log-in is noted there, and that must not end other log-ins in progress.
+    // Apply checks a certificate again. Its authenticator changes when the first log-in is recorded
+    // there, and that must not end other log-ins in progress.
     const isByCertificate = certificate !== null && certificate !== undefined
     const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
     // @guard oidc/code-flow--password
@@ -150,7 +153,7 @@ export class FlowSessions {
   }
 }
 
-/** Apply refuses with these when another redemption or log-in was applied first. */
+/** Codes with which apply refuses a log-in when another redemption or log-in was applied first. */
 // @guard oidc/code-flow--raced
 const lostCodes: ReadonlySet<ProblemCode> = new Set([
   'INVALID_AUTH',

@@ -9,25 +9,25 @@ import type { AuthorizationRequest } from './public-clients.ts'
 /** Time within which a user has to complete a log-in. */
 export const REQUEST_MS = 10 * 60_000
 
-/** A begun flow, as its sealed id describes it; controllers store nothing about it. */
+/** A begun flow. Its sealed id contains all of this; controllers store nothing about it. */
 export interface BegunFlow extends AuthorizationRequest {
   readonly sessionId: string
   readonly issuer: string
-  /** The user authorizes a device, which has a separate code. */
+  /** True: the user authorizes a device, which has a separate code. */
   readonly isOfDevice?: boolean
 }
 
-/** Completed primary authentication, before the code is issued. */
+/** A completed primary authentication, before the code is issued. */
 export interface PassedLogIn {
   readonly flow: BegunFlow
   /**
-   * Null: the session already exists, because it had to record a factor; otherwise the proof
-   * creates it.
+   * Null: the session already exists, because it had to record a factor. Otherwise the session is
+   * created with this proof.
    */
   readonly proof: StoredProof | null
 }
 
-/** A proof without its record, which is read again when the session is created. */
+/** A proof without its records, which are read again when the session is created. */
 export interface StoredProof {
   readonly identityId: string
   readonly authenticatorId: string
@@ -35,11 +35,11 @@ export interface StoredProof {
   readonly certificate: CredentialProof['certificate'] | null
   readonly token: CredentialProof['token'] | null
   readonly about: Omit<LogInClientInfo, 'api' | 'oidc'>
-  /** PEM; '': none came with the log-in. */
+  /** PEM; '': the log-in contained none. */
   readonly certificateRequest: string
 }
 
-/** @param certificateRequest PEM; '': none came with the log-in. */
+/** @param certificateRequest PEM; '': the log-in contained none. */
 export function storedProof(
   proof: CredentialProof,
   about: StoredProof['about'],
@@ -62,7 +62,7 @@ export function storedProof(
  */
 export type LogInStep =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
-  /** Second factors are missing; they are submitted under the same id. */
+  /** Second factors are missing. They are submitted with the same id. */
   | {
       readonly kind: 'pending'
       readonly factors: readonly PendingFactor[]
@@ -87,7 +87,7 @@ export interface OpenedDeviceCode {
   readonly sessionId: string
   readonly userCode: string
   readonly isOver: boolean
-  /** {@link OidcSessionOptions.keyRevision} of its secret. */
+  /** {@link OidcSessionOptions.keyRevision} of the code. */
   readonly keyRevision: number
 }
 
@@ -99,10 +99,10 @@ export interface CodeAnswer {
   readonly issuer: string
 }
 
-/** The session that a token refers to. */
+/** The session to which a token belongs. */
 export type TokenSession = Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'>
 
-/** Tokens, and the certificate for the key that the client binds them to. */
+/** Tokens, with the certificate for the key to which the client binds them. */
 export interface FlowTokens extends MintedTokens {
   /** PEM, leaf first; null: the client requested none. */
   readonly sessionCertificate: string | null

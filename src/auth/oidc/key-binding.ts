@@ -11,13 +11,13 @@ import {
 } from '../sessions/made-certificate.ts'
 import { OAuthError } from './oauth-error.ts'
 
-/** A longer request is refused: it travels inside the code, which is part of a URL. */
+/** Maximum characters of a request; it is sent inside the code, which is part of a URL. */
 const REQUEST_CHARACTERS_MAX = 4096
 const UNREADABLE = 'unreadable'
 
 /**
- * The certificate request in the form that the sealed code carries; it is validated when the code
- * is redeemed.
+ * The certificate request in the form in which the sealed code contains it. It is validated when
+ * the code is redeemed.
  */
 export function sealedCertificateRequest(pem: string | undefined): string {
   if (pem === undefined) return ''
@@ -31,7 +31,7 @@ interface KeyBindingDeps {
 
 /**
  * Certificates that clients request during a log-in or refresh. Tokens of such a session are valid
- * only with its certificate, so stolen tokens alone are useless.
+ * only together with its certificate, so stolen tokens alone are useless.
  */
 export class KeyBinding {
   readonly #deps: KeyBindingDeps
@@ -61,7 +61,7 @@ export class KeyBinding {
 
   /**
    * Stores the certificate with its session, so that every controller accepts it, and replaces the
-   * previous one: a holder of the old key can no longer renew tokens.
+   * previous one: the old key can no longer be used to renew tokens.
    * @throws {OAuthError} invalid_grant: the session has ended.
    */
   async keep(

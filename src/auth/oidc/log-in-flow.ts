@@ -39,9 +39,9 @@ import type { KeyBinding } from './key-binding.ts'
 
 const PROGRESS_MS = 60_000
 const CODE_MS = 60_000
-/** Tokens end at whole seconds. */
+/** Minimum lifetime of tokens, because their expiry has whole seconds. */
 const TOKEN_MS_MIN = 1000
-/** Sessions in `#tokenCountsUntil`. */
+/** Maximum number of sessions in `#tokenCountsUntil`. */
 const TOKENS_GIVEN_MAX = 10_000
 
 interface LogInFlowDeps {
@@ -59,16 +59,16 @@ interface LogInFlowDeps {
 }
 
 /**
- * Authorization code flow (RFC 6749, 4.1; RFC 7636). Each step may reach another controller: the
- * sealed id that the client sends carries the progress. Without a second factor, redeeming the code
- * creates the session in a single write. Otherwise the flow first creates a session without rights,
- * which records the factor.
+ * Authorization code flow (RFC 6749, 4.1; RFC 7636). Each step may reach another controller,
+ * because the sealed id that the client sends contains the progress. Without a second factor,
+ * redeeming the code creates the session in a single write. Otherwise the flow first creates a
+ * session without rights, which records the factor.
  */
 export class LogInFlow {
   readonly #deps: LogInFlowDeps
   /**
-   * Sessions whose log-in request carried the required external JWT, and until when it counts,
-   * monotonic ms.
+   * Sessions whose log-in request contained the required external JWT, with the time until which it
+   * counts, monotonic ms.
    */
   readonly #tokenCountsUntil = new Map<string, number>()
 
@@ -88,7 +88,7 @@ export class LogInFlow {
   }
 
   /**
-   * Everybody who knows a user code knows the id of its flow. They must neither join nor end the
+   * Everybody who knows a user code knows the id of its flow, and must neither join nor end the
    * log-in of another identity.
    */
   #isOfOther(flow: BegunFlow, { id }: Identity): boolean {
@@ -96,7 +96,7 @@ export class LogInFlow {
     return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
   }
 
-  /** Primary authentication. The id must be one that `begin` gave. */
+  /** Primary authentication. `begin` must have returned the id. */
   async logIn(
     id: string,
     credential: LogInCredential,
@@ -107,9 +107,10 @@ export class LogInFlow {
     const { certificateRequest: asked = '', ...about } = client
     const flow = await this.#begun(id)
     if (flow === null) return refused
-    // The device gets the tokens, and it does not have the key of the user's browser.
+    // The device receives the tokens, and does not have the key of the user's browser.
     const certificateRequest = flow.isOfDevice === true ? '' : asked
-    // Tokens of a log-in by certificate are valid only with its key.
+    // A device cannot use a log-in by certificate, because its tokens would be valid only with the
+    // certificate's key.
     if (flow.isOfDevice === true && credential.by === 'cert') return refused
     const { logIns, state, flowSessions } = this.#deps
     const proof = await logIns.prove(credential, shown, request.turn)
@@ -141,7 +142,7 @@ export class LogInFlow {
   }
 
   /**
-   * The principal for submitting second factors of a flow; null before primary authentication, and
+   * The principal that submits second factors of a flow; null before primary authentication, and
    * after its code was redeemed.
    */
   async sessionOf(id: string, shown: CallerCredentials): Promise<SessionPrincipal | null> {
@@ -169,8 +170,8 @@ export class LogInFlow {
   }
 
   /**
-   * The required factors without the external JWT, if this request carries it or an earlier request
-   * of the flow did.
+   * The missing factors, without the external JWT if this request or an earlier request of the flow
+   * contained it.
    */
   async #lacking(
     { sessionId }: BegunFlow,
@@ -210,8 +211,8 @@ export class LogInFlow {
 
   /**
    * Exchanges a code for tokens, and creates the session in one write.
-   * @throws {OAuthError} invalid_grant. A code that is used twice was stolen: this also ends its
-   * session (RFC 6749, 4.1.2).
+   * @throws {OAuthError} invalid_grant. A code that is used twice was stolen, so the second use
+   * also ends its session (RFC 6749, 4.1.2).
    */
   async redeem(
     code: string,
@@ -235,7 +236,8 @@ export class LogInFlow {
     const begun = state.get('apiSession', flow.sessionId)
     const { identityId = '', certificateRequest = '' } = begun ?? proof ?? {}
     const ids = { identityId, apiSessionId: flow.sessionId }
-    // Certified first: a bad request must not leave a session that its client cannot use.
+    // The certificate is issued first, so that an invalid request leaves no session that its client
+    // cannot use.
     const made = await keyBinding.certify(ids, certificateRequest)
     const session =
       before ?? (await flowSessions.redeem(passed, { codeHash, keyRevision }, shown, request))
@@ -255,10 +257,10 @@ export class LogInFlow {
   }
 
   /**
-   * Exchanges a refresh token or an access token for new tokens, which expire with an access token.
-   * Only the first use of a session's tokens needs a write.
-   * @param certificateRequest PEM of a request for another key, which replaces the key that the
-   * session is bound to; '': none.
+   * Exchanges a refresh token or an access token for new tokens; those for an access token expire
+   * with it. Only the first use of a session's tokens needs a write.
+   * @param certificateRequest PEM of a request for another key, which replaces the key to which the
+   * session is bound; '': none.
    * @throws {OAuthError} invalid_grant; access_denied without the certificate of a bound session.
    */
   async renew(
@@ -270,15 +272,15 @@ export class LogInFlow {
     write: WriteRequest,
   ): Promise<FlowTokens> {
     const { sessions, refreshUses, oidcTokens, keyBinding, clock, flowSessions } = this.#deps
-    // Routers see access tokens, so an access token cannot be renewed: tokens exchanged for it
+    // Routers see access tokens, so an access token must not be renewed: tokens exchanged for it
     // expire with it.
     // @guard oidc/refresh--exchanged
     const endsAtMsMax = token.generation === 0 ? token.expiresAtMs : Infinity
     if (endsAtMsMax - clock.nowMs() < TOKEN_MS_MIN) throw invalidGrantError('the token has expired')
     const { session, identity } = await this.holderOf(token, shown)
     const generation = token.generation + 1
-    // A certificate prevents others from using the token. Without one, reuse reveals a stolen
-    // token.
+    // With a certificate, others cannot use the token. Without one, reuse shows that a token was
+    // stolen.
     const isBound = isKeyBound(session)
     const isOpen = !isBound && token.generation > 0
     // @guard oidc/refresh--reused
@@ -335,7 +337,10 @@ export class LogInFlow {
     return { session, identity: found.identity }
   }
 
-  /** Waits for the latest state, in case another controller has just issued the certificate. */
+  /**
+   * Waits for the latest state if necessary, because another controller may have just issued the
+   * certificate.
+   */
   async #isProven(session: ApiSession, shown: CallerCredentials): Promise<boolean> {
     const { logIns, reads } = this.#deps
     if (logIns.isProven(session, shown)) return true

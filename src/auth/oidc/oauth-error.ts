@@ -13,7 +13,7 @@ type OAuthErrorCode =
   | 'slow_down'
   | 'expired_token'
 
-/** A request of OAuth that is refused; the description is for the developer of the client. */
+/** An OAuth request is refused. The description is for the developer of the client. */
 export class OAuthError extends Error {
   override readonly name = 'OAuthError'
   readonly code: OAuthErrorCode

@@ -14,7 +14,10 @@ const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1']
 const CUSTOM_SCHEME = 'openziti://auth'
 /** Path of the console, which redeems its codes at the controller that serves it. */
 const CONSOLE_PATH = '/console/'
-/** URLs of these schemes run or show their own content; they are refused even if registered. */
+/**
+ * URLs of these schemes run or show their own content. They are refused even if an administrator
+ * has registered them.
+ */
 const RUNNING_SCHEMES: readonly string[] = ['javascript:', 'data:', 'vbscript:', 'blob:', 'file:']
 
 /** The checked parameters of an authorization request (RFC 6749, 4.1.1; RFC 7636, 4.3). */
@@ -32,8 +35,8 @@ export interface AuthorizationRequest {
 type Parameters = (name: string) => string | undefined
 
 /**
- * The redirect URI of a request, once it is safe to send anything to it.
- * @throws {OAuthError} to be shown where the request came from, never to be redirected.
+ * The redirect URI of a request, if it is safe to send an answer to it.
+ * @throws {OAuthError} to be shown to the user, never sent to the redirect URI.
  */
 export function judgeRedirect(of: Parameters, places: RedirectTargets): string {
   const clientId = of('client_id') ?? ''
@@ -47,7 +50,7 @@ export function judgeRedirect(of: Parameters, places: RedirectTargets): string {
   return redirectUri
 }
 
-/** @throws {OAuthError} that may be redirected. */
+/** @throws {OAuthError} that may be sent to the redirect URI. */
 export function judgeAuthorization(
   of: Parameters,
   redirectUri: string,
@@ -82,9 +85,9 @@ export function judgeAuthorization(
 }
 
 /**
- * Accepts a redirect URI whose scheme, host and path equal a registered one; only on loopback may
- * the port differ (RFC 8252, 7.3). It may have no user, query or fragment. A redirect URI from a
- * setting must be equal as a whole.
+ * Accepts a redirect URI whose scheme, host and path equal a registered one; only for loopback may
+ * the port differ (RFC 8252, 7.3). It must have no user, query or fragment. A redirect URI of an
+ * administrator's setting must be equal as a whole.
  */
 export function isRedirectAllowed(
   text: string,
@@ -98,7 +101,7 @@ export function isRedirectAllowed(
   // @guard oidc/authorization--registered
   if (registered.includes(text)) return !RUNNING_SCHEMES.includes(url.protocol)
   const { protocol, hostname, host, port, pathname } = url
-  // The text must equal the parsed URL, so that no other parser finds another host in it.
+  // The text must equal the parsed URL, so that another parser cannot find a different host in it.
   // @guard oidc/authorization--text
   if (
     text !== `${protocol}//${host}${pathname}` &&
@@ -115,7 +118,7 @@ export function isRedirectAllowed(
   return isOwn || (LOOPBACK.includes(hostname) && ['http:', 'https:'].includes(protocol))
 }
 
-/** RFC 7636, 4.6, by S256 alone. */
+/** Compares a verifier with its challenge (RFC 7636, 4.6; only S256). */
 export function matchesChallenge(challenge: string, verifier: string): boolean {
   // @guard oidc/authorization--verifier
   if (!VERIFIER.test(verifier)) return false

@@ -2,16 +2,19 @@ import { globalSettingId } from '../../entities/kinds/controller-setting.ts'
 import { mergeMembers } from '../../entities/nested.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Addresses that a flow or the end of a session may lead to. */
+/** Addresses to which a flow, or the end of a session, may redirect. */
 export interface RedirectTargets {
-  /** `host:port` that this network's consoles are served at. */
+  /** `host:port` at which consoles of this network are served. */
   readonly ownHosts: readonly string[]
-  /** Whole addresses that an administrator has registered, beside those that every network has. */
+  /**
+   * Complete addresses that an administrator has registered, in addition to those that every
+   * network has.
+   */
   readonly redirectUris: readonly string[]
   readonly postLogoutUris: readonly string[]
 }
 
-/** The places of a controller, by its settings and by those of all controllers. */
+/** The redirect targets of a controller, from its own settings and those of all controllers. */
 export function redirectTargets(
   state: Pick<StateView, 'get'>,
   controllerId: string,

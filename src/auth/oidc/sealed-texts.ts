@@ -9,8 +9,8 @@ import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { BegunFlow, PassedLogIn, WaitingDeviceFlow } from './flow-steps.ts'
 
 /**
- * Contents by purpose. Each purpose has its own key, so a text cannot be opened for another
- * purpose.
+ * Contents by purpose. Each purpose has its own key, so a text sealed for one purpose cannot be
+ * opened for another.
  */
 export interface SealedContents {
   readonly request: BegunFlow
@@ -20,7 +20,7 @@ export interface SealedContents {
 }
 export type SealPurpose = keyof SealedContents
 
-/** OpenZiti's C SDK has 8,196 bytes for its whole request head. */
+/** OpenZiti's C SDK allows 8,196 bytes for a whole request head. */
 const SEALED_CHARACTERS_MAX = 6 * 1024
 
 const KEY_BYTES = 32
@@ -32,9 +32,9 @@ interface SealedTextsDeps {
 }
 
 /**
- * Carries the state of a log-in flow in the texts that the client brings back (compact JWE, RFC
- * 7516: `dir`, A256GCM), under a key that is derived from the cluster key. Any member opens them,
- * and a flood of begun flows takes no memory. `kid` is the version of the cluster key.
+ * Stores the state of a log-in flow in texts that the client sends back (compact JWE, RFC 7516:
+ * `dir`, A256GCM), under a key that is derived from the cluster key. Any member can open them, and
+ * any number of begun flows needs no memory. `kid` is the version of the cluster key.
  */
 export class SealedTexts {
   readonly #parts: SealedTextsDeps
@@ -71,7 +71,7 @@ export class SealedTexts {
 
   /**
    * Opens a text that was sealed with the key in force. Older keys are not accepted, because a
-   * removed controller knows them and could forge log-ins.
+   * removed controller may know them and could forge log-ins.
    * @returns null for an expired text, and for one that no member sealed for this purpose.
    */
   async open<P extends SealPurpose>(purpose: P, sealed: string): Promise<SealedContents[P] | null> {
@@ -101,7 +101,9 @@ export class SealedTexts {
     }
   }
 
-  /** Undefined: none yet, or a removed controller knew it and it is about to be rotated. */
+  /**
+   * Undefined: no key yet, or a removed controller knew it and the leader is about to rotate it.
+   */
   async #keyInForce(): Promise<TokenKey | undefined> {
     const { keys } = this.#parts
     await keys.refresh()

@@ -1,17 +1,20 @@
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { Actor } from '../../ports/actor.ts'
 
-/** Everything that a connection and a request show of their sender; it makes a principal. */
+/**
+ * Everything that a connection and a request present about their sender, from which its principal
+ * is determined.
+ */
 export interface CallerCredentials {
   /** Address of the peer, without its port. */
   readonly address: string
-  /** Source of that address, as sources share room. */
+  /** Name of the source of that address, for sharing limits. */
   readonly source: string
-  /** Undefined without one; an empty one is refused as a forged one is. */
+  /** Undefined without a token. An empty one is refused like a forged one. */
   readonly sessionToken: string | undefined
-  /** The certificates that the client showed in the handshake; null: none. */
+  /** The certificates that the client presented in the handshake; null: none. */
   readonly peerChain: () => PeerChain | null
-  /** Bearer tokens, up to the number that is read. */
+  /** Bearer tokens, up to the maximum that is read. */
   readonly bearers: () => readonly string[]
   /** The user of the host, at the admin socket; null at every other listener. */
   readonly hostUser: (() => Actor) | null

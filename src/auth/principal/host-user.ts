@@ -7,17 +7,17 @@ import type { Permission } from './permissions.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { HostUser } from './principal.ts'
 
-// No record has an empty id, so nothing in the state is ever taken for this caller's.
+// No record has an empty id, so nothing in the state ever belongs to this caller.
 const noSession = unsetRecord(apiSession, '')
 const nobody = unsetRecord(identityKind, '')
 
 /**
- * Admits the host user by the listener alone, never by the content or source address of a request.
- * A request with a session token has the rights of its session, so a proxy to the admin socket
- * grants no rights.
+ * Admits the user of the host because of the listener alone, never because of the content or source
+ * address of a request. A request with a session token has the rights of its session, so a proxy in
+ * front of the admin socket grants no rights.
  * @returns null at every other listener, and with a session token.
- * @throws {Problem} for an operation on the caller's own identity or session: the host user has
- * neither.
+ * @throws {Problem} for an operation on the caller's own identity or session, which the host user
+ * does not have.
  */
 export function admitHostUser(
   { hostUser, sessionToken }: Pick<CallerCredentials, 'hostUser' | 'sessionToken'>,
@@ -51,8 +51,8 @@ function requireNoSession(permission: Permission): void {
 }
 
 /**
- * Operations that only the admin socket serves, and why: with each of them, a session that
- * was stolen would be worth as much as the host of a controller. The only list of them.
+ * The only list of the operations that only the admin socket serves, with the reasons. With any of
+ * them, a stolen session could do as much as a user of the controller's host.
  */
 export const socketOnlyOperations: Readonly<Record<string, string>> = {
   clusterBackup: 'a backup contains the keys of the cluster',
@@ -76,7 +76,7 @@ export function isSocketOnly({ operationId }: NamedOperation): boolean {
   return Object.hasOwn(socketOnlyOperations, operationId)
 }
 
-/** @throws {Problem} ADMIN_SOCKET_ONLY for one of those. */
+/** @throws {Problem} ADMIN_SOCKET_ONLY for such an operation. */
 export function requireNotSocketOnly(operation: NamedOperation): void {
   // @guard system-caller-over-tcp--socket-only
   if (!isSocketOnly(operation)) return

@@ -14,8 +14,8 @@ const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
 
 /**
  * Whether the peer presented a certificate of `flotilla pki issue` that allows it to read
- * monitoring data. The TLS handshake proves that it holds the key; this checks everything else, on
- * each request.
+ * monitoring data. The TLS handshake proves possession of the key; everything else is checked here,
+ * on each request.
  */
 export function isMonitor(
   deps: MonitorDeps,
@@ -36,7 +36,8 @@ function isMonitorCertificate(deps: MonitorDeps, leaf: Certificate): boolean {
   // @guard certificate-of-the-web-authority--metrics, metrics-by-certificate--chain
   checkChain([leaf], networkAuthorities(deps), deps.clock.nowMs())
   const isForClients = leaf.native.keyUsage?.includes(CLIENT_AUTHENTICATION) === true
-  // Controllers and identities have certificates of the same authority, and are no monitors.
+  // Controllers and identities have certificates of the same authority, but are not monitoring
+  // systems.
   // @guard metrics-by-certificate--kind, metrics-by-certificate--usage
   return isForClients && hasExternalSpiffeId(leaf.uris)
 }

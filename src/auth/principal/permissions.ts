@@ -9,14 +9,17 @@ import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionHolder, SessionPrincipal } from './principal.ts'
 
-/** `host`: at the root of the listener, beside the APIs; `oidc`: the OpenID provider. */
+/**
+ * `host`: operations at the root of the listener, outside of the APIs; `oidc`: the OpenID provider.
+ */
 export type ApiName = 'client' | 'management' | 'fabric' | 'host' | 'oidc'
 
 /**
- * Permission of an operation. `public`: anyone; no session is read. `partial`: any identity with a
- * session, even if the session lacks a second factor. `session`: any identity with a full session.
- * `admin`: an identity with isAdmin and a full session. `<kind>.<action>`: administrators, and
- * identities with this permission. All others get 401 UNAUTHORIZED, as in OpenZiti.
+ * Permission that an operation requires. `public`: anyone; no session is read. `partial`: any
+ * identity with a session, even if the session lacks a second factor. `session`: any identity with
+ * a fully authenticated session. `admin`: an administrator with such a session. `<kind>.<action>`:
+ * administrators, and identities with this permission. All others receive 401 UNAUTHORIZED, as in
+ * OpenZiti.
  */
 export type Permission = 'public' | SessionPermission
 
@@ -24,11 +27,14 @@ export function isPermission(text: unknown): text is Permission {
   return text === 'public' || isSessionPermission(text)
 }
 
-/** The properties of an operation that decide which permission it requires. */
+/** The properties of an operation that determine which permission it requires. */
 export interface CalledOperation {
   readonly api: ApiName
   readonly method: string
-  /** It counts as a read though its method is none: nothing is changed and nothing is started. */
+  /**
+   * True: the operation counts as a read although its method is not GET, because it changes and
+   * starts nothing.
+   */
   readonly changesNothing?: boolean | undefined
 }
 
@@ -44,7 +50,8 @@ export function permissionOnApi<P extends Permission>(api: ApiName, permission: 
 }
 
 /**
- * Whether a caller may call an operation, by its current record and the factors its session lacks.
+ * Whether a caller may call an operation, by its current record and the factors that its session
+ * lacks.
  */
 export function mayCall(
   caller: Pick<SessionHolder, 'identity' | 'isAdmin' | 'pendingFactors'>,
@@ -61,8 +68,8 @@ export function mayCall(
 }
 
 /**
- * Names the permission that a refused caller lacks, so that it can ask for it. Null while a second
- * factor is missing, and for an operation that every full session may call.
+ * The permission that a refused caller lacks, so that it can request it. Null while a second factor
+ * is missing, and for an operation that every fully authenticated session may call.
  */
 export function missingPermission({
   permission,
@@ -78,7 +85,7 @@ export function missingPermission({
 }
 
 /**
- * Checks actions on an identity that write nothing, because apply checks only writes.
+ * Checks an action on an identity that writes nothing: apply checks only writes.
  * @throws {Problem} UNAUTHORIZED when that identity has a permission that the caller lacks.
  */
 export function requireReach(

@@ -7,13 +7,13 @@ import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 
-/** An identity with its session, as they were when the request was admitted. */
+/** An identity with its session, as read when the request was admitted. */
 export interface SessionHolder {
   readonly session: ApiSession
   readonly identity: Identity
-  /** An administrator, in a full session. */
+  /** True: an administrator in a fully authenticated session. */
   readonly isAdmin: boolean
-  /** Second factors that its session lacks; none: it is a full session. */
+  /** Second factors that the session lacks; empty if it is fully authenticated. */
   readonly pendingFactors: readonly PendingFactor[]
   /** Verified token of an identity provider, if the session requires one. */
   readonly token?: VerifiedToken
@@ -23,14 +23,14 @@ export interface SessionHolder {
 export interface SessionPrincipal extends SessionHolder {
   readonly kind: 'session'
   readonly address: string
-  /** The permission that it was admitted by; apply judges it again. */
+  /** The permission for which it was admitted; apply checks it again. */
   readonly permission: SessionPermission
   /**
-   * Version of the cluster key that its token is signed by; absent where the session was opened by
-   * this very request.
+   * Version of the cluster key that signed its token; absent if this very request opened the
+   * session.
    */
   readonly keyVersion?: number
-  /** The access token that it was admitted by, in a session of OIDC. */
+  /** The access token with which it was admitted, in an OIDC session. */
   readonly accessToken?: OidcToken
 }
 
@@ -43,12 +43,12 @@ export interface HostUser extends Omit<SessionHolder, 'token'> {
   readonly actor: Actor
 }
 
-/** A monitoring system, by its certificate: it reads, and writes nothing. */
+/** A monitoring system, identified by its certificate. It reads, and writes nothing. */
 export interface Monitor {
   readonly kind: 'monitor'
 }
 
-/** A router, by its certificate. */
+/** A router, identified by its certificate. */
 interface RouterPrincipal {
   readonly kind: 'router'
   readonly routerId: string
@@ -56,8 +56,8 @@ interface RouterPrincipal {
 }
 
 /**
- * A client that enrolls, by its credential: a token of an enrollment or of an external JWT signer,
- * or a CA.
+ * A client that enrolls, identified by its credential: an enrollment token, a token of an external
+ * JWT signer, or a certificate of a CA.
  */
 interface EnrollingPrincipal {
   readonly kind: 'enrolling'
@@ -66,13 +66,13 @@ interface EnrollingPrincipal {
   readonly address: string
 }
 
-/** Everything that a request can be admitted as. */
+/** Everyone that a request can come from. */
 export type Principal = SessionPrincipal | HostUser | Monitor | RouterPrincipal | EnrollingPrincipal
 
-/** Principals that operations behind a permission are called by. */
+/** Principals that may call operations that require a permission. */
 export type Caller = SessionPrincipal | HostUser
 
-/** The actor of the commands of a principal, as the log records it. */
+/** The actor for commands of a principal, as the log records it. */
 export function principalActor(principal: Exclude<Principal, Monitor>): Actor {
   switch (principal.kind) {
     case 'session': {
@@ -95,7 +95,7 @@ export function principalActor(principal: Exclude<Principal, Monitor>): Actor {
   }
 }
 
-/** The origin of a write by that actor. */
+/** The origin of a write by a principal. */
 export function principalOrigin(
   request: WriteRequest,
   actor: Actor,

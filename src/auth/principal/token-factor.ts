@@ -9,13 +9,13 @@ import type { StateView } from '../../ports/state-view.ts'
 /** A caller whose second factors are checked. */
 type FactorHolder = Pick<SessionHolder, 'identity' | 'pendingFactors'>
 
-/** Requests whose token of the required signer was valid except for its time. */
+/** Requests with a token of the required signer that was valid except for its time. */
 const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
 
 /**
- * The second factor that is an external JWT. Each request must carry it; a session does not record
- * it. It counts only for the identity that its claim names; otherwise any token of the provider
- * would do for any identity.
+ * The second factor that is an external JWT. Each request must contain it; a session does not
+ * record it. It counts only for the identity that its claim names; otherwise any token of the
+ * provider would be valid for any identity.
  */
 export class TokenFactor {
   readonly #state: StateView
@@ -27,8 +27,8 @@ export class TokenFactor {
   }
 
   /**
-   * The external JWT of this request that its session requires; null if it requires none, or none
-   * is valid. A promise only if a signature must be verified.
+   * The external JWT of this request that its session requires; null if it requires none, or the
+   * request has no valid one. A promise only if a signature must be verified.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
    */
   tokenFor(
@@ -53,7 +53,7 @@ export class TokenFactor {
     caller: FactorHolder,
   ): Promise<VerifiedToken | null> {
     for (const text of texts) {
-      // A token of anybody else is not worth a signature check.
+      // A token of another signer need not be verified.
       if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
       const found = await this.#judge.judge(shown.address, text)
       if ('error' in found) {
@@ -63,7 +63,7 @@ export class TokenFactor {
     return null
   }
 
-  /** The caller by its current records, with the token of its request. */
+  /** The caller as its current records describe it, with the token of its request. */
   completed(caller: SessionHolder, token: VerifiedToken | null): SessionHolder {
     const signerId = signerAsked(caller)
     if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
@@ -80,7 +80,7 @@ export class TokenFactor {
   }
 }
 
-/** Names the signer whose token the client's requests must bring; null: none. */
+/** Challenge that names the signer whose token the client's requests must contain; null: none. */
 export function factorChallenge(
   { state }: { readonly state: StateView },
   shown: Pick<CallerCredentials, 'bearers'>,
@@ -96,18 +96,22 @@ export function factorChallenge(
   }
 }
 
-/** `expired` only for a token whose signature was verified: a stranger learns no times from it. */
+/**
+ * `expired` only for a token whose signature was verified, so that others learn nothing about its
+ * times.
+ */
 function factorError(
   shown: Pick<CallerCredentials, 'bearers'>,
   issuer: string | null | undefined,
 ): TokenChallenge['error'] {
   if (expiredAt.has(shown)) return 'expired'
-  // The session itself, or the token of another signer that opened it, may be a bearer token too.
+  // The token of the session itself, or the token of another signer that opened it, may be among
+  // the bearer tokens.
   const isOfSigner = (text: string): boolean => readToken(text)?.issuer === issuer
   return issuer && shown.bearers().some(isOfSigner) ? 'invalid' : 'missing'
 }
 
-/** The signer that a session lacks a token of. */
+/** The signer whose token a session lacks. */
 function signerAsked({ pendingFactors }: Pick<SessionHolder, 'pendingFactors'>): string | null {
   for (const factor of pendingFactors) if (factor.kind === 'extJwt') return factor.signerId
   return null

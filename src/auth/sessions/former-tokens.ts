@@ -22,10 +22,10 @@ interface FormerTokensDeps {
 }
 
 /**
- * Refresh tokens that a removed controller signed (ADR 48). It knows every session as of its
- * removal and can sign further tokens, so such a token is worth no more than the state confirms: it
- * is exchanged for one of a member, at the address or by the key of its session, for the lifetime
- * of a refresh token after the removal.
+ * Accepts refresh tokens that a removed controller signed (ADR 48). That controller knows every
+ * session as of its removal and can still sign tokens, so the state must confirm each of them. Such
+ * a token is exchanged for one of a current member, only from the address or with the key of its
+ * session, and only for the lifetime of a refresh token after the removal.
  */
 export class FormerTokens {
   readonly #deps: FormerTokensDeps
@@ -49,12 +49,12 @@ export class FormerTokens {
     if (this.#deps.state.get('revocation', token.tokenId)?.type === 'JTI') return null
     const session = this.#deps.state.get('apiSession', token.sessionId)
     if (session === undefined || !belongsToSession(token, session)) return null
-    // That member knew no session of a later time.
+    // The removed controller could not know sessions that were opened later.
     // @guard tokens-of-a-former-member--later
     if (session.createdAt > removedAtMs + LEEWAY_MS) return null
     // @guard tokens-of-a-former-member--claims
     if (!this.#areClaimsOf(session, claims)) return null
-    // Its holder proves the key of a bound session when the token is exchanged.
+    // For a bound session, the client proves its key when the token is exchanged.
     // @guard tokens-of-a-former-member--address
     const isHere = isKeyBound(session) || isSameAddress(caller.address, session.ipAddress)
     return isHere ? token : null
@@ -72,7 +72,7 @@ export class FormerTokens {
     }
   }
 
-  /** The token names its times itself, so both its start and its length are limited. */
+  /** The signer chooses the times in the token, so both its start and its length are limited. */
   #isOfItsTime({ issuedAtMs, expiresAtMs }: OidcToken, removedAtMs: number): boolean {
     const { refreshTokenMs } = this.#deps.limits
     // @guard tokens-of-a-former-member--issued
@@ -90,7 +90,7 @@ export class FormerTokens {
   }
 }
 
-/** Claims that differ from token to token, or that the exchange judges. */
+/** Claims that differ from token to token, or that the exchange checks. */
 const OWN_CLAIMS: ReadonlySet<string> = new Set([
   'iss',
   'iat',

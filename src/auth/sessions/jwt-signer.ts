@@ -2,13 +2,13 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 
 interface ClaimsOptions {
-  /** Accepts expired tokens, for a token that only names something and grants no access. */
+  /** True: accepts expired tokens. Only for a token that names something and grants no access. */
   readonly isExpiredAllowed: boolean
 }
 
 /**
- * Signs JSON Web Tokens of the controllers. Routers, enrolling clients and holders of the
- * controller certificates can verify them.
+ * Signs JSON Web Tokens of the controllers. Routers, enrolling clients and everyone with the
+ * controllers' certificates can verify them.
  */
 export interface JwtSigner {
   /**
@@ -24,22 +24,25 @@ export interface JwtSigner {
   /** Like `verify`, and returns the id of the key that signed the token. */
   verifyWithKey(token: string, options?: ClaimsOptions): Promise<VerifiedJwt | null>
   /**
-   * The claims of a token that a removed member signed and whose time is now; null for anything
+   * The claims of a token that a removed member signed and that is valid now; null for anything
    * else. That member may have signed it after its removal.
    */
   verifyFormer(token: string): Promise<(VerifiedJwt & { readonly removedAtMs: number }) | null>
-  /** Whether that key is one of a current member: tokens of a member end with its removal. */
+  /**
+   * Whether that key belongs to a current member: tokens of a member become invalid with its
+   * removal.
+   */
   isMemberKey(keyId: string): boolean
   /**
-   * Public key of the leaf in force, as a JSON Web Key (RFC 7517) without private members, `kid`
-   * and `alg` included.
+   * Public key of the current leaf as a JSON Web Key (RFC 7517), with `kid` and `alg` and without
+   * private members.
    */
   publicJwk(): JsonObject
-  /** Keys of all current members, this one first: `verify` takes no other. */
+  /** Keys of all current members, this one first. `verify` accepts no others. */
   publicJwks(): readonly JsonObject[]
   /**
-   * Signs a text as it is, as JWS does (RFC 7518, 3): `signature` is base64url, that of an EC key
-   * both numbers in a row.
+   * Signs a text unchanged, as JWS does (RFC 7518, 3). `signature` is base64url; for an EC key it
+   * is both numbers in a row.
    */
   signText(text: string): Promise<{
     readonly algorithm: string

@@ -5,7 +5,9 @@ import { newShortId } from '../../lib/random.ts'
 import type { CertificateIssuer, SessionOrder } from '../../ports/certificate-issuer.ts'
 import { networkCertificate } from '../certificates/trusted-authorities.ts'
 
-/** A certificate that was issued for a session, and counts once its command is applied. */
+/**
+ * A certificate issued for a session. It becomes valid for the session when its command is applied.
+ */
 export interface IssuedSessionCertificate {
   readonly id: string
   readonly apiSessionId: string
@@ -19,7 +21,7 @@ export interface IssuedSessionCertificate {
 export async function issueSessionCertificate(
   issuer: CertificateIssuer,
   order: Omit<SessionOrder, 'certificateId'>,
-  /** True: earlier certificates of the session end as this one counts. */
+  /** True: earlier certificates of the session become invalid then. */
   replacesOthers = false,
 ): Promise<IssuedSessionCertificate> {
   const id = newShortId()

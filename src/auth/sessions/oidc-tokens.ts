@@ -20,7 +20,10 @@ import {
 import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 
-/** OpenZiti verifiers allow no leeway, and clocks differ by more than a second. */
+/**
+ * Tokens begin this much earlier, because OpenZiti verifiers allow no leeway, and clocks differ by
+ * more than a second.
+ */
 const EARLIER_SECONDS = 60
 /** OpenZiti's type of TOTP tokens. */
 const TOTP_TOKEN_TYPE = 't'
@@ -30,11 +33,11 @@ interface OidcTokenLimits {
   readonly refreshTokenMs: number
   readonly oidcSessionMsMax: number
   readonly tokenChecksMax: number
-  /** Access tokens found good that are recalled without a check of their signature. */
+  /** Maximum number of verified access tokens that are cached. */
   readonly verifiedTokensMax: number
 }
 
-/** Claims of the session that tokens are made of. */
+/** The data of a session from which tokens are created. */
 interface TokenSubject {
   readonly session: ApiSession
   readonly identity: Identity
@@ -42,9 +45,12 @@ interface TokenSubject {
   readonly scopes: readonly string[]
   /** `nonce` of the authorization request; '' in a refresh. */
   readonly nonce: string
-  /** Refreshes that lead to its refresh token, this one included; that of a log-in is the first. */
+  /**
+   * Number of the refresh token in its session; the log-in issues number 1, and each refresh the
+   * next one.
+   */
   readonly generation: number
-  /** Latest end of all tokens, UTC ms. Absent: the session alone limits them. */
+  /** Latest expiry of all tokens, UTC ms. Absent: only the session limits them. */
   readonly endsAtMsMax?: number
 }
 
@@ -70,9 +76,12 @@ interface OidcTokensDeps {
  */
 export class OidcTokens {
   readonly #deps: OidcTokensDeps
-  /** Good access tokens: a signature check would cost more than the rest of a read. */
+  /**
+   * Verified access tokens, cached because a signature check would cost more than the rest of a
+   * read.
+   */
   readonly #verified = new Map<string, OidcToken>()
-  /** The key of each valid access token, for as long as the token object is in use. */
+  /** The key of each valid access token, for as long as the token object exists. */
   readonly #keyIds = new WeakMap<OidcToken, string>()
   readonly #checks: FairShare
 
@@ -107,30 +116,31 @@ export class OidcTokens {
     }
   }
 
-  /** A token that was found good before; null: it has to be verified. */
+  /** A token that was verified before; null: it has to be verified. */
   recall(text: string): OidcToken | null {
     const token = this.#verified.get(text)
     return token !== undefined && this.isInForce(token) ? token : null
   }
 
   /**
-   * Whether an access token that was found good is so still: a request may wait for its turn, and a
-   * stream lasts, while the token ends or others take its place among those that are recalled.
+   * Whether an access token that was verified is still valid. Requests wait for their turn and
+   * streams last, and meanwhile the token may expire, or other tokens may replace it in the cache.
    */
   isInForce(token: OidcToken): boolean {
     const { clock, jwt } = this.#deps
     const keyId = this.#keyIds.get(token)
     if (keyId === undefined || clock.nowMs() >= token.expiresAtMs) return false
-    // The tokens of a member that was removed end with its membership.
+    // Tokens of a removed member end with its membership.
     // @guard oidc/revoked-token--recalled, oidc/tokens--removed
     return jwt.isMemberKey(keyId) && !this.#isRevoked(token)
   }
 
   /**
-   * Verifies a token that was made for one of the purposes. `expired`: it says so itself, whether
-   * or not a member signed it.
-   * @param source that shares the room of all that are verified at a time.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many are, from there or in all.
+   * Verifies a token for one of the purposes. `expired`: according to its own claims, whether or
+   * not a member signed it.
+   * @param source for sharing the capacity of concurrent verifications.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many verifications run, of that source or
+   * in total.
    */
   async judge(
     text: string,
@@ -166,7 +176,7 @@ export class OidcTokens {
     }
   }
 
-  /** The session of an id token, as a hint: its time may be over. */
+  /** The session of an id token that serves as a hint; the token may have expired. */
   async sessionOfHint(
     text: string,
     source: string,
@@ -179,15 +189,15 @@ export class OidcTokens {
       : null
   }
 
-  /** Whether this single token was revoked. An ended session is detected by its record. */
+  /** Whether this particular token was revoked. An ended session is detected by its record. */
   #isRevoked({ tokenId }: OidcToken): boolean {
     return this.#deps.state.get('revocation', tokenId)?.type === 'JTI'
   }
 
   /**
-   * Signs that a session just received a valid code. The token has no end, because OpenZiti clients
-   * require that: a router checks its age, and accepts it only together with an access token of the
-   * session.
+   * Signs a statement that a session has just submitted a valid code. The token never expires,
+   * because OpenZiti clients require that. A router checks its age, and accepts it only together
+   * with an access token of the session.
    */
   async signTotp({
     sessionId,
@@ -239,8 +249,8 @@ export class OidcTokens {
   }
 
   /**
-   * The certificate of the log-in, and the newest that was made for the session; never none, as a
-   * token that names none counts for everybody.
+   * Fingerprints of the log-in certificate, and of the newest certificate that was issued for the
+   * session. Never empty, because a token without any would be valid for everybody.
    */
   #certificatesOf(session: ApiSession): readonly string[] {
     const { state } = this.#deps
@@ -270,7 +280,10 @@ export class OidcTokens {
   }
 }
 
-/** A session has tokens of one kind: derived from its id, or of OIDC once its code is redeemed. */
+/**
+ * Whether a token is of the kind that its session has: OIDC tokens once its code is redeemed,
+ * otherwise a token derived from its id.
+ */
 export function belongsToSession(
   { identityId, clientId }: OidcToken,
   session: ApiSession,
@@ -281,7 +294,7 @@ export function belongsToSession(
 }
 
 /**
- * Authentication methods of the session's holder (`amr`, RFC 8176), derived from the record alone.
+ * Authentication methods of the session's log-in (`amr`, RFC 8176), derived only from its record.
  */
 function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
@@ -300,7 +313,7 @@ function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: nu
   }
 }
 
-/** Claims that follow from the record of the session alone. */
+/** Claims that depend only on the record of the session. */
 export function sessionClaims(session: ApiSession): JsonObject {
   return {
     sub: session.identityId,
@@ -312,7 +325,7 @@ export function sessionClaims(session: ApiSession): JsonObject {
   }
 }
 
-/** Claims of access and refresh tokens that follow from the records of session and identity. */
+/** Claims of access and refresh tokens that depend on the records of session and identity. */
 export function holderClaims({
   session,
   identity,

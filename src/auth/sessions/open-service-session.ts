@@ -28,10 +28,10 @@ export interface ServiceSessionDeps {
 }
 
 /**
- * Checks the posture of the client and requests a service session. It repeats both if a posture
- * check changed in between. An OIDC client reports its posture to routers before it has a service
- * session, so the dialed or hosted service is checked instead.
- * @param apiSession as it was when the client was admitted.
+ * Checks the posture of the client and requests a service session. Repeats both if a posture check
+ * changed in between. An OIDC client reports its posture to routers only after it has a service
+ * session, so the check takes place when it dials or hosts.
+ * @param apiSession as read when the client was admitted.
  * @returns the session id; an existing session for the same service and type is reused.
  * @throws {Problem} the refusal of apply; INVALID_POSTURE with the checks that fail.
  */

@@ -20,10 +20,10 @@ interface RefreshUsesDeps {
 }
 
 /**
- * Detects reuse of refresh tokens (RFC 9700, 4.14.2). A used token may come again for a short time,
- * because OpenZiti clients send it twice and repeat it after a lost answer; later reuse means
- * theft. A refresh writes nothing: controllers share the last used token of each session as soft
- * state, which is lost if all of them stop at once.
+ * Detects reuse of refresh tokens (RFC 9700, 4.14.2). For a short time a used token is accepted
+ * again, because OpenZiti clients send it twice, and repeat it after a lost answer; later reuse
+ * means theft. A refresh writes nothing: controllers share the last used token of each session as
+ * soft state, which is lost if all of them stop at once.
  */
 export class RefreshUses {
   readonly #deps: RefreshUsesDeps
@@ -46,10 +46,10 @@ export class RefreshUses {
     this.#stop()
   }
 
-  /** Counts the use of a token. @returns whether it was used before, too long ago. */
+  /** Records the use of a token. @returns whether it was used before, too long ago. */
   isReused(sessionId: string, generation: number): boolean {
     const { clock, limits, refreshes } = this.#deps
-    // Reuse ends the session, so the clock of this controller alone must not decide it.
+    // Reuse ends the session, so the clock of this controller must not decide alone.
     // @guard clock-of-the-leader--refresh
     const nowMs = majorityNowMs(this.#deps) ?? clock.nowMs()
     const known = this.#bySession.get(sessionId)
@@ -62,7 +62,7 @@ export class RefreshUses {
     return false
   }
 
-  /** Forgets sessions that have ended. */
+  /** Drops sessions that have ended. */
   sweep(): void {
     for (const id of this.#bySession.keys()) {
       if (this.#deps.state.get('apiSession', id) === undefined) this.#forget(id)

@@ -1,6 +1,9 @@
 const MAPPED_IPV4 = '::ffff:'
 
-/** A listener on both families shows an IPv4 peer as a mapped IPv6 address. */
+/**
+ * Whether two addresses are the same. A listener for both families reports an IPv4 peer as a mapped
+ * IPv6 address.
+ */
 export function isSameAddress(address: string, recorded: unknown): boolean {
   if (typeof recorded !== 'string' || recorded === '' || address === '') return false
   return plainAddress(address) === plainAddress(recorded)

@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 
-/** Bound to its API session, so it does not outlive that one by this. */
+/** Long, because the token is bound to its API session and ends with it. */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60
 const AUDIENCE = 'openziti'
 /** OpenZiti's type of service session tokens. */
@@ -46,7 +46,7 @@ export async function signSessionToken(
   })
 }
 
-/** The service session that a verified token names. It may have ended since. */
+/** The service session that a verified token names; it may have ended. */
 export interface ClaimedSession {
   readonly sessionId: string
   readonly apiSessionId: string
@@ -71,7 +71,7 @@ export async function verifyServiceSessionToken(
     : null
 }
 
-/** The service session that a token names, unverified; null: none. */
+/** The service session id in a token that is not verified; null: none. */
 export function unverifiedSessionId(token: string): string | null {
   if (token.length > JWT_CHARACTERS_MAX) return null
   try {

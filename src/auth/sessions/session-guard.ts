@@ -32,9 +32,9 @@ import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
-/** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as OpenZiti uses it). */
+/** The reason in WWW-Authenticate of a 401 (RFC 6750 wording, as OpenZiti uses it). */
 export type Challenge = 'missing' | 'invalid' | 'expired' | BearerChallenge
-/** The same of an access token, which is a bearer token. */
+/** As above, for an access token, which is a bearer token. */
 type BearerChallenge = 'bearer-invalid' | 'bearer-expired'
 
 /** Result of admitting a request. */
@@ -42,7 +42,7 @@ export type RequestAdmission =
   | { readonly isAdmitted: true; readonly principal: SessionPrincipal | Monitor }
   | {
       readonly isAdmitted: false
-      /** Known, and not permitted; null: the session is not good. */
+      /** The known caller, which lacks the permission; null: the session is invalid. */
       readonly principal: SessionPrincipal | null
       readonly challenge: Challenge | TokenChallenge | null
     }
@@ -50,7 +50,7 @@ export type RequestAdmission =
 /** An operation and the permission that it requires. */
 interface Permitted extends CalledOperation {
   readonly permission: SessionPermission
-  /** A monitoring system may call it by its certificate. */
+  /** True: a monitoring system may call it with its certificate. */
   readonly isForMonitors?: boolean | undefined
 }
 
@@ -66,8 +66,8 @@ interface SessionGuardDeps {
 type SessionToken = HonoredToken | OidcToken
 
 /**
- * Requests that wait to learn of a key version unknown here; more are turned away, as anybody can
- * make one up.
+ * Maximum requests that wait for an unknown key version; further ones are refused, because anybody
+ * can invent a version.
  */
 const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
@@ -78,7 +78,10 @@ export class SessionGuard {
   readonly #tokens: TokenSigner
   readonly #factor: TokenFactor
   readonly #accessTokens: OidcTokens
-  /** Sessions by the chain that a connection proved, one object a connection. */
+  /**
+   * Session that each connection's certificate chain has proved; each connection has its own chain
+   * object.
+   */
   readonly #proven = new WeakMap<PeerChain, string>()
   #waiting = 0
 
@@ -140,8 +143,8 @@ export class SessionGuard {
   }
 
   /**
-   * The first of the bearer tokens that is an access token of the controllers; the others are
-   * second factors. A promise where its signature has to be verified; null: there is none.
+   * The first bearer token that is an access token of the controllers; the others are second
+   * factors. A promise if its signature has to be verified; null: none.
    */
   #accessTokenIn(
     shown: CallerCredentials,
@@ -156,7 +159,7 @@ export class SessionGuard {
     return null
   }
 
-  /** The session counts at the API of its first use alone. */
+  /** Binds the session to the API of its first use. */
   async #settle(
     shown: CallerCredentials,
     token: SessionToken,
@@ -170,8 +173,8 @@ export class SessionGuard {
   /**
    * Admits a request again after it waited for a later state: if its session or key ended
    * meanwhile, the caller must not see that state.
-   * @param principal as it was admitted before.
-   * @param permission of the operation: a public one keeps its earlier admission.
+   * @param principal as admitted before.
+   * @param permission of the operation; for a public one, the earlier admission stays.
    */
   admitAgain(
     shown: CallerCredentials,
@@ -203,7 +206,7 @@ export class SessionGuard {
     caller: Caller,
     wanted: Pick<Permitted, 'api' | 'method' | 'permission'>,
   ): string | null {
-    // The user of the host has no session that could end.
+    // The host user has no session that could end.
     if (caller.kind === 'hostUser') return null
     try {
       if (!this.#isStillAccepted(caller)) return 'the session token is no longer accepted'
@@ -243,7 +246,7 @@ export class SessionGuard {
     return await this.#accept(shown, found, token, wanted)
   }
 
-  /** The newest keys, then the judgement by them, which is final. */
+  /** Loads the newest keys and decides by them; that decision is final. */
   async #learnKey(
     shown: CallerCredentials,
     token: string,
@@ -324,8 +327,9 @@ export class SessionGuard {
   }
 
   /**
-   * Routers hold the tokens of their clients: a session of the client API is good there alone, and
-   * for the client that holds the certificate by which it was opened.
+   * Whether the API accepts the session. Routers know the tokens of their clients, so a session of
+   * the client API is valid only there, and only for the client with the certificate that opened
+   * it.
    */
   #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
@@ -340,7 +344,7 @@ export class SessionGuard {
   }
 }
 
-/** Whether a text is not a JWT of any issuer. */
+/** Whether a text is not a JWT at all. */
 function isNoToken(text: string): boolean {
   return unverifiedClaims(text) === null
 }
@@ -351,7 +355,7 @@ function lacksFactor(found: SessionLookup, permission: SessionPermission): boole
   return found.pendingFactors.length > 0 && lacksSessionFactor(found.pendingFactors)
 }
 
-/** A session at an API where it does not count, or without its certificate. */
+/** A session at an API that does not accept it, or without its certificate. */
 const notShown = { session: refused('invalid'), bearer: refused('bearer-invalid') }
 
 function refused(challenge: Challenge): RequestAdmission {

@@ -23,9 +23,11 @@ export type SessionLookup = SessionHolder | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/internals/limits.md. */
 interface SessionLimits {
   readonly sessionTimeoutMs: number
-  /** A session of OIDC that is not used; its refresh token lasts as long. */
+  /**
+   * Time after which an unused OIDC session expires; equal to the lifetime of its refresh token.
+   */
   readonly refreshTokenMs: number
-  /** A session of OIDC ends so long after its log-in, however often it is refreshed. */
+  /** Maximum lifetime of an OIDC session from its log-in, however often it is refreshed. */
   readonly oidcSessionMsMax: number
   readonly staleSessionMsMax: number
   readonly activityFlushMs: number
@@ -37,7 +39,7 @@ interface SessionLimits {
   readonly sweepBatchMax: number
 }
 
-/** Clocks that differ by less are as good as equal. */
+/** Clock differences below this do not matter. */
 const AHEAD_MS_MAX = 60_000
 
 interface SessionTrackerDeps {
@@ -52,16 +54,16 @@ interface SessionTrackerDeps {
 }
 
 /**
- * Sessions that this controller honors. The replicated state holds the sessions; the time of last
- * use is kept in memory and shared with the other controllers as soft state, because a log entry
- * per request would cost more than the request. The leader writes the collected times to the log
- * periodically, so that they survive a stop of all controllers.
+ * Sessions that this controller accepts. The replicated state contains the sessions. The time of
+ * the last use is kept in memory and shared with the other controllers as soft state, because a log
+ * entry per request would cost more than the request. The leader writes the collected times to the
+ * log periodically, so that they survive a stop of all controllers.
  */
 export class SessionTracker {
   readonly #parts: SessionTrackerDeps
-  /** Session id to the last use that is known of, here or elsewhere, UTC ms. */
+  /** Last known use of each session id, at any controller, UTC ms. */
   readonly #lastUses = new Map<string, number>()
-  /** Used here since they were last looked at. */
+  /** Sessions used here since their use was last shared. */
   readonly #usedHere = new Set<string>()
   #stops: (() => void)[] = []
   #isLogging = false
@@ -71,7 +73,7 @@ export class SessionTracker {
   constructor(parts: SessionTrackerDeps) {
     this.#parts = parts
     parts.activity.onChange((_owner, sessionId, atMs) => {
-      // A clock that runs ahead elsewhere can not lengthen a session here.
+      // A clock that is ahead at another controller must not prolong a session here.
       if (atMs !== undefined) this.#note(sessionId, Math.min(atMs, parts.clock.nowMs()))
     })
   }
@@ -110,7 +112,7 @@ export class SessionTracker {
     if (standing === null) return 'unknown'
     const { session, identity } = standing
     if (clock.nowMs() > this.expiresAtMs(session)) return 'expired'
-    // Reads the time only for the few identities with a time of disabling.
+    // The time is read only for the few identities that are disabled until a time.
     if (identity.disabledAt !== null && isDisabled(identity, proposalNowMs(this.#parts))) {
       return 'refused'
     }
@@ -119,7 +121,7 @@ export class SessionTracker {
     return standing
   }
 
-  /** Counts as activity. */
+  /** Records a use of the session. */
   use(sessionId: string): void {
     this.#note(sessionId, this.#parts.clock.nowMs())
     this.#usedHere.add(sessionId)
@@ -170,14 +172,12 @@ export class SessionTracker {
     const { limits } = this.#parts
     const lastUseMs = Math.max(this.#lastUses.get(session.id) ?? 0, storedUseMs(session))
     const { codeHash, createdAt } = session
-    // Sessions of before level 2 have no such field.
+    // Sessions created before feature level 2 have no such field.
     if (!codeHash) return lastUseMs + limits.sessionTimeoutMs
     return Math.min(lastUseMs + limits.refreshTokenMs, createdAt + limits.oidcSessionMsMax)
   }
 
-  /**
-   * Publishes last-use times of sessions used here, if they moved by more than `activityMoveMs`.
-   */
+  /** Shares last-use times of sessions used here that moved by more than `activityMoveMs`. */
   spreadActivity(): void {
     const { state, limits, activity, cluster } = this.#parts
     for (const id of this.#usedHere) {
@@ -191,7 +191,8 @@ export class SessionTracker {
   }
 
   /**
-   * The leader's part: proposes all activity that the log does not know yet. Others only tidy up.
+   * On the leader, proposes all activity that the log does not have yet; others only drop outdated
+   * data.
    */
   async logActivity(): Promise<void> {
     if (this.#isLogging) return
@@ -217,7 +218,7 @@ export class SessionTracker {
   }
 
   /**
-   * Moves uses that the local clock recorded while it was ahead back to now. Otherwise such a use
+   * Sets uses that were recorded while the local clock was ahead back to now. Otherwise such a use
    * would keep its session alive until that time, and hide every later use from the other
    * controllers.
    */
@@ -260,9 +261,9 @@ export class SessionTracker {
   }
 
   /**
-   * Removes idle sessions, if this controller leads and has led long enough to have received the
-   * uses at the others. Each removal names the last use and the end that it is based on; apply
-   * keeps the session if it was used since, or if log time has not reached the end.
+   * Removes idle sessions, if this controller has been the leader long enough to know the uses at
+   * the others. Each removal contains the last use and the expiry on which it is based; apply keeps
+   * the session if it was used since, or if log time has not reached the expiry.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts
@@ -298,7 +299,10 @@ export class SessionTracker {
     return { id, lastActivityMs: BigInt(lastActivityMs), expiresAtMs: BigInt(expiresAtMs) }
   }
 
-  /** No leader or no answer is part of life: the next round tries again. */
+  /**
+   * Logs errors other than a missing leader or answer, which are normal; the next round tries
+   * again.
+   */
   #logUnexpected(error: unknown, message: string): void {
     if (error instanceof Problem) return
     this.#parts.logger.error({ err: error }, message)

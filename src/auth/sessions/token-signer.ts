@@ -6,13 +6,13 @@ const TOKEN_CHARACTERS_MAX = 256
 const VERIFIED_TOKENS_MAX = 16_384
 const TOKEN = /^([1-9][0-9]{0,8})\.([0-9A-Za-z_-]{1,64})\.([0-9A-Za-z_-]{43})$/
 
-/** A token signed by a version of the cluster key that is honoured now. */
+/** A token signed with a version of the cluster key that is accepted now. */
 export interface HonoredToken {
   readonly sessionId: string
   readonly version: number
   /**
-   * Signed by a version before the one in force: controllers that were removed know it too, so the
-   * token counts only from the address that its session was opened from.
+   * True: signed with a version before the current one. Removed controllers know that version too,
+   * so the token is valid only from the address at which its session was opened.
    */
   readonly isOfOldKey: boolean
 }
@@ -25,7 +25,7 @@ type TokenFinding = HonoredToken | 'invalid' | 'unknown-version' | 'no-key'
 
 interface KnownKey {
   readonly secret: KeyObject
-  /** Infinity for the version in force. */
+  /** Infinity for the current version. */
   readonly endsAtMs: number
 }
 
@@ -35,9 +35,9 @@ interface Verified {
 }
 
 /**
- * Session tokens `<keyVersion>.<sessionId>.<base64url HMAC-SHA256(clusterKey, sessionId)>`:
- * derived, so they are stored nowhere, and a forged one is refused without asking anybody. Three
- * parts, but no JWT: the first is a number.
+ * Session tokens `<keyVersion>.<sessionId>.<base64url HMAC-SHA256(clusterKey, sessionId)>`. They
+ * are derived, so they are not stored anywhere, and a forged one is refused without asking another
+ * controller. A token has three parts like a JWT, but its first part is a number.
  */
 export class TokenSigner {
   readonly #source: Pick<TokenKeys, 'clusterKeys'>
@@ -45,7 +45,7 @@ export class TokenSigner {
   #keys = new Map<number, KnownKey>()
   /** Version that signs; null when there is none. */
   #signing: number | null = null
-  /** Tokens already verified by the known keys: a MAC would be most of the cost of a request. */
+  /** Verified tokens, cached because computing a MAC would be most of the cost of a request. */
   readonly #verified = new Map<string, Verified>()
 
   /** @param keys read at each use, so that a rotated key is in force at once. */
@@ -63,7 +63,7 @@ export class TokenSigner {
   }
 
   /**
-   * @param version key version to sign with, if it is known; the current one when left out.
+   * @param version key version to sign with, if it is known; otherwise the current one.
    * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key.
    */
   tokenOf(sessionId: string, version?: number): string {
@@ -88,8 +88,8 @@ export class TokenSigner {
   }
 
   /**
-   * Judges a version of the key again at each use of a verified token: its overlap ends while
-   * nothing else changes.
+   * Checks the key version of a verified token at each use, because its overlap ends without any
+   * other change.
    */
   #found({ sessionId, version }: Verified, nowMs: number): TokenFinding {
     const key = this.#keys.get(version)
@@ -109,14 +109,14 @@ export class TokenSigner {
     const expected = macOf(key.secret, sessionId)
     const text = match[3] ?? ''
     const given = Buffer.from(text, 'base64url')
-    // The last character has bits that no byte takes: only one of the texts that mean the same
-    // bytes is the token.
+    // The last base64url character has unused bits. Of the texts that decode to the same bytes,
+    // only one is the token.
     if (given.toString('base64url') !== text) return 'invalid'
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return 'invalid'
     return { sessionId, version }
   }
 
-  /** Forgets tokens verified under keys that have changed, so that they are verified again. */
+  /** Drops tokens verified with keys that have changed, so that they are verified again. */
   #followKeys(): void {
     const keys = this.#source.clusterKeys()
     if (keys === this.#known) return

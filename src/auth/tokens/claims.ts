@@ -1,13 +1,13 @@
 import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
-/** Members that one selector steps through. */
+/** Maximum steps of one selector. */
 const STEPS_MAX = 16
 const INDEX_CHARACTERS_MAX = 4
 
 /**
- * Resolves a selector: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined
- * where it leads nowhere; inherited members of an object do not count.
+ * Resolves a selector: a JSON pointer (RFC 6901), whose first slash may be omitted. Undefined if it
+ * leads nowhere; inherited members of an object do not count.
  */
 export function selectClaim(claims: JsonObject, selector: string): Json | undefined {
   const steps = stepsOf(selector)
@@ -22,8 +22,7 @@ export function selectClaim(claims: JsonObject, selector: string): Json | undefi
 }
 
 /**
- * A claim that is a text, and not an empty one; else null. A number or a list is never taken for a
- * name.
+ * A claim that is a text and not empty; otherwise null. A number or a list never counts as a name.
  */
 export function textClaim(claims: JsonObject, selector: string): string | null {
   const value = selectClaim(claims, selector)

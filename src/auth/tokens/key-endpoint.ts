@@ -14,15 +14,18 @@ interface KeyEndpointLimits {
   readonly keyLookupsMax: number
 }
 
-/** Addresses that keys of signers may be fetched from, by configuration. */
+/** Addresses from which keys of signers may be fetched, by configuration. */
 export interface KeyEndpointRules {
-  /** Loopback and unspecified addresses too. Link-local and metadata addresses never are. */
+  /**
+   * True: loopback and unspecified addresses are allowed too. Link-local and metadata addresses
+   * never are.
+   */
   readonly allowsReserved: boolean
-  /** Without TLS. */
+  /** True: URLs without TLS are allowed. */
   readonly allowsHttp: boolean
-  /** Networks that no keys are fetched from, `address/prefix`. */
+  /** Networks from which keys are never fetched, `address/prefix`. */
   readonly refusedNetworks: readonly string[]
-  /** Certificates of CAs that are trusted beside those of the system. '' where there are none. */
+  /** CA certificates that are trusted in addition to those of the system; '' for none. */
   readonly caPem: string
 }
 
@@ -96,7 +99,7 @@ export class KeyEndpoint {
     const family = isIP(host)
     const found = family === 0 ? await this.#lookUp(host) : [{ address: host, family }]
     const addresses = found.slice(0, ADDRESSES_MAX)
-    // One address that is refused among others is no accident either.
+    // If one of several addresses is refused, the fetch is refused: such a mix is no accident.
     // @guard signer-keys--resolved
     if (addresses.length === 0 || addresses.some(({ address }) => this.#isRefused(address))) {
       throw refusedAddress()
@@ -124,7 +127,7 @@ export class KeyEndpoint {
   #isRefused(address: string): boolean {
     // @guard signer-keys--metadata
     if (isReservedAddress(address, this.#rules.allowsReserved)) return true
-    // A mapped IPv4 address is found by the rules for IPv4, too.
+    // The rules for IPv4 also apply to a mapped IPv4 address.
     return this.#refused.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
   }
 

@@ -16,14 +16,14 @@ interface KeySetLimits {
   readonly keySetsMax: number
 }
 
-/** Keys that were fetched together. The object is another one whenever they have changed. */
+/** Keys that were fetched together. When they change, another object replaces this one. */
 export interface KeySet {
   readonly text: string
   readonly keys: readonly VerificationKey[]
 }
 
 interface Source {
-  /** Address of those keys; another address starts again without keys. */
+  /** URL of those keys. With another URL, the signer starts without keys. */
   readonly endpoint: string
   set: KeySet | null
   /** Monotonic ms. */
@@ -37,7 +37,7 @@ const DEPTH_MAX = 8
 const MINUTE_MS = 60_000
 
 /**
- * The keys of signers that publish them by URL. Keys are cached, and fetched again when they are
+ * The keys of signers that publish them at a URL. Keys are cached, and fetched again when they are
  * stale or a token names an unknown key: one fetch at a time per signer, with a minimum interval,
  * and a limit per minute for all signers. Keys that the provider withdrew are dropped with the next
  * fetch. While the provider does not respond, known keys stay valid until they are stale.
@@ -47,7 +47,7 @@ export class KeySets {
   readonly #limits: KeySetLimits
   readonly #clock: Clock
   readonly #logger: ServiceLogger
-  /** Signer id to its keys, in order of their first use. */
+  /** Keys by signer id, in order of their first use. */
   readonly #sources = new Map<string, Source>()
   #minuteEndsAtMs = 0
   #fetchesInMinute = 0
@@ -72,8 +72,8 @@ export class KeySets {
   }
 
   /**
-   * The set that has a key of that name where the provider publishes one; else the one known. Null:
-   * there is none.
+   * The set that contains the key with that name, fetched if necessary; otherwise the known one.
+   * Null: none.
    */
   async holding(signer: ExternalJwtSigner, kid: string): Promise<KeySet | null> {
     const source = this.#sourceOf(signer)
@@ -141,8 +141,8 @@ export class KeySets {
       source.fetchedAtMs = this.#clock.monotonicMs()
       source.isFailing = false
     } catch (error) {
-      // Log the first failure only, until the endpoint answers again: senders of tokens could fill
-      // the log.
+      // Only the first failure is logged, until the endpoint answers again, because senders of
+      // tokens could otherwise fill the log.
       if (!source.isFailing) {
         const reason = error instanceof KeyFetchError ? error.message : 'the keys cannot be read'
         const fields = { signer: signer.id, reason }
@@ -153,7 +153,7 @@ export class KeySets {
   }
 }
 
-/** @throws {KeyFetchError} for a document that is no JWK set. */
+/** @throws {KeyFetchError} if the document is not a JWK set. */
 function keySetOf(text: string, keysMax: number): KeySet {
   const document = parsed(text)
   const members = isObject(document) ? document['keys'] : null

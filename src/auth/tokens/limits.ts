@@ -1,42 +1,44 @@
 const SECOND_MS = 1000
 const MINUTE_MS = 60_000
 
-/** Limits of tokens of identity providers (external JWT signers) and of fetching their keys. */
+/** Limits for tokens of identity providers (external JWT signers) and for fetching their keys. */
 export const externalTokenLimits = {
   /**
    * Accepted clock difference of an identity provider, for the claims `nbf`, `exp` and `iat`.
    */
   tokenClockSkewMs: 30 * SECOND_MS,
   /**
-   * Tokens that are verified at a time, shared by callers; beyond the total or its share: 429
-   * SERVER_TOO_MANY_REQUESTS.
+   * Maximum tokens that are verified at a time, shared by callers; beyond the total or the caller's
+   * share: 429 SERVER_TOO_MANY_REQUESTS.
    */
   tokenChecksMax: 256,
-  /**
-   * Verified tokens that are stored, so that the next request with one costs no signature check.
-   */
+  /** Maximum cached verified tokens; the next request with one costs no signature check. */
   verifiedTokensMax: 16_384,
-  /** Maximum time that one is stored. */
+  /** Maximum time that a verified token is cached. */
   verifiedTokenMsMax: 10 * MINUTE_MS,
-  /** Fetching the keys of a signer, from resolving its name to the end of the answer. */
+  /**
+   * Maximum time for fetching the keys of a signer, from resolving its name to the end of the
+   * answer.
+   */
   keyFetchMsMax: 5 * SECOND_MS,
   /**
-   * Names resolved for that at a time, each on one thread of libuv; beyond: the known keys remain.
+   * Names resolved for that at a time, each in one thread of libuv; beyond: the known keys stay in
+   * use.
    */
   keyLookupsMax: 2,
-  /** Minimum time between two fetches for one signer, whatever its tokens name. */
+  /** Minimum time between two fetches for one signer, even if tokens name unknown keys. */
   keyFetchMsMin: SECOND_MS,
-  /** Fetches for all signers. */
+  /** Maximum fetches per minute for all signers. */
   keyFetchesPerMinuteMax: 240,
-  /** Bytes of a key set; a larger one is refused. */
+  /** Maximum bytes of a key set; a larger one is refused. */
   keySetBytesMax: 256 * 1024,
-  /** Keys of a key set; a larger one is refused. */
+  /** Maximum keys of a key set; a larger one is refused. */
   keySetKeysMax: 100,
-  /** Keys that are older are fetched again when they are used. */
+  /** Older keys are fetched again when they are used. */
   keySetFreshMs: 15 * MINUTE_MS,
-  /** Keys remain valid for this long while their provider does not answer. */
+  /** Keys stay valid for this time while their provider does not answer. */
   keySetStaleMsMax: 24 * 60 * MINUTE_MS,
-  /** Signers whose keys are stored. */
+  /** Maximum signers whose keys are stored. */
   keySetsMax: 256,
 }
 

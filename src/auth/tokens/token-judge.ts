@@ -20,7 +20,7 @@ interface TokenJudgeLimits {
   readonly verifiedTokenMsMax: number
 }
 
-/** A verified external JWT. The state says which identity it belongs to. */
+/** A verified external JWT. The state determines which identity it belongs to. */
 export interface VerifiedToken {
   readonly signerId: string
   /**
@@ -28,17 +28,15 @@ export interface VerifiedToken {
    * changed since.
    */
   readonly signerRevision: number
-  /** The text that the signer identifies by. */
+  /** Value of the claim by which the signer identifies identities. */
   readonly claim: string
-  /** UTC ms, the skew included. */
+  /** UTC ms, including the accepted clock skew. */
   readonly expiresAtMs: number
 }
 
-/** A JWT that was refused: a reason for the client, and a cause for the operator. */
+/** A refused JWT: a reason for the client, and a cause for the operator. */
 export interface RefusedToken {
-  /**
-   * For the client. `expired`: valid except for its time, which only its holder can know.
-   */
+  /** For the client. `expired`: valid except for its time; only its owner can know that. */
   readonly error: 'invalid' | 'expired'
   /** For the operator. */
   readonly cause: RefusalCause
@@ -61,7 +59,10 @@ function invalid(
 
 interface Remembered {
   readonly verified: VerifiedToken
-  /** Keys that the signer publishes; null: the certificate in its record verifies. */
+  /**
+   * Keys that the signer publishes; null: the token is verified with the certificate in the
+   * signer's record.
+   */
   readonly keySet: KeySet | null
   /** Monotonic ms. */
   readonly endsAtMs: number
@@ -73,9 +74,9 @@ interface TokenJudgeDeps {
 }
 
 /**
- * Verifies external JWTs by the enabled signer with their issuer; at most one signer has it. The
- * token does not choose how it is verified: signer and `kid` select the key, and the algorithm must
- * fit the key.
+ * Verifies external JWTs with the enabled signer that has their issuer; at most one signer has it.
+ * The token cannot choose how it is verified: signer and `kid` select the key, and the algorithm
+ * must fit the key.
  */
 export class TokenJudge {
   readonly #state: TokenJudgeDeps['state']
@@ -83,7 +84,9 @@ export class TokenJudge {
   readonly #keySets: KeySets
   readonly #limits: TokenJudgeLimits
   readonly #checks: FairShare
-  /** Verified tokens by SHA-256, so that no token is kept; in order of verification. */
+  /**
+   * Verified tokens by their SHA-256, so that no token itself is stored; in order of verification.
+   */
   readonly #remembered = new Map<string, Remembered>()
   /** Parsed certificates of signers, by PEM. */
   #certificates = new Map<string, VerificationKey | null>()
@@ -107,8 +110,8 @@ export class TokenJudge {
   }
 
   /**
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, from there
-   * or in all.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, of that
+   * address or in total.
    */
   async judge(address: string, text: string): Promise<JwtFinding> {
     const known = this.recall(text)
@@ -144,7 +147,7 @@ export class TokenJudge {
     return signer?.enabled === true ? signer : undefined
   }
 
-  /** The enabled signer that a token says it is of; nothing is proven by that. */
+  /** The enabled signer that a token names. The token is not verified, so this proves nothing. */
   signerNamedIn(text: string): ExternalJwtSigner | undefined {
     const token = readToken(text)
     return token === null ? undefined : this.signerOf(token)
@@ -152,7 +155,7 @@ export class TokenJudge {
 
   async #verify(token: UnverifiedToken, signer: ExternalJwtSigner): Promise<ClaimsFinding> {
     const { audience, jwksEndpoint } = signer
-    // Without one, a token that was made for any other service would be taken.
+    // Without an audience, a token that was issued for any other service would be accepted.
     // @guard forged-tokens--no-audience
     if (audience === '') return invalid('TOKEN_AUDIENCE', signer, 'aud')
     const isPublished = jwksEndpoint !== null && jwksEndpoint !== ''
@@ -193,7 +196,7 @@ export class TokenJudge {
         currentDate: new Date(nowMs),
       })
       const { iat, exp = 0 } = payload
-      // JSON has numbers that no date is: 1e400 is read as Infinity, and would never come.
+      // JSON has numbers that are no dates: 1e400 is parsed as Infinity, and would never expire.
       // @guard forged-tokens--end-of-time
       if (exp > EXPIRY_SECONDS_MAX) return invalid('TOKEN_CLAIM_INVALID', signer, 'exp')
       if (iat !== undefined && !(iat * 1000 <= nowMs + skewMs)) {
@@ -239,12 +242,12 @@ export class TokenJudge {
     if (this.#clock.monotonicMs() >= endsAtMs) return false
     const signer = this.#state.get('externalJwtSigner', verified.signerId)
     if (signer === undefined || !this.isInForce(verified)) return false
-    // Keys that were fetched since may lack the one that it was verified by.
+    // Keys that were fetched since may lack the one that verified the token.
     // @guard forged-tokens--withdrawn
     return keySet === null || this.#keySets.known(signer) === keySet
   }
 
-  /** Whether a verified token still counts, by the clock and by the record of its signer. */
+  /** Whether a verified token is still valid, by the clock and by the record of its signer. */
   isInForce({ signerId, signerRevision, expiresAtMs }: VerifiedToken): boolean {
     if (this.#clock.nowMs() >= expiresAtMs) return false
     const signer = this.#state.get('externalJwtSigner', signerId)
@@ -276,5 +279,5 @@ const claimReasons: Readonly<Record<string, LogInRefusalReason>> = {
 }
 
 const CERTIFICATES_MAX = 64
-/** The end of the year 9999, the last that RFC 3339 can write. */
+/** The end of the year 9999, the last one that RFC 3339 can express. */
 const EXPIRY_SECONDS_MAX = 253_402_300_799

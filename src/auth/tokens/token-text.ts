@@ -3,11 +3,11 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 
 export const tokenLimits = {
-  /** A longer token is not looked at. */
+  /** Maximum characters of a token; a longer one is not read. */
   charactersMax: 24 * 1024,
-  /** Nesting of its header and of its claims. */
+  /** Maximum nesting of its header and of its claims. */
   depthMax: 16,
-  /** Bearer tokens of one request that are looked at. */
+  /** Maximum bearer tokens that are read of one request. */
   candidatesMax: 3,
 } as const
 
@@ -20,9 +20,9 @@ export interface UnverifiedToken {
 }
 
 /**
- * Reads a compact JWS only far enough to find the key that verifies it. Null for a text that is too
- * large, nests too deep, or lacks `alg`, `kid` or `iss`. Other keys in the header (`jwk`, `jku`,
- * `x5c`, `x5u`) are ignored.
+ * Parses a compact JWS as far as needed to find the key that verifies it. Null for a text that is
+ * too large, nests too deep, or lacks `alg`, `kid` or `iss`. Other keys in the header (`jwk`,
+ * `jku`, `x5c`, `x5u`) are ignored.
  */
 export function readToken(text: string): UnverifiedToken | null {
   // @guard forged-tokens--size
@@ -61,9 +61,7 @@ function textMember(object: JsonObject | null, name: string): string | null {
 
 const BEARER = 'bearer '
 
-/**
- * The tokens of `Authorization: Bearer` headers in their order, up to the number that is checked.
- */
+/** The tokens of `Authorization: Bearer` headers in their order, up to the maximum. */
 export function bearerTokens(headers: readonly string[]): readonly string[] {
   return headers
     .filter((value) => value.slice(0, BEARER.length).toLowerCase() === BEARER)

@@ -3,17 +3,18 @@ import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 const RSA_BITS_MIN = 2048
-/** A larger key takes longer to verify by than a log-in is worth. */
+/** Maximum bits: verifying with a larger key takes too long for a log-in. */
 const RSA_BITS_MAX = 8192
 
 /**
- * A public key of a signer, with the algorithms it verifies. The key decides them, never the token.
+ * A public key of a signer, with the algorithms that it can verify. The key determines them, never
+ * the token.
  */
 export interface VerificationKey {
   readonly kid: string
   readonly algorithms: ReadonlySet<string>
   readonly key: KeyObject
-  /** Validity of the certificate that the key came in, UTC ms; a bare key has none. */
+  /** Validity of the certificate that contained the key, UTC ms; unlimited for a bare key. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
@@ -36,8 +37,8 @@ const ed25519Algorithms: ReadonlySet<string> = new Set(['EdDSA', 'Ed25519'])
 const none: ReadonlySet<string> = new Set()
 
 /**
- * The signature algorithms that fit a key (RFC 7518, 3.1): none for a secret, a short one, or a
- * kind that is not taken.
+ * The signature algorithms for a key (RFC 7518, 3.1): none for a secret key, a short one, or an
+ * unsupported type.
  */
 export function signatureAlgorithms(key: KeyObject): ReadonlySet<string> {
   if (key.type !== 'public') return none
@@ -49,7 +50,7 @@ export function signatureAlgorithms(key: KeyObject): ReadonlySet<string> {
   return key.asymmetricKeyType === 'ec' ? (ecAlgorithms[namedCurve] ?? none) : none
 }
 
-/** The key in a certificate, or null where none fits. */
+/** The key in a certificate; null if its type is not supported. */
 export function verificationKeyFromCertificate(pem: string, kid: string): VerificationKey | null {
   try {
     const certificate = new X509Certificate(pem)
@@ -64,9 +65,9 @@ export function verificationKeyFromCertificate(pem: string, kid: string): Verifi
 }
 
 /**
- * One member of a JWK set (RFC 7517), or null where it is of no use here: without a `kid`, for
- * encryption, symmetric, or for an algorithm that does not fit it. The certificate that it comes
- * with is preferred over its parameters.
+ * One member of a JWK set (RFC 7517); null if it cannot be used here: without a `kid`, for
+ * encryption, symmetric, or for an algorithm that does not fit it. If it contains a certificate,
+ * the key of the certificate is used.
  */
 export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   if (!isObject(jwk)) return null
@@ -82,12 +83,15 @@ export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   return { kid, algorithms, key, notBeforeMs: -Infinity, notAfterMs: Infinity }
 }
 
-/** Programs that write all members of a key leave those that say nothing null or empty. */
+/** Programs that write all members of a key write null or an empty value for unused ones. */
 function isUnset(value: Json | undefined): boolean {
   return value === undefined || value === null || value === ''
 }
 
-/** RFC 7517, 4.3; some providers publish the operations of the private half. */
+/**
+ * Whether the key may verify signatures (RFC 7517, 4.3). Some providers publish the operations of
+ * the private key.
+ */
 function isForSignatures(operations: Json | undefined): boolean {
   if (!Array.isArray(operations)) return false
   const names = operations as readonly Json[]
@@ -97,7 +101,7 @@ function isForSignatures(operations: Json | undefined): boolean {
 function publicKeyOf(jwk: JsonObject): KeyObject | null {
   const { kty, x5c } = jwk
   const [first] = Array.isArray(x5c) ? (x5c as readonly unknown[]) : []
-  // A certificate says by itself of which kind its key is.
+  // A certificate itself shows the type of its key.
   const isKnown =
     kty === 'RSA' || kty === 'EC' || kty === 'OKP' || (isUnset(kty) && typeof first === 'string')
   if (!isKnown) return null
@@ -105,7 +109,8 @@ function publicKeyOf(jwk: JsonObject): KeyObject | null {
     if (typeof first === 'string')
       return new X509Certificate(Buffer.from(first, 'base64')).publicKey
     const { n, e, crv, x, y } = jwk
-    // Named one by one: a private member that a provider publishes by mistake is not taken in.
+    // Only these members are read, so that a private member that a provider publishes by mistake is
+    // ignored.
     const parameters =
       kty === 'RSA' ? { kty, n, e } : kty === 'OKP' ? { kty, crv, x } : { kty, crv, x, y }
     return createPublicKey({ key: parameters as JsonWebKey, format: 'jwk' })

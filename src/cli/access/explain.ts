@@ -16,8 +16,8 @@ export interface ExplainOptions extends ContextOptions {
 const PAGE = 100
 
 /**
- * Prints why an identity can reach a service. With only one of them given, prints one line for each
- * pair.
+ * Prints why an identity can reach a service, or why not. If only one of the two is given, prints
+ * one line for each pair.
  */
 export async function explainPairs(
   identity: string | undefined,

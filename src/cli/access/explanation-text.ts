@@ -7,7 +7,7 @@ import type {
   NamedRecord,
 } from './pair.ts'
 
-/** One pair, with every policy between the two. */
+/** Explains one pair, with each policy that connects the identity and the service. */
 export function pairText(pair: ExplainedPair): string {
   const lines = [
     `${pair.identity.name} -> ${pair.service.name}`,
@@ -22,7 +22,7 @@ export function pairText(pair: ExplainedPair): string {
   return lines.join('\n')
 }
 
-/** One line for each pair. `listed` is the side that differs between the lines. */
+/** One line for each pair. `listed` names the side that differs from line to line. */
 export function pairsText(pairs: readonly ExplainedPair[], listed: 'identity' | 'service'): string {
   if (pairs.length === 0) return 'no pair'
   const rows = pairs.map((pair) => [
@@ -39,7 +39,7 @@ function stateText({ isGranted, isReachable }: ExplainedPairRight): string {
   return isGranted ? 'granted, unreachable' : 'no'
 }
 
-/** Prefers a granted right that does not work to a dial right that no policy grants. */
+/** A granted right that does not work comes before a dial right that no policy grants. */
 function firstMissing({ dial, bind }: ExplainedPair): string {
   const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)
   const shown = broken ?? (dial.isGranted || bind.isGranted ? null : dial)
@@ -77,7 +77,7 @@ function nearestLines(
   return [`  nearest policy ${name}: ${lacking.join('; ')}`]
 }
 
-/** Records other than the pair itself. */
+/** The names of the records, except the identity and the service themselves. */
 function namesText(records: readonly NamedRecord[], { identity, service }: ExplainedPair): string {
   const others = records.filter(({ id }) => id !== identity.id && id !== service.id)
   return others.length === 0 ? '' : `: ${others.map(({ name, id }) => name || id).join(', ')}`

@@ -10,8 +10,7 @@ import {
 } from '../client/answer-shape.ts'
 
 /**
- * A row of `GET /access/explain`, with the fields that are printed; null: the caller may not see
- * it.
+ * The printed fields of a row of `GET /access/explain`. A null field: the caller may not see it.
  */
 
 export interface NamedRecord {
@@ -94,7 +93,8 @@ const check = objectShape<ExplainedCheck>({
   id: textShape,
   name: textShape,
   typeId: textShape,
-  // A state that this version does not know is shown by its name.
+  // A string, because a newer controller may send a state that this version does not know; it is
+  // printed as received.
   state: textShape as Shape<ExplainedCheck['state']>,
   passing: numberShape,
   failing: numberShape,

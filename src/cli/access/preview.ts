@@ -41,7 +41,7 @@ interface WantedChange {
 const verbs = ['create', 'update', 'delete'] as const
 const shape = 'expected a list of changes, each with create, update or delete: KIND'
 
-/** @throws {CommandFailure} exit 2 with the place of the fault. */
+/** @throws {CommandFailure} exit 2 with the position of the fault. */
 function wantedIn(path: string): readonly WantedChange[] {
   const parsed = parseYamlTree(textOf(path))
   if (!parsed.ok) {

@@ -31,7 +31,7 @@ interface PreviewedRef {
   readonly name: string
 }
 
-/** The fields of the answer that are printed; null: the caller may not see it. */
+/** The printed fields of the answer. A null field: the caller may not see it. */
 export interface Previewed {
   readonly counts: {
     readonly dial: Counts
@@ -85,7 +85,7 @@ const previewedShape = objectShape<Previewed>({
   pagination: objectShape<Previewed['pagination']>({ totalCount: numberShape }),
 })
 
-/** Asks the controller for the effect of the changes; nothing is written. */
+/** Requests a preview of the changes; the controller writes nothing. */
 export async function requestPreview(
   client: ApiClient,
   changes: readonly PreviewChange[],
@@ -103,7 +103,7 @@ const rights = [
   ['serviceRouter', 'edge routers of services'],
 ] as const
 
-/** Counts, then the pairs of the first page. */
+/** The counts, then the pairs of the first page. */
 export function previewText(previewed: Previewed): string {
   const { counts, postureChanges, rows, pagination } = printableValue(previewed)
   const counted = rights.flatMap(([right, words]) => {

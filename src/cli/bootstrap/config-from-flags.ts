@@ -28,7 +28,7 @@ export interface PlannedConfig {
   readonly folder: string
   readonly config: ControllerConfig
   readonly text: string
-  /** False: it has been composed from flags and is not written yet. */
+  /** False: the configuration was composed from flags and is not written yet. */
   readonly isThere: boolean
 }
 
@@ -36,8 +36,8 @@ const DEFAULT_BINDS = { api: '0.0.0.0:1280', router: '0.0.0.0:1380', cluster: '0
 const EVERY_HOST = new Set(['0.0.0.0', '::'])
 
 /**
- * Loads the configuration at `path` if it exists, else composes one from flags; nothing is written
- * yet.
+ * Loads the configuration at `path` if it exists; otherwise composes one from flags. Writes
+ * nothing.
  * @param trustDomain for a composed configuration; null if the file must contain it.
  * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that contradicts the
  * file.
@@ -58,7 +58,7 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
   return { path: file, folder, config: parsed.config, text, isThere: false }
 }
 
-/** @throws {CommandFailure} when root would leave files in folders of another user. */
+/** @throws {CommandFailure} when root would create files in folders of another user. */
 export function refusePlannedFoldersOfOthers({ path, config }: PlannedConfig): void {
   refuseFoldersOfOthers([path, config.data, config.identity.key])
 }
@@ -104,7 +104,7 @@ function advertiseOf(
   return address
 }
 
-/** An IPv6 address may have the brackets that it has before a port. */
+/** Removes the brackets that an IPv6 address has before a port. */
 function advertisedHost({ advertise }: ConfigFlags): string | undefined {
   return advertise?.replace(/^\[([0-9a-f:.]+)\]$/i, '$1')
 }
@@ -116,7 +116,7 @@ function bindOf(flag: string, text: string): { readonly host: string; readonly p
   return address
 }
 
-/** A flag that differs from the file would otherwise be ignored silently. */
+/** Otherwise a flag that differs from the file would be ignored silently. */
 function refuseContradictions(path: string, config: ControllerConfig, flags: ConfigFlags): void {
   const [web] = config.web
   const pairs: readonly (readonly [string, string | undefined, string | null | undefined])[] = [

@@ -85,10 +85,10 @@ export function clusterRootKeyPath(folder: string): string {
 }
 
 /**
- * Creates everything a new cluster starts with: authorities, keys, certificates, the default admin,
- * and a data folder for each of its first controllers. The data folders are created last and
- * complete, and no controller can run without one, so the same call can be repeated after a crash
- * at any point. The caller has checked that nothing of value is overwritten.
+ * Creates everything that a new cluster needs to start: authorities, keys, certificates, the
+ * default admin, and a data folder for each of its first controllers. The data folders are created
+ * last and complete, and no controller can run without one, so the same call can be repeated after
+ * a crash at any point. The caller has checked that this overwrites nothing of value.
  */
 export async function formCluster(input: FormInput): Promise<FormedCluster> {
   const { controllers, nowMs } = input
@@ -145,7 +145,7 @@ function markOf(supplied: SuppliedAuthorities | null): string {
   return supplied === null ? '' : MARK_SUPPLIED
 }
 
-/** @returns null when we did not create it. */
+/** @returns null when an operator supplied the authority. */
 function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | null {
   if (rootKeyPem === null) return null
   const path = clusterRootKeyPath(folder)

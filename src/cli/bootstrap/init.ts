@@ -77,7 +77,7 @@ export async function initController(
   adminName: string,
   password: string | null,
 ): Promise<InitResult> {
-  // Only the owner can read files created here, unless they are written to be public.
+  // Files created here are readable only by their owner, unless they are meant to be public.
   process.umask(0o077)
   const { config, folder } = planned
   refuseFormed(config)
@@ -147,7 +147,7 @@ function refuseFormed({ data, id }: ControllerConfig): void {
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
     if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
-    // The folder contains none of our data: all we know is that it is not empty.
+    // The folder contains none of our data; whose data it is, is unknown.
   }
   throw new CommandFailure(
     EXIT_FAILED,
@@ -156,8 +156,8 @@ function refuseFormed({ data, id }: ControllerConfig): void {
 }
 
 /**
- * Any existing key may be the root key of another cluster, which could never renew its certificates
- * without it.
+ * Any existing key may be the root key of another cluster. Without it, that cluster could never
+ * renew its certificates.
  */
 function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity

@@ -24,12 +24,12 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000
-/** A member reports its time in whole seconds, and the answer takes a moment to arrive. */
+/** A member reports its time in whole seconds, and its answer takes a moment to arrive. */
 const CLOCK_DOUBT_MS = 600
 
 /**
- * Each function here prints the line of its check, and ends the join if the check fails. At that
- * point nothing has been changed.
+ * Each function here prints the line of its check, and ends the join if the check fails. The checks
+ * run before anything is changed.
  */
 
 export function checkTicket(text: string, checks: CheckList, nowMs: number): Ticket {
@@ -65,7 +65,7 @@ export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: Chec
   checks.ok('names', `certificate for ${hosts.join(', ')}`)
 }
 
-/** @returns `own`: everything except the data folder has been written already. */
+/** @returns `own` when everything except the data folder has been written already. */
 export function checkJoinFolder(
   { data, id }: ControllerConfig,
   ticket: Ticket,

@@ -24,8 +24,8 @@ export interface ReachedMember {
 }
 
 /**
- * Trusts only the CA of the ticket, and requires that a controller of its trust domain answers; the
- * host name may be any.
+ * Trusts only the CA of the ticket, and accepts only a controller of its trust domain. The host
+ * name of the controller does not matter.
  */
 class MemberAdmission {
   /** Id of the last controller that presented a valid certificate. */
@@ -164,7 +164,10 @@ function answerOf(data: unknown): JoinAnswer | null {
   }
 }
 
-/** Options with values that are texts, numbers or booleans; others are of a later release. */
+/**
+ * The options whose values are texts, numbers or booleans. Other values come from a later release
+ * and are left out.
+ */
 function optionsOf(data: unknown): readonly SharedOption[] | null {
   if (!Array.isArray(data) || data.length === 0) return null
   return data.flatMap((one: unknown) => {

@@ -9,8 +9,8 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 /**
- * State that makes the next attempt the same join: the cluster accepts a used ticket only from the
- * same key and store. Stored beside CONFIG with mode 0600, from before the first request until
+ * State that makes a repeated attempt the same join: the cluster accepts a used ticket only from
+ * the same key and store. Stored beside CONFIG with mode 0600, from before the first request until
  * everything is written.
  */
 export interface JoinState {
@@ -21,7 +21,7 @@ export interface JoinState {
   readonly privateKeyPem: string
   /** The operator supplied key and certificate, which stay unchanged. */
   readonly keepsCertificate: boolean
-  /** Created by this attempt and not yet sent to any member. */
+  /** True: this attempt created the state and has not sent it to any member yet. */
   readonly isNew: boolean
 }
 

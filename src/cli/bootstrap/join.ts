@@ -90,7 +90,8 @@ export async function prepareJoin(
   checkConfig(planned, ticket, checks)
   const data = checkJoinFolder(config, ticket, checks)
   const earlier = readJoinState(folder)
-  // A missing marker shows that the steps after the data folder were completed as well.
+  // The steps after the data folder remove the marker, so a missing marker shows that they were
+  // completed.
   if (data === 'own' && earlier === null) return
   const identity = checkIdentity(config, earlier, ticket, checks, nowMs)
   await checkPorts(config, checks)
@@ -164,7 +165,7 @@ async function askAndLayDown(
 }
 
 /**
- * A refused join leaves no files, unless an earlier attempt may have succeeded: then the key and
+ * A refused join leaves no files behind. If an earlier attempt may have succeeded, the key and
  * store id are kept.
  */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {

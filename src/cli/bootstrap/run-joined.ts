@@ -5,7 +5,7 @@ import { runController } from '../controller/run.ts'
 import { printLine } from '../terminal/output.ts'
 
 const POLL_MS = 300
-/** Change of progress that is printed on a new line. */
+/** Progress in this step is printed as a new line. */
 const BEHIND_STEP = 0.25
 
 export interface JoinedGoal {
@@ -42,7 +42,7 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
     const members = listed as readonly ListedMember[]
     return progress.report(status, members)
   } catch {
-    // It does not answer yet, or is stopping: the next poll will show which.
+    // The controller does not answer yet, or is stopping. The next poll shows which.
     return false
   }
 }
@@ -64,7 +64,7 @@ export class JoinProgress {
     return this.#isOver
   }
 
-  /** @returns true once it has joined. */
+  /** @returns true once the controller has joined. */
   report(status: ClusterStatus, members: readonly ListedMember[]): boolean {
     if (this.#isOver) return true
     const own = members.find(({ id }) => id === this.#id)
@@ -92,9 +92,7 @@ export class JoinProgress {
     return true
   }
 
-  /**
-   * A controller under load is always slightly behind; this many entries are not reported as lag.
-   */
+  /** A controller under load is always slightly behind, so a lag of few entries is not reported. */
   #reportBehind(entries: number): boolean {
     if (entries <= 1000) {
       this.#once('caught up', `${this.#id} has caught up`)

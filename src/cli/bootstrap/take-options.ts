@@ -11,8 +11,8 @@ import type { PlannedConfig } from './config-from-flags.ts'
 const PROFILE = 'raft.profile'
 
 /**
- * Gives the new configuration the values that the cluster runs with, for all options that must be
- * equal on every controller. Prints each option that changes.
+ * Gives the new configuration the cluster's values for all options that must be equal on every
+ * controller. Prints each option that changes.
  * @param offered null when the member runs a release that does not send its options.
  */
 export function takeOptions(
@@ -44,7 +44,10 @@ export function takeOptions(
   return { ...planned, text, config }
 }
 
-/** With the profile of the cluster, which decides other defaults; unchanged if it does not fit. */
+/**
+ * The configuration with the cluster's profile, which determines other defaults. Unchanged if the
+ * profile is not valid here.
+ */
 function withProfile(planned: PlannedConfig, profile: unknown): ControllerConfig {
   if (profile === undefined || profile === planned.config.raft.profile) return planned.config
   const text = setOptions(planned.text, { [PROFILE]: profile })

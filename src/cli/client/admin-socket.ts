@@ -16,8 +16,8 @@ const REFUSAL_BYTES_MAX = 64 * 1024
 const TIMEOUT_MS = 15_000
 
 /**
- * The controller refused, or could not be reached. `code` is the controller's, or NOT_RUNNING,
- * NO_PERMISSION, NO_ANSWER, OTHER_VERSION.
+ * The controller refused the request, or could not be reached. `code` is the controller's, or
+ * NOT_RUNNING, NO_PERMISSION, NO_ANSWER, OTHER_VERSION.
  */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
@@ -29,7 +29,7 @@ export class AdminError extends Error {
   }
 }
 
-/** One operation of the API. */
+/** An operation of the API, sent through the admin socket. */
 export interface AdminRequest {
   readonly method: 'GET' | 'POST' | 'PUT'
   readonly path: string

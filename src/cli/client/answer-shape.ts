@@ -2,11 +2,13 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 // Shapes of answers. A server may have another version, or be hostile. A shape names the members
-// that a verb needs; additional members are allowed, and so are absent optional ones.
+// that a verb needs. An answer may have more members, and may lack optional ones.
 
 /**
  * @returns the path of the first unexpected value, '' for the value itself; null: the value
  * matches.
+ * `fault` returns the path of the first unexpected value: '' for the value itself, null if
+ * everything matches.
  */
 export interface Shape<T> {
   (value: unknown): string | null
@@ -22,7 +24,7 @@ export const anyShape: Shape<unknown> = () => null
 export const textShape: Shape<string> = shapeOf((value) => typeof value === 'string')
 export const flagShape: Shape<boolean> = shapeOf((value) => typeof value === 'boolean')
 export const numberShape: Shape<number> = shapeOf((value) => Number.isFinite(value))
-/** UTC ms that a `Date` can show. */
+/** UTC in ms, within the range of `Date`. */
 // @guard answers-of-a-hostile-server--time
 export const timeShape: Shape<number> = shapeOf(
   (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime()),
@@ -32,7 +34,7 @@ export function nullableShape<T>(shape: Shape<T>): Shape<T | null> {
   return (value) => (value === null ? null : shape(value))
 }
 
-/** Some versions do not send it. */
+/** For members that some versions do not send. */
 export function optionalShape<T>(shape: Shape<T>): Shape<T> {
   return (value) => (value === undefined ? null : shape(value))
 }

@@ -46,7 +46,7 @@ export interface ApiClientOptions {
   /** Called when another controller answers, so that the next command tries it first. */
   readonly onMoved?: (controller: string) => void
   /**
-   * True: the client does not wait for a leader, nor skip a controller that has applied less than
+   * True: the client neither waits for a leader nor skips a controller that has applied less than
    * an earlier one.
    */
   readonly isImpatient?: boolean
@@ -156,7 +156,8 @@ export class ApiClient {
         ...(method === 'GET' ? {} : { body, text }),
         caPem,
         client,
-        // If the controller closed the connection meanwhile, the outcome would be unknown.
+        // On a kept connection that the controller has just closed, the outcome of the request
+        // would be unknown.
         connections: isOnceOnly ? undefined : this.#connections,
       },
       clientLimits.answerBytesMax,
@@ -197,7 +198,7 @@ function clientSession({ token, session }: ApiClientOptions): SessionTokenSource
   }
 }
 
-/** A controller sends a challenge only when another session would help. */
+/** A controller sends a challenge only when a new session would help. */
 function isSessionOver({ status, code, hasChallenge }: ApiProblem): boolean {
   return status === 401 && code === 'UNAUTHORIZED' && hasChallenge
 }
@@ -232,7 +233,7 @@ export function baseUrl(text: string, option = ''): string {
   const url = URL.parse(text)
   const isPlain = url?.username === '' && url.password === '' && url.search === ''
   if (isPlain && url.protocol === 'https:' && /^\/?$/.test(url.pathname)) return url.origin
-  // HOST:PORT alone, or with another scheme, is what people type first.
+  // People often type HOST:PORT alone, or with another scheme.
   const address = text.replace(/^[a-z]+:\/\//i, '').replace(/\/$/, '')
   const isAddress = /^[\w.[\]:-]+:\d{1,5}$/.test(address)
   const hint = isAddress ? `; did you mean https://${address}?` : ''

@@ -29,7 +29,7 @@ interface CertificateApiOptions {
 
 /** Client of the controllers of a cluster, with the certificate and session of an identity. */
 export class CertificateApi implements ControllerApi {
-  /** Addresses from the identity file: they are used when all others have failed. */
+  /** Addresses from the identity file, used after all others have failed. */
   readonly #named: readonly string[]
   readonly #client: ApiClient
   #token: string | null = null

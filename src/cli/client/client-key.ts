@@ -19,8 +19,8 @@ export function clientKey(cert: string, key: string): ConnectionKey {
 }
 
 /**
- * The key that each connection of a context presents. OIDC tokens from a log-in by certificate are
- * valid only with it.
+ * The key that each connection of a context presents. An OIDC session that began with a certificate
+ * is valid only on connections with its key.
  * @throws {CommandFailure} exit 1.
  */
 export function contextClientKey({ logIn, renewal }: Context): { readonly client?: ConnectionKey } {

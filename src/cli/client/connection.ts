@@ -27,8 +27,8 @@ import { ApiRefusal } from './refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Options that name the controller for a cluster verb: the one on this host, or any that a session
- * reaches.
+ * Options of a cluster verb that name the controller: the one on this host, or any controller that
+ * a session reaches.
  */
 export interface ConnectionOptions {
   readonly config?: string
@@ -199,7 +199,7 @@ function notAnswering(path: string, { data }: ControllerConfig): string {
   return `no controller is running on ${data}; start it with: ${start}`
 }
 
-/** @throws {CommandFailure} exit 2 without a context. */
+/** @throws {CommandFailure} exit 2 when no context exists. */
 function askInContext(wanted: string | undefined): AskOperation {
   const contexts = readContexts()
   if (wanted === undefined && contexts.current === null) {
@@ -214,8 +214,7 @@ function askInContext(wanted: string | undefined): AskOperation {
 
 /**
  * Opens a session from the named files, or uses the one that `flotilla login` stored for that
- * controller. A request that is not about one controller may be answered by any controller of its
- * context.
+ * controller. Any controller of the context may answer a request that is not about one controller.
  */
 function askThrough(
   base: string,
@@ -237,7 +236,7 @@ function askThrough(
   return askWith(contextClient(name, { ...context, controllers }, { isImpatient: true }), base)
 }
 
-/** @throws {CommandFailure} exit 1 when there is no session for it. */
+/** @throws {CommandFailure} exit 1 when no context has a session for that controller. */
 function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
   const known = contextsForController(readContexts(), base)
   const found = known.find(({ context }) => context.token !== null) ?? known[0]

@@ -25,26 +25,26 @@ export interface Peer {
   /** PEM of the only trusted CA certificates; null: those of this host. */
   readonly caPem?: string | null | undefined
   /**
-   * `chain`: `judge` verifies the name in the certificate. `nothing`: `judge` verifies the chain as
-   * well. By default both are verified here.
+   * How TLS verifies the server before `judge` runs. `chain`: `judge` verifies the name in the
+   * certificate. `nothing`: `judge` verifies the chain as well. By default TLS verifies both.
    */
   readonly verified?: 'chain and name' | 'chain' | 'nothing'
   /** Throws to refuse the server, before a byte of a request is sent. */
   readonly judge?: ((leaf: Certificate) => void | Promise<void>) | undefined
-  /** Null or absent: that of HTTPS_PROXY, unless NO_PROXY excludes the server. */
+  /** Null or absent: the proxy of HTTPS_PROXY, unless NO_PROXY excludes the server. */
   readonly proxy?: HttpProxy | null | undefined
-  /** Resolves names, also while no name server answers; absent: the system's resolver. */
+  /** Resolves names, even while no name server answers; absent: the system's resolver. */
   readonly names?: LastAddresses | undefined
   /** Presented in the handshake; both PEM. */
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string } | undefined
 }
 
-/** Opens connections to controllers only: each server is verified before a request is sent. */
+/** Connections to controllers. Each server is verified before a request is sent. */
 export class Connections extends Agent {
   readonly #peer: Peer
   readonly #timeoutMs: number
 
-  /** @param isKept true if a connection serves several requests. */
+  /** @param isKept true if one connection serves several requests. */
   constructor(peer: Peer, timeoutMs: number, isKept = false) {
     super({ keepAlive: isKept, maxSockets: 8 })
     this.#peer = peer
@@ -68,7 +68,7 @@ export class Connections extends Agent {
     const socket = isPlain
       ? connectPlain(socketPath)
       : await this.#connectTls({ host: host ?? '', port: Number(port) })
-    // An error may also occur while the server is verified: the socket is destroyed then.
+    // An error may also occur while the server is verified; the socket is destroyed then.
     socket.on('error', () => undefined)
     const timer = setTimeout(() => socket.destroy(timeoutError()), this.#timeoutMs)
     try {

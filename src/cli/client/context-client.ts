@@ -44,7 +44,10 @@ export function contextClient(
   })
 }
 
-/** The session of a context whose token expires; undefined for another one. */
+/**
+ * The session of a context whose token expires; undefined if the token of the context does not
+ * expire.
+ */
 export function contextSession(
   name: string,
   context: Context,
@@ -53,7 +56,10 @@ export function contextSession(
   return { session: new SessionTokens(name, context, logInCommand(name, context)) }
 }
 
-/** The next command then does not wait for an unreachable controller. */
+/**
+ * Stores the controller that answered as the first one, so that the next command does not wait for
+ * an unreachable one.
+ */
 function askFirst(name: string, controller: string): void {
   changeContexts((file) => {
     const context = file.contexts[name]

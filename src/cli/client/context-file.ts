@@ -23,11 +23,11 @@ export const contextLimits = {
   lockStaleMs: 10_000,
 } as const
 
-/** How its session was opened; the next log-in uses the same way. */
+/** How a session was opened; the next log-in uses the same method. */
 export type LogInMethod =
   | { readonly method: 'password'; readonly username: string }
   | { readonly method: 'cert'; readonly cert: string; readonly key: string }
-  /** The file holds a token of an identity provider. */
+  /** The file contains a token of an identity provider. */
   | { readonly method: 'ext-jwt'; readonly jwtFile: string }
   | { readonly method: 'browser' }
   | { readonly method: 'device' }
@@ -77,7 +77,7 @@ export function contextPath(env: NodeJS.ProcessEnv = process.env): string {
   return join(folder, 'flotilla', 'contexts.json')
 }
 
-/** @throws {CommandFailure} exit 2 unless it is a valid name of a context. */
+/** @throws {CommandFailure} exit 2 for an invalid name of a context. */
 export function checkContextName(name: string): string {
   if (NAME.test(name)) return name
   throw new CommandFailure(
@@ -127,7 +127,7 @@ export function withContext(file: ContextFile, name: string, context: Context): 
   return { ...file, contexts: { ...file.contexts, [name]: context } }
 }
 
-/** @throws {CommandFailure} exit 4 when there is no context of that name, 3 when there is none. */
+/** @throws {CommandFailure} exit 4 when no context has that name, 3 when no context exists. */
 export function findContext(
   file: ContextFile,
   asked: string | undefined,
@@ -190,7 +190,7 @@ function parsedFile(path: string, text: string): ContextFile {
     const isFile = typeof contexts === 'object' && Object.values(contexts).every(isContext)
     if (isFile) return { current, contexts: withNamed(contexts) }
   } catch {
-    // The parser's message could contain a token.
+    // The parser's message could contain a token, so it is left out.
   }
   throw new CommandFailure(
     EXIT_FAILED,

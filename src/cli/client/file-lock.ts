@@ -6,7 +6,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 interface LockTimes {
   /** How long to wait for another command. */
   readonly waitMs: number
-  /** An older lock is stale. */
+  /** An older lock counts as stale. */
   readonly staleMs: number
 }
 
@@ -28,7 +28,9 @@ export function lockFileNow(name: string, times: LockTimes): () => void {
   }
 }
 
-/** Like the lock above, for work of one or two requests: waits without blocking the process. */
+/**
+ * Like {@link lockFileNow}, for work of one or two requests: waits without blocking the process.
+ */
 export async function waitForFileLock(name: string, times: LockTimes): Promise<() => void> {
   const endMs = performance.now() + times.waitMs
   for (;;) {
@@ -62,7 +64,7 @@ function isLeftBehind(name: string, staleMs: number): boolean {
   return Date.now() - made > staleMs || isOfDeadProcess(name)
 }
 
-/** Several hosts may share a home folder, and process ids are valid only on their host. */
+/** Several hosts may share a home folder; a process id is valid only on its own host. */
 function isOfDeadProcess(name: string): boolean {
   try {
     const [host, pid] = readFileSync(name, 'utf8').trim().split(' ')

@@ -124,7 +124,8 @@ function send(
     const abort = (): void => giveUp(new Error('aborted'))
     if (signal?.aborted === true) abort()
     else signal?.addEventListener('abort', abort)
-    // The server has been verified, so the request has been sent: only an answer shows its outcome.
+    // The server is verified by now and the request may have been sent, so only an answer shows its
+    // outcome.
     asked.on('socket', () => (isSent = true))
     asked.on('response', (found) => {
       answer = found
@@ -201,7 +202,7 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   if (unknownCaCodes.has(code)) {
     return 'presented a certificate of an unknown CA; it belongs to another cluster, or is not a controller'
   }
-  // An alert is a message of TLS: the server speaks it, and refuses this client.
+  // A TLS alert: the server speaks TLS, and refuses this client.
   if (clauses[code] === undefined || code === 'EPROTO') {
     if (code.includes('_ALERT_') || /\balert\b/.test(errorMessage(error))) return REFUSED_HANDSHAKE
     if (code.startsWith('ERR_SSL_')) return NO_TLS

@@ -11,7 +11,7 @@ const CLIENT_ID = 'native'
 const SCOPE = 'openid offline_access'
 const ANSWER_BYTES_MAX = 256 * 1024
 const TIMEOUT_MS = 15_000
-/** Clocks of two hosts differ, and the `date` of an answer is cut to whole seconds. */
+/** The clocks of two hosts differ, and the `date` header has whole seconds. */
 const CLOCK_TOLERANCE_SECONDS = 30
 /** Upper limit for the lifetime of a token, even if the controller grants a longer one. */
 const TOKEN_MS_MAX = 24 * 60 * 60_000
@@ -40,7 +40,7 @@ export interface BegunLogIn {
   readonly verifier: string
 }
 
-/** A log-in that a person allows in a browser elsewhere (RFC 8628). */
+/** A log-in that a person confirms in a browser on another device (RFC 8628). */
 export interface DeviceLogIn {
   /** A secret. */
   readonly deviceCode: string
@@ -55,7 +55,7 @@ export interface DeviceLogIn {
 /** A controller refused as an OpenID provider; the code is one of RFC 6749 or RFC 8628. */
 export class ProviderRefusal extends CommandFailure {
   readonly code: string
-  /** True if another controller may accept it, or the same one later. */
+  /** True if another controller may accept the request, or the same one later. */
   readonly isPassing: boolean
 
   constructor(code: string, message: string, isPassing: boolean, cause?: unknown) {
@@ -67,9 +67,9 @@ export class ProviderRefusal extends CommandFailure {
 
 /**
  * One controller as an OpenID provider. Each address of a controller is a separate issuer, so that
- * a flow stays with the controller where it started; every issuer accepts a refresh token. A
- * certified library (`oauth4webapi`) implements the rules of OAuth; it uses the HTTPS client of all
- * other verbs.
+ * a flow stays with the controller where it started; every issuer accepts a refresh token. The
+ * certified library `oauth4webapi` implements the rules of OAuth, and sends its requests with the
+ * HTTPS client of all other verbs.
  */
 export class Provider {
   readonly controller: string
@@ -184,7 +184,7 @@ export class Provider {
     })
   }
 
-  /** Ends the session of a token, even if another controller opened it. */
+  /** Ends the session of a token, no matter which controller opened it. */
   async revoke(refreshToken: string): Promise<void> {
     await refusalsOf(this.controller, async () => {
       const response = await oauth.revocationRequest(
@@ -229,7 +229,8 @@ export class Provider {
   }
 
   /**
-   * @throws {ProviderRefusal} `authorization_pending` or `slow_down` until the person allows it.
+   * @throws {ProviderRefusal} `authorization_pending` or `slow_down` until the person confirms the
+   * log-in.
    */
   async pollDevice({ deviceCode }: DeviceLogIn): Promise<GrantedTokens> {
     return await refusalsOf(this.controller, async () => {
@@ -298,7 +299,7 @@ function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): Gra
 
 type FetchOptions = oauth.CustomFetchOptions<string, URLSearchParams | string | null | undefined>
 
-/** The library uses the client that verifies controllers before it sends a byte. */
+/** A `fetch` for the library that verifies the controller before it sends a byte. */
 function fetchOf(
   peer: Peer,
   onAnswer: (answer: HttpsAnswer) => void = () => undefined,
@@ -331,7 +332,11 @@ export const NOT_A_PROVIDER = 'not_a_provider'
 const NO_PROVIDER =
   'it is no OpenID provider under this address; use one of its advertised addresses'
 
-/** @throws {ProviderRefusal} in place of the library's errors; {@link HttpsFault} stays. */
+/**
+ * Converts the library's errors.
+ * @throws {ProviderRefusal} in place of the library's errors; an {@link HttpsFault} is thrown
+ * unchanged.
+ */
 async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run()

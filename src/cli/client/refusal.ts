@@ -4,7 +4,9 @@ import { printableLine } from '../../lib/text/terminal-text.ts'
 
 const SENTENCE_CHARACTERS_MAX = 600
 
-/** A controller refused. `message` is one sentence with the field. */
+/**
+ * A controller refused the request. `message` is one sentence that names the faulty field, if any.
+ */
 export class ApiRefusal extends CommandFailure {
   readonly status: number
   readonly code: string
@@ -20,7 +22,7 @@ export class ApiRefusal extends CommandFailure {
 }
 
 /**
- * Remedies for sentences of the API that are written for programs, which repeat a request by its
+ * Remedies for people, for codes whose API sentence addresses programs that repeat a request by its
  * id.
  */
 const remedies: Readonly<Record<string, string>> = {

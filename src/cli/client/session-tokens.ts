@@ -38,7 +38,7 @@ interface Held extends Renewal {
 
 /**
  * The tokens of a context. If several commands run at once, only one renews the tokens, because a
- * refresh token may be accepted only once. The others read the new tokens from the file.
+ * refresh token may be accepted only once. The other commands read the new tokens from the file.
  */
 export class SessionTokens implements RenewedSession {
   readonly #name: string
@@ -47,7 +47,7 @@ export class SessionTokens implements RenewedSession {
   #held: Held
   #underWay: Promise<Held | null> | null = null
 
-  /** @throws {Error} for a context without a renewal. */
+  /** @throws {Error} for a context without renewal data. */
   constructor(name: string, context: Context, logInAgain: string, path = contextPath()) {
     const held = heldIn(context)
     if (held === null) throw new Error('the context has no session of OIDC')
@@ -65,7 +65,8 @@ export class SessionTokens implements RenewedSession {
       const renewed = await this.renewed(token)
       if (renewed !== null) return renewed
     } catch (error) {
-      // The token is still valid for a moment, and a controller may be back at the next command.
+      // The token is still valid for a moment, and a controller may answer again at the next
+      // command.
       if (!(error instanceof CommandFailure) || leftMs <= 0) throw error
       return token
     }
@@ -124,7 +125,7 @@ export class SessionTokens implements RenewedSession {
     throw new CommandFailure(EXIT_UNREACHABLE, sentence)
   }
 
-  /** Tokens that another log-in or command has written meanwhile are not overwritten. */
+  /** Tokens that another log-in or command has written in the meantime are not overwritten. */
   #kept({ token, refreshToken, expiresAtMs }: Held, used: string): Held | null {
     changeContexts((file) => {
       const context = file.contexts[this.#name]

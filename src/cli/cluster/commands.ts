@@ -85,7 +85,7 @@ export async function transferLeadership(
   else printLine(`leader: ${printableLine(leaderId)}`)
 }
 
-/** The operation confirms the transfer, but does not name the new leader. */
+/** The answer confirms the transfer, but does not name the new leader. */
 async function leaderOf(ask: SendClusterRequest): Promise<string | null> {
   const members = (await ask('list', {})) as readonly ListedMember[]
   return members.find(({ leader }) => leader)?.id ?? null

@@ -16,11 +16,11 @@ export type HealthState = (typeof healthStates)[number]
 const ANSWER_MS = 5000
 
 interface Observed {
-  /** One from each controller that answered. */
+  /** One status from each controller that answered. */
   readonly statuses: readonly ClusterStatus[]
   /** Why the other controllers did not answer. */
   readonly faults: readonly string[]
-  /** True: a single controller reports which members it can reach. */
+  /** True: the statuses come from one controller, which reports the members that it can reach. */
   readonly isOneView: boolean
 }
 
@@ -35,8 +35,8 @@ export interface ClusterHealth {
 }
 
 /**
- * Prints the health of the whole cluster as a monitoring plugin does, and sets its exit code. A
- * failure to find out is UNKNOWN.
+ * Prints the health of the whole cluster as a monitoring plugin does, and sets its exit code. If
+ * the health cannot be determined, the state is UNKNOWN.
  */
 export async function showHealth(options: ClusterOptions): Promise<void> {
   const health = await observe(options).then(clusterHealth, unknownHealth)
@@ -45,7 +45,7 @@ export async function showHealth(options: ClusterOptions): Promise<void> {
   else printLine(healthText(printableValue(health)))
 }
 
-/** At the admin socket one controller answers for all; a session reaches each of them. */
+/** At the admin socket one controller reports for all; a session asks each controller. */
 async function observe(options: ClusterOptions): Promise<Observed> {
   if (options.config !== undefined || options.url !== undefined) {
     const ask = openClusterConnection(options)
@@ -72,7 +72,7 @@ async function observe(options: ClusterOptions): Promise<Observed> {
   }
 }
 
-/** @throws {CommandFailure} for a refusal: it is no sign of a fault. */
+/** @throws {CommandFailure} if a controller refuses the request, which is no sign of a fault. */
 function faultOf(origin: string, error: unknown): string {
   if (!(error instanceof CommandFailure)) throw error
   if (failureCause(error).exitCode === EXIT_DENIED) throw error

@@ -79,7 +79,7 @@ function doneLine(change: MembershipChange): string {
 }
 
 /**
- * A person types the confirmation on a terminal, or a script passes it. A wrong one changes
+ * Prompts for the confirmation on a terminal, or takes it from an option. A wrong one changes
  * nothing.
  */
 async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promise<string | null> {

@@ -10,7 +10,7 @@ export interface RecoverAdminOptions {
   readonly json?: boolean
 }
 
-/** Asks the controller on this host to admit an administrator with a new password. */
+/** Lets an administrator log in with a new password, through the controller on this host. */
 export async function recoverAdminAccess(options: RecoverAdminOptions): Promise<void> {
   const { config, name, passwordFile, json } = options
   const ask = openClusterConnection({ config })

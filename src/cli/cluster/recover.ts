@@ -100,7 +100,7 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   printLine(`then invite the others again: flotilla cluster invite --config ${shellWord(path)}`)
 }
 
-/** A running member is part of a majority, or has been recovered by another operator. */
+/** A member that runs is part of a majority, or another operator has recovered it. */
 async function refuseIfAnyRuns(config: ControllerConfig, { id, members }: Survivor): Promise<void> {
   const { identity, trustDomain, cluster } = config
   const credentials = readOwn(() => ({

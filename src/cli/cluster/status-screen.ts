@@ -11,7 +11,7 @@ export function statusText(clusterStatus: ClusterStatus): string {
   const lines = [
     `cluster ${clusterId}, generation ${generation}, seen from ${selfId}`,
     leaderId === null ? 'no leader: writes wait until one is elected' : `leader: ${leaderId}`,
-    // Without a leader, the number of spare voters says nothing about writes.
+    // Without a leader, the number of voters that may fail says nothing about writes.
     ...(leaderId === null && failureTolerance >= 0 ? [] : [nextRisk]),
     ...levelLines(status),
     ...alarms.map((alarm) => alarmLine(alarm, status)),
@@ -21,7 +21,7 @@ export function statusText(clusterStatus: ClusterStatus): string {
   return lines.join('\n')
 }
 
-/** The alarm outlasts its cause, so that a voter that comes and goes raises it once. */
+/** The alarm outlasts its cause, so that a voter that repeatedly disconnects raises it once. */
 function alarmLine(
   { code, text }: ClusterStatus['alarms'][number],
   { failureTolerance, leaderId }: ClusterStatus,
@@ -46,7 +46,7 @@ function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus):
   return [`${inForce}; ${level} waits for ${waiting.join(', ')}`]
 }
 
-/** The same on one line, for output that accumulates. */
+/** The status on one line, for output that accumulates. */
 export function statusLine(status: ClusterStatus): string {
   const { selfId, leaderId, members, failureTolerance, alarms } = printableValue(status)
   const self = members.find(({ id }) => id === selfId)
@@ -90,7 +90,7 @@ function memberTable({ members }: ClusterStatus): string {
   )
 }
 
-/** A disconnected member has no known values: zeros would look like its term and index. */
+/** The values of a disconnected member are unknown. Zeros would look like its term and index. */
 function isUnknown({ role }: MemberStatus): boolean {
   return role === 'unknown'
 }

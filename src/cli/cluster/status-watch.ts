@@ -6,8 +6,8 @@ import { statusLine, statusText } from './status-screen.ts'
 
 const LOOK_MS = 1000
 /**
- * Moves the cursor home, clears each line to its end, then everything below. Clearing first would
- * flicker.
+ * Moves the cursor home, clears each line to its end, then everything below. Clearing the screen
+ * first would flicker.
  */
 const HOME = '\u001b[H'
 const TO_LINE_END = '\u001b[K'
@@ -25,9 +25,7 @@ export interface WatchDeps {
   readonly wait: (ms: number) => Promise<boolean>
 }
 
-/**
- * Polls once a second until it is stopped, and keeps polling while the controller is unreachable.
- */
+/** Polls once a second until stopped, also while the controller is unreachable. */
 export async function watchStatus(deps: WatchDeps): Promise<void> {
   if (deps.form === 'screen') deps.write(CLEAR)
   do {

@@ -25,7 +25,7 @@ export async function listTickets(options: ClusterOptions): Promise<void> {
   printLine(formatTable(['id', 'role', 'created', 'expires', 'used by'], rows))
 }
 
-/** Revoke an unused join ticket. */
+/** Revokes an unused join ticket. */
 export async function revokeTicketCommand(id: string, options: ClusterOptions): Promise<void> {
   try {
     await openClusterConnection(options)('revoke-ticket', { id })

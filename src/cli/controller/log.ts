@@ -61,7 +61,10 @@ export function logOver(
   return { log, audit: new AuditLines(lines, writer, () => log.isLevelEnabled('debug')) }
 }
 
-/** One line for each write. It costs the creation of a short text, and nothing under load. */
+/**
+ * Writes one line for each write. Under normal load the cost is one short text; under overload
+ * lines are dropped.
+ */
 class AuditLines implements AuditTrail {
   readonly #log: Logger
   readonly #writer: LineWriter

@@ -38,20 +38,20 @@ import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * A stop that takes longer is cut short, because a service manager kills the process some time
- * after SIGTERM.
+ * A stop that takes longer is cut short: a service manager kills the process some time after
+ * SIGTERM.
  */
 const STOP_MS_MAX = 9_500
 
-/** Bytes of garbage from large bodies before they are collected. */
+/** Garbage from large bodies is collected when it exceeds this size. */
 const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
- * `controller run CONFIG` runs a controller in the foreground until SIGTERM or ^C. In the same
- * process, it discards a lost or rolled-back disk and gets the data from its peers. A removed
- * controller ends without an error.
- * @param options.isJoining called when the controller turns out to be removed: if it has not joined
- * yet, its join has failed.
+ * `controller run CONFIG` runs a controller in the foreground until SIGTERM or ^C. If its disk was
+ * lost or rolled back, it discards the data and gets them from its peers, in the same process. A
+ * removed controller ends without an error.
+ * @param options.isJoining called when the cluster has removed the controller: if the controller
+ * has not joined yet, its join has failed.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults that prevent the start.
  */
 export async function runController(
@@ -129,7 +129,8 @@ class ControllerRun {
     for (const warning of warnings) log.warn(warning)
     if (this.#doubt !== null || hasNoData(config.data)) {
       writePidFile(this.#path)
-      // It may take as long as its peers are away, and the start of the unit must not.
+      // Re-admission may take as long as the peers are unreachable, and the start of the unit must
+      // not wait for it.
       this.#serviceManager?.ready('waits to be re-admitted with an empty data folder')
       const entered = await this.#reenter(credentials, log)
       if (entered !== null) return entered
@@ -169,7 +170,7 @@ class ControllerRun {
     return end
   }
 
-  /** A folder without its vote is treated like a lost disk if there are other members to ask. */
+  /** A data folder that has lost its vote is treated like a lost disk if other members exist. */
   #endOfLostVote(error: unknown): LifeEnd | null {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
     const { id, data } = this.#config
@@ -236,7 +237,7 @@ class ControllerRun {
     )
   }
 
-  /** Opened in the first run, so that an invalid configuration writes nothing to the log. */
+  /** Opened in the first run, so that an invalid configuration creates no log file. */
   #openLog(): Logger {
     if (this.#log !== null) return this.#log
     const { log, audit, lines } = createLog(this.#config)
@@ -248,7 +249,7 @@ class ControllerRun {
     // An unhandled error must end the process with a message, not leave it half running.
     process.on('uncaughtException', this.#die)
     process.on('unhandledRejection', this.#die)
-    // Counts from the signal, even if it arrives during the start.
+    // The time counts from the signal, even if it arrives during the start.
     void this.#stop.requested.then((signal) => {
       log.info({ signal }, 'controller stopping')
       this.#serviceManager?.stopping()
@@ -258,7 +259,7 @@ class ControllerRun {
   }
 
   readonly #die = (error: unknown): never => {
-    // A failure that an operator can correct is one sentence; a bug keeps its stack.
+    // A failure that an operator can correct is reported in one sentence; a bug keeps its stack.
     const known = operatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
     this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)

@@ -124,7 +124,7 @@ function partsOf(config: ControllerConfig): Part[] {
 
 type Facts = () => Promise<Readonly<Record<string, unknown>>>
 
-/** Seven parts come from one answer. */
+/** Calls `ask` once for all parts, because seven of them come from one answer. */
 function askOnce(ask: () => Promise<unknown>): Facts {
   let asked: ReturnType<Facts> | null = null
   return () => (asked ??= ask() as ReturnType<Facts>)

@@ -30,7 +30,7 @@ export function hostFacts(folder: string): unknown {
     uptimeSeconds: Math.round(uptime()),
     memory: { totalBytes: totalmem(), freeBytes: freemem() },
     dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
-    // The values may be secret; the names explain differences from the file.
+    // Only the names, because a value may be secret. The names explain differences from the file.
     variables: Object.keys(process.env)
       .filter((name) => name.startsWith('FLOTILLA_'))
       .sort(),

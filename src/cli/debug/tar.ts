@@ -8,7 +8,7 @@ export interface TarFile {
 const BLOCK_BYTES = 512
 const NAME_BYTES_MAX = 100
 
-/** One archive; the caller compresses it. */
+/** An uncompressed archive. */
 export function tarOf(files: readonly TarFile[], mtimeMs: number): Buffer {
   const blocks = files.flatMap(({ name, bytes }) => [
     headerOf(name, bytes.length, mtimeMs),

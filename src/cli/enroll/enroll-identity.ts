@@ -27,7 +27,7 @@ import { readTokenFile } from './token-file.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * The certificate of an identity is valid from a minute before its creation; a clock further behind
+ * A certificate becomes valid one minute before it is issued. A clock that is further behind
  * rejects it.
  */
 const SKEW_MS_MAX = 60_000
@@ -116,8 +116,8 @@ class EnrollmentRun {
       this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
       chain = await server.ott(key.privateKeyPem)
     } catch (error) {
-      // A key without a certificate is useless, but after an unknown outcome it is needed for the
-      // retry.
+      // A key without a certificate is useless, unless the outcome is unknown: then the retry needs
+      // it.
       if (error instanceof EnrollmentRefusedError) key.forget()
       throw error
     }
@@ -143,7 +143,7 @@ class EnrollmentRun {
   }
 
   /**
-   * After an interrupted run, the cluster may answer that it knows the certificate: that is a
+   * After an interrupted run, the cluster may answer that it already has the certificate: that is a
    * success.
    */
   async #ca(server: EnrollmentServer, client: ClientKey): Promise<void> {
@@ -187,8 +187,8 @@ class EnrollmentRun {
   }
 
   /**
-   * From here on the certificates are known to be the cluster's. An earlier run may have written
-   * the same ones.
+   * At this point the certificates are known to belong to the cluster. An earlier run may have
+   * written the same ones.
    */
   #writeAuthorities({ caPem }: EnrollmentServer): void {
     const { ca, force } = this.#options
@@ -204,7 +204,10 @@ class EnrollmentRun {
     this.#put(out, identityFileText(identity, await this.#controllersFor(identity)), 0o600)
   }
 
-  /** The file is complete without the other controllers, so that it is written in any case. */
+  /**
+   * The identity file is written even if the other controllers are unknown, because it works
+   * without them.
+   */
   async #controllersFor(identity: EnrolledIdentity): Promise<readonly string[]> {
     try {
       return await knownControllers(identity)

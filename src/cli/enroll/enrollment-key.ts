@@ -6,7 +6,7 @@ import { generatePrivateKeyPem, type KeyKind } from '../../pki/authority/certifi
 import { readSecretFile, writeNewFile } from '../../pki/key-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
-/** Stored beside the identity file until that is written. */
+/** Suffix of the key file that is kept until the identity file is written. */
 const ENROLLING_SUFFIX = '.enrolling'
 
 /**
@@ -23,7 +23,7 @@ export interface EnrollmentKey {
 }
 
 /**
- * Key in a separate file, which stays. An existing key is used: it comes from an earlier run, or
+ * Key in a separate file, which is kept. An existing key is used: it comes from an earlier run, or
  * from the caller.
  */
 export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {

@@ -141,8 +141,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Verifies with the CA certificates that the controller sent, as an SDK will, and requires the
-   * same controller key.
+   * Verifies the issued certificate with the CA certificates that the controller sent, as an SDK
+   * will. Requires that the controller still presents the same key.
    */
   async #enroll(
     rest: Pick<HttpsRequest, 'body' | 'text' | 'headers' | 'client'>,
@@ -223,7 +223,7 @@ function remedyOf({ method }: EnrollmentToken): string {
     : 'rerun the same command to resume'
 }
 
-/** @param remedy for a lost answer after the request may have been carried out. */
+/** @param remedy for a lost answer when the controller may have carried out the request. */
 async function asked(
   origin: string,
   request: Omit<HttpsRequest, 'timeoutMs'>,

@@ -12,8 +12,8 @@ export interface EnrolledIdentity {
 const CLIENT_API = '/edge/client/v1'
 
 /**
- * The file that OpenZiti SDKs read. Older ones read only `ztAPI`; the others try each address of
- * `ztAPIs` when they start, so that a lost controller keeps no client away.
+ * The file that OpenZiti SDKs read. Older SDKs read only `ztAPI`; newer ones try each address of
+ * `ztAPIs` when they start, so that clients can start while one controller is lost.
  * @param origins of all controllers, beginning with that of the identity.
  */
 export function identityFileText(identity: EnrolledIdentity, origins: readonly string[]): string {

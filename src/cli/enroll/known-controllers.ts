@@ -6,7 +6,7 @@ const ANSWER_MS_MAX = 10_000
 const LOG_OUT_MS_MAX = 2_000
 
 /**
- * Logs in as the new identity and asks which controllers there are.
+ * Logs in as the new identity and requests the list of controllers.
  * @returns their addresses, beginning with that of the identity.
  * @throws {Error} one clause, for example if the identity needs a second factor.
  */
@@ -29,7 +29,7 @@ async function askedFor(identity: EnrolledIdentity): Promise<readonly string[]> 
     const found = readControllerOrigins(await api.get('/controllers'))
     return [origin, ...found.filter((each) => each !== origin)]
   } finally {
-    // A session that was not ended expires.
+    // If the log-out fails, the session expires.
     await api.logOut(LOG_OUT_MS_MAX).catch(() => undefined)
   }
 }

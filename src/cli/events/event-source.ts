@@ -4,10 +4,10 @@ import { ApiRefusal, parseApiRefusal } from '../client/refusal.ts'
 import type { ConnectionKey } from '../client/client-key.ts'
 import { sessionHeader } from '../../client/cluster-client.ts'
 
-/** A controller sends something at least every 15 s. */
+/** A controller sends data at least every 15 s. */
 const SILENCE_MS = 45_000
 const REFUSAL_BYTES_MAX = 64 * 1024
-/** An event contains a record at most twice. */
+/** An event contains a record at most twice, so this is enough. */
 const EVENT_CHARACTERS_MAX = 16 * 1024 * 1024
 
 interface SourceOptions {
@@ -17,14 +17,14 @@ interface SourceOptions {
   readonly token: string
   /** Presented in the handshake. */
   readonly client?: ConnectionKey | undefined
-  /** '' at the start. */
+  /** Id of the last received event; '' at the start. */
   readonly lastId: string
   readonly onEvent: (event: ServerEvent) => void
   readonly signal: AbortSignal
 }
 
 export interface ServerEvent {
-  /** `message` if it has no name. */
+  /** `message` if the event has no name. */
   readonly name: string
   readonly id: string
   readonly data: string

@@ -89,7 +89,8 @@ class EventFollower {
   }
 
   /**
-   * @returns why the stream ended; it is reported if no other controller continues the stream.
+   * @returns why the stream ended. The reason is reported only if no other controller continues the
+   * stream.
    * @throws an error that every other controller would answer with as well.
    */
   async #follow(controller: string): Promise<Error> {
@@ -192,7 +193,7 @@ export function eventLine(event: EventJson): string {
   return `${head.map(textOf).join('  ')}  ${shown(event)}`.trimEnd()
 }
 
-/** Fields that are shown already or are of no use to a person. */
+/** Fields that the line already shows, or that are of no use to a person. */
 const said = new Set([
   'namespace',
   'event_src_id',
@@ -228,7 +229,7 @@ function objectIn(event: EventJson, name: string): EventJson | undefined {
   return isJsonObject(value) ? value : undefined
 }
 
-/** Text on one line without control characters, because others wrote it. */
+/** Text on one line without control characters, because its content comes from others. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)

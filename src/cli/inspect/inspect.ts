@@ -95,7 +95,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** A title, then the value: as YAML if it is an object, or text that holds one. */
+/** A title, then the value. An object, or a text that contains one, is printed as YAML. */
 function inspectedText({ appId, name, value }: InspectedValue): string {
   const parsed = typeof value === 'string' ? (jsonOrNull(value) ?? value) : value
   const text = typeof parsed === 'object' && parsed !== null ? yamlText(parsed) : String(parsed)

@@ -8,7 +8,7 @@ import { RedirectListener } from './redirect-listener.ts'
 
 /**
  * Logs in on the pages of a controller, in a browser on this host.
- * @param open shows an address to the person.
+ * @param open shows an address to the user.
  * @throws {CommandFailure}
  */
 export async function logInByBrowser(
@@ -35,18 +35,18 @@ export async function logInByBrowser(
   }
 }
 
-/** The person would have to log in again, so the person decides. */
+/** A retry would make the user log in again, so the user decides about it. */
 function withoutRetry(error: CommandFailure): CommandFailure {
   return new CommandFailure(error.exitCode, `${error.message}; log in again`, error)
 }
 
-/** The address is always printed: the host may have no browser, or the wrong one. */
+/** The address is always printed, because the host may have no browser, or open the wrong one. */
 function showInBrowser(url: string): void {
   printNote(`log in with a browser on this host; if none opens, open this address:\n${url}`)
   const command = browserCommand()
   if (command === null) return
   const [program = '', ...words] = command
-  // The browser gets no shell, and outlives this command.
+  // The browser starts without a shell and outlives this command.
   const browser = spawn(program, [...words, url], { stdio: 'ignore', detached: true })
   browser.on('error', () => undefined)
   browser.unref()

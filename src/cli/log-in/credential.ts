@@ -24,12 +24,13 @@ export interface Credential {
   readonly password?: string
   readonly client?: ConnectionKey
   /**
-   * A token of an identity provider: the credential, or a second factor besides another credential.
+   * A token of an identity provider: the only credential, or a second factor in addition to another
+   * one.
    */
   readonly jwt?: string
 }
 
-/** @param before the present context, whose method is used again if none is given. */
+/** @param before the current context, whose method is used again if none is given. */
 export async function chosenLogInMethod(
   options: CredentialOptions,
   before: Context | undefined,
@@ -137,7 +138,7 @@ export function requiresCode(query: AuthQuery | null): boolean {
 
 /**
  * The refusal of a log-in that lacks more than a code.
- * @param elsewhere where the person can provide a factor that this version does not support.
+ * @param elsewhere where the user can provide a factor that this version does not support.
  */
 export function missingFactorFailure(
   queries: readonly (AuthQuery | null)[],

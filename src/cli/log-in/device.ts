@@ -13,7 +13,8 @@ import {
 const SLOWER_MS = 5000
 
 /**
- * Logs in without a browser: a person allows it in a browser elsewhere, with a code (RFC 8628).
+ * Logs in without a browser: the user confirms the log-in with a code in a browser on another
+ * device (RFC 8628).
  * @param next another controller to try when the previous one is unreachable.
  * @throws {CommandFailure}
  */
@@ -39,7 +40,7 @@ export async function logInByDevice(
       return await asked.pollDevice(begun)
     } catch (error) {
       intervalMs += slowerBy(error)
-      // All controllers know the device code.
+      // Every controller accepts the device code, so another one can continue.
       if (error instanceof HttpsFault) asked = await next().catch(() => asked)
     }
   }

@@ -64,14 +64,16 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   }
 }
 
-/** The context for which the user named this controller, or one that has its address as a name. */
+/**
+ * The context in which the user named this controller, or else a context named after its address.
+ */
 function nameFor(file: ContextFile, controller: string): string {
   return contextsForController(file, controller)[0]?.name ?? new URL(controller).host
 }
 
 /**
- * Trust that is stored for this controller. Trust of another network does not apply, nor does trust
- * for a controller that only a server listed.
+ * The CA certificates that are stored for this controller. Those of another network do not apply,
+ * nor do those for a controller that only a server listed.
  */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
   // @guard network-that-lists-another--trust
@@ -83,8 +85,8 @@ interface ListedController {
 }
 
 /**
- * Given controllers, then the other ones of the cluster: later commands try them when the first one
- * is unreachable.
+ * The given controllers, then the other ones of the cluster. Later commands try them when the first
+ * one is unreachable.
  */
 async function everyController(
   { controllers: given, caPem, credential }: Opening,
@@ -102,7 +104,7 @@ async function everyController(
     .ask({ method: 'GET', path: '/controllers?limit=500' })
     .then(({ data }) => data)
     .catch((error: unknown) => {
-      // An identity without that permission uses the given controllers.
+      // An identity that may not list controllers uses only the given ones.
       if (error instanceof ApiRefusal) return []
       throw error
     })
@@ -111,7 +113,8 @@ async function everyController(
 }
 
 /**
- * Origins of the controllers in a list of any shape; entries that are not controllers are ignored.
+ * Origins of the controllers in a list of any shape. Entries that do not describe controllers are
+ * ignored.
  */
 export function managementOrigins(listed: unknown): string[] {
   if (!Array.isArray(listed)) return []

@@ -6,7 +6,7 @@ import { openRestSession } from './rest-session.ts'
 import { sessionlessClient, type Opening, type OpenedLogIn } from './opening.ts'
 
 /**
- * Logs in: by OpenID Connect if the cluster announces it, else with a session of the REST API.
+ * Logs in by OpenID Connect if the cluster announces it; otherwise opens a session of the REST API.
  * @throws {CommandFailure}
  */
 export async function openSession(opening: Opening): Promise<OpenedLogIn> {
@@ -27,9 +27,9 @@ async function isOidcAnnounced(opening: Opening): Promise<boolean> {
 }
 
 /**
- * Logs in at each controller in turn, and retries while there is no leader. An interrupted flow
- * starts over at another controller, because no controller stores anything of it until its code is
- * redeemed.
+ * Logs in at each controller in turn, and retries while the cluster has no leader. An interrupted
+ * flow starts over at another controller, because controllers store nothing about it until its code
+ * is redeemed.
  * @returns null if the controllers are not providers under these addresses.
  */
 async function openByProvider(opening: Opening): Promise<OpenedLogIn | null> {
@@ -81,7 +81,7 @@ async function flowOf(opening: Opening, provider: Provider): Promise<GrantedToke
   }
 }
 
-/** The given controllers in turn, after the first one. */
+/** The given controllers in turn, starting after the first one. */
 function nextOf({ controllers, caPem }: Opening, first: Provider): () => Promise<Provider> {
   let at = controllers.indexOf(first.controller)
   return async () => {

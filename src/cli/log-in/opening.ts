@@ -16,7 +16,7 @@ export interface OpenedLogIn {
   /** A secret. */
   readonly token: string
   readonly renewal: Renewal | null
-  /** Its name. */
+  /** Name of the identity. */
   readonly identity: string
 }
 

@@ -8,9 +8,9 @@ import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 export const redirectLimits = {
-  /** A controller waits as long for a person. */
+  /** As long as a controller waits for a person. */
   logInMs: 10 * 60_000,
-  /** Limit for unrelated requests of other programs on this host. */
+  /** Maximum number of unrelated requests from other programs on this host. */
   strayRequestsMax: 100,
   redirectConnectionsMax: 16,
   redirectRequestMs: 10_000,
@@ -26,9 +26,9 @@ interface RedirectAnswer {
 }
 
 /**
- * Accepts the answer of one log-in in a browser of this host, once (RFC 8252, 7.3). It binds its
+ * Accepts the answer to one log-in in a browser of this host, once (RFC 8252, 7.3). It binds its
  * port before the log-in begins, so that no other program receives the answer. A request with
- * another state does not end the log-in.
+ * another `state` does not end the log-in.
  */
 export class RedirectListener {
   readonly #server = createServer({ keepAlive: false })
@@ -51,7 +51,7 @@ export class RedirectListener {
     return `127.0.0.1:${listeningPort(this.#server)}`
   }
 
-  /** @throws {CommandFailure} when no answer arrived in time. */
+  /** @throws {CommandFailure} when no answer arrives in time. */
   wait(state: string, timeoutMs: number = redirectLimits.logInMs): Promise<RedirectAnswer> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {

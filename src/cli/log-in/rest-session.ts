@@ -27,8 +27,8 @@ export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
 }
 
 /**
- * @throws {CommandFailure} when a successful answer contains no session: it is not from a
- * controller.
+ * @throws {CommandFailure} when a successful answer contains no session: then no controller sent
+ * it.
  */
 export function readSessionAnswer(data: unknown): SessionDetail {
   const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
@@ -66,14 +66,14 @@ async function authenticate(
   }
 }
 
-/** A session without its second factor cannot use any administrator operation. */
+/** A session that lacks its second factor cannot use any administrator operation. */
 async function completeFactors(
   client: ApiClient,
   { authQueries }: SessionDetail,
   { code }: Opening,
 ): Promise<void> {
   if (authQueries.length === 0) return
-  // Each request of this session would have to carry the token of the identity provider.
+  // These sessions would need the token of the identity provider in each request.
   if (!authQueries.every(requiresCode)) throw missingFactorFailure(authQueries, 'update flotilla')
   const body = { code: await code() }
   await client.ask({ method: 'POST', path: '/authenticate/mfa', body, isOnceOnly: true })

@@ -24,9 +24,9 @@ interface TrustOptions {
 }
 
 /**
- * The CA certificates to verify a controller with, PEM; null: those of this host. The fingerprint
- * of a CA that is not given, known or trusted by the host is shown, and nothing secret is sent
- * before the user accepts it.
+ * The CA certificates to verify a controller with, PEM; null: those of this host. If the CA is
+ * neither given, nor known from an earlier log-in, nor trusted by this host, shows its fingerprint
+ * and sends nothing secret until the user accepts it.
  * @throws {CommandFailure}
  */
 export async function loadTrustedCa(
@@ -88,7 +88,10 @@ async function isTrustedByHost(controller: string): Promise<boolean> {
   }
 }
 
-/** Command for a host of a controller, where `identity.ca` names the file. */
+/**
+ * Command that prints the fingerprint on a host of a controller, where `identity.ca` names the
+ * file.
+ */
 const FINGERPRINT_COMMAND = 'openssl x509 -noout -fingerprint -sha256 -in ca.pem'
 
 async function confirmedCa(controller: string): Promise<string> {

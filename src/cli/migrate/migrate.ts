@@ -44,7 +44,7 @@ export async function migrate(
   const [file, folder] = [resolve(out), resolve(configs)]
   await refuseExisting(file)
   refuseFilled(folder)
-  // Only the owner can read files created here, unless they are written to be public.
+  // Files created here are readable only by their owner, unless they are meant to be public.
   process.umask(0o077)
   const migration = await readMigration(configurations, options)
   if (options.acceptLosses !== true) requireNoLosses(migration)
@@ -97,7 +97,10 @@ async function write(
   }
 }
 
-/** The bytes on disk matter, so they are read back; encrypted ones as far as that needs no key. */
+/**
+ * Reads the written backup back, because only the bytes on disk count. Encrypted content is checked
+ * as far as that needs no key.
+ */
 async function readBack(
   file: string,
   recipient: BackupRecipient | null,
@@ -160,6 +163,15 @@ function nextSteps(
     'when the OpenZiti controllers are stopped:',
     `  flotilla cluster snapshot restore ${shellWord(file)} ${config}`,
     `  flotilla controller run ${config}`,
-    ...others.map((id) => `  invite and join ${id}: docs/integrate/coming-from-openziti.md`),
+    ...others.flatMap((id) => joinCommands(id, config, folder)),
   ].join('\n')
+}
+
+/** The ticket and the folder of the controller go to its host between the two. */
+function joinCommands(id: string, inviting: string, folder: string): readonly string[] {
+  const [own, ticket] = [join(folder, id, 'config.yml'), join(folder, id, 'ticket')]
+  return [
+    `  flotilla cluster invite --config ${inviting} --out ${shellWord(ticket)}`,
+    `  flotilla cluster join ${shellWord(own)} --ticket-file ${shellWord(ticket)}`,
+  ]
 }

@@ -29,7 +29,7 @@ export async function applyFile(options: ApplyOptions): Promise<void> {
 }
 
 /**
- * @param path of the file, for its faults.
+ * @param path of the file, for messages about its faults.
  * @param over completes the objects of the file with those of the network; without it, the file is
  * complete.
  * @throws {CommandFailure} exit 2 for faults, with nothing changed.
@@ -93,7 +93,7 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
   if (isDry) printLine(`dry run, nothing was changed: ${countText(steps)}`)
 }
 
-/** Pruning never deletes the identity that runs it. */
+/** Removes the deletion of the identity that runs the command, so that pruning never deletes it. */
 async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
   const { data } = await client.ask({ method: 'GET', path: '/current-identity' }, createdShape)
   const { id } = data

@@ -133,7 +133,7 @@ export class StepRunner {
 
   #idOf(kind: string, name: string): string {
     const id = this.#made.get(`${kindTable(kind)} ${name}`) ?? this.#live.idOf(kind, name)
-    // The record existed during planning, and was deleted meanwhile.
+    // The record existed when the steps were planned, and has been deleted since.
     if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} does not exist any more`)
     return id
   }

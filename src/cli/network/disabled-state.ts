@@ -24,7 +24,7 @@ export function disabledFault(field: (typeof disabledFields)[number], value: Jso
   return isTooFar ? 'disabledUntil: more than 100 years from now; use disabled: true' : null
 }
 
-/** The fields of an identity as the API, or another controller's export, shows them. */
+/** The disabled state of an identity, as the API or an export of another controller shows it. */
 export function readDisabledFields(shown: JsonObject): JsonObject {
   const { disabled, disabledAt = null, disabledUntil = null } = shown
   // Some exports omit fields that follow from the times.

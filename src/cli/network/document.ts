@@ -28,11 +28,11 @@ import { errorMessage } from '../../lib/error-code.ts'
 /** An object of a file. */
 export interface FileObject extends NetworkObject {
   readonly line: number
-  /** Lines of its fields. */
+  /** The line of each field. */
   readonly lines: ReadonlyMap<string, number>
 }
 
-/** One sentence about a line. */
+/** A fault with its line, as one sentence. */
 export interface FileFault {
   readonly line: number
   readonly problem: string
@@ -141,7 +141,7 @@ export class NetworkFileReader {
     }
     const before = this.#faults.length
     for (const entry of tree.entries) this.#judgeEntry(section, entry)
-    // Further faults could be consequences of these.
+    // Later checks could report consequences of these faults.
     if (this.#faults.length > before) return
     const fields = Object.fromEntries(
       tree.entries.map(({ key, value }) => [this.#named(section, key), treeToJson(value)]),
@@ -246,7 +246,7 @@ function portable(
   return usable.find(isCalled) ?? (all.some(isCalled) ? 'read-only' : null)
 }
 
-/** Objects with the same name are ambiguous. */
+/** Faults for objects with the same name, because references to them are ambiguous. */
 function doubles(objects: readonly FileObject[]): FileFault[] {
   const first = new Map<string, FileObject>()
   const faults: FileFault[] = []

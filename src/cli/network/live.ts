@@ -16,9 +16,12 @@ import {
 /** An object that the network has. */
 export interface LiveObject extends NetworkObject {
   readonly id: string
-  /** It cannot be deleted: it came with the network, or is part of another object. */
+  /**
+   * True: the object cannot be deleted, because it came with the network or is part of another
+   * object.
+   */
   readonly isKept: boolean
-  /** Every network has it in this form, so a file need not contain it. */
+  /** True: every network has the object in this form, so a file need not contain it. */
   readonly isUsual: boolean
 }
 
@@ -123,7 +126,7 @@ class NetworkReader {
       const isKnown = this.#nameOf.has(`${table} ${row.id}`)
       this.#nameOf.set(`${table} ${row.id}`, String(row['name']))
       this.#idOf.set(`${table} ${String(row['name'])}`, row.id)
-      // An edge router is also in the list of all routers.
+      // An edge router is also in the list of all routers, and is listed once.
       if (isKnown) return
     }
     const fields = readPortableFields(kind, row)
@@ -152,7 +155,7 @@ class NetworkReader {
     }
   }
 
-  /** One request for each identity, and none if there can be no result. */
+  /** Sends one request for each identity, and none if no identity can have such configs. */
   async #readServiceConfigs(section: NetworkSection): Promise<void> {
     const has = (id: string): boolean => this.#found.some(({ section: { kind } }) => kind.id === id)
     if (!has('config') || !has('service')) return
@@ -186,7 +189,7 @@ class NetworkReader {
   }
 }
 
-/** Table or kind, and the name behind it, which may contain spaces. */
+/** Splits a key into the kind (or table) and the name, which may contain spaces. */
 function split(key: string): [string, string] {
   const at = key.indexOf(' ')
   return [key.slice(0, at), key.slice(at + 1)]

@@ -5,8 +5,8 @@ import type { NetworkSection } from './sections.ts'
 import { disabledFields } from './disabled-state.ts'
 
 /**
- * Fields that a network derives, or receives from devices and routers: they need not be carried
- * over. Every other field that cannot be carried over is a loss.
+ * Fields that a network derives, or receives from devices and routers. They need not be carried
+ * over; every other field that cannot be carried over is a loss.
  */
 const regained: Readonly<Record<string, readonly string[]>> = {
   externalJwtSigner: ['commonName', 'fingerprint', 'notBefore', 'notAfter'],
@@ -47,7 +47,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
 }
 
 const enrollRouters = 'enroll these routers again'
-/** Remedies for losses; for others, the operator has to look at the objects. */
+/** Remedies for losses. For other fields, the operator has to look at the objects. */
 const remedies: Readonly<Record<string, string>> = {
   'ca isVerified': 'verify them with: flotilla ca verify',
   'edgeRouter isVerified': enrollRouters,
@@ -101,7 +101,7 @@ export class LostFields {
   }
 }
 
-/** True for a value that carries no information in any field. */
+/** True for a value that carries no information, in any field. */
 function isEmpty(value: Json): boolean {
   if (value === null || value === '' || value === false) return true
   if (Array.isArray(value)) return value.length === 0

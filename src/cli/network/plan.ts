@@ -23,7 +23,7 @@ export interface FieldChange {
 
 export type Step =
   | { readonly verb: 'create'; readonly wanted: FileObject }
-  /** Its router creates it; differences are known only afterwards. */
+  /** The router creates this record, so its differences are known only after the router exists. */
   | { readonly verb: 'adopt'; readonly wanted: FileObject }
   | {
       readonly verb: 'update'
@@ -51,8 +51,8 @@ export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPrun
 }
 
 /**
- * Built-in objects that a file does not contain, with their original fields: leaving one out means
- * that it is unchanged.
+ * Built-in objects that a file does not contain, with their original fields: leaving one out of the
+ * file keeps it unchanged.
  */
 function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const named = new Set(objects.map(keyIn))
@@ -170,7 +170,7 @@ class Planner {
   }
 
   /**
-   * An identity has at most one config of a type for each service: a second one would replace the
+   * An identity has at most one config of a type for each service; a second one would replace the
    * first.
    */
   #judgeServiceConfigs(): void {

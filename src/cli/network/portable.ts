@@ -21,7 +21,7 @@ export function portableFields(kind: Kind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
-    // Only set at creation: the detail has another value under this name.
+    // A field that can be set only at creation; the detail shows another value under this name.
     const isWish =
       field?.computed !== null && field?.computed !== undefined && settable === 'create'
     return isShown && (!isWish || field.computed?.from === 'field')
@@ -43,7 +43,7 @@ export function readPortableFields(kind: Kind, row: Row): JsonObject {
   }
 }
 
-/** Replaces an embedded record with its id or name, and null with the empty value it stands for. */
+/** Replaces an embedded record with its id or name, and null with the empty value that it means. */
 function plainValue({ reference, field }: KindField, value: Json | undefined): Json | undefined {
   if (value === null && field?.isNullIfEmpty === true) return field.zero
   if (!isObject(value) || !('entity' in value && 'id' in value)) return value
@@ -100,7 +100,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   for (const field of portableFields(kind)) {
     const { name } = field
     const isStored = Object.hasOwn(normal, name) && entity.fields[name]?.computed === null
-    // The initial policy of every network is a default value, by name and by id.
+    // Every network begins with this policy, so a reference to it by name or id is a default value.
     if (field.reference?.to === 'authPolicy' && body[name] === 'Default') continue
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
     if (!isUsual(kind, field, value)) result[fileFieldName(field)] = sorted(value)
@@ -110,7 +110,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   return { ...result, ...normalizeDisabled(fields) }
 }
 
-/** Fields that descriptors do not describe. */
+/** Fields that no descriptor describes. */
 function ownForm(kind: Kind, name: string, value: Json): Json {
   if (value === null) return null
   if (name === 'certPem') return onlyCertificate(String(value))

@@ -18,7 +18,9 @@ const previewed: ReadonlySet<string> = new Set([
   'edgeRouter',
 ])
 
-/** Placeholder for a record that a preview does not have, until it is removed. */
+/**
+ * Marks references to records that the preview does not contain, until the references are removed.
+ */
 const ABSENT = '\u0000'
 
 /** The changes of a plan in the format of a preview. */

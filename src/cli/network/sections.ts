@@ -31,7 +31,7 @@ function section(id: string, key: readonly string[] = byName): NetworkSection {
 }
 
 /**
- * Configs that an identity uses in place of a service's configs: not a separate kind of the API.
+ * Configs that an identity uses in place of a service's configs. They are not a kind of the API.
  */
 const serviceConfigs: Kind = {
   id: 'serviceConfig',
@@ -76,7 +76,7 @@ export function allSections(): readonly NetworkSection[] {
   return made
 }
 
-/** Fields of identities that are read in another place than they are written. */
+/** Fields of identities that are read and written in different places. */
 export const identityExtras = ['isDefaultAdmin', ...disabledFields] as const
 
 /** One object of a network: its fields as in the file, with names as references. */
@@ -89,7 +89,7 @@ export interface NetworkObject {
   readonly fields: JsonObject
 }
 
-/** Key of the default administrator, which may have another name in each network. */
+/** Key of the default administrator, whose name may differ from network to network. */
 const DEFAULT_ADMIN = '(default administrator)'
 
 /** Key that identifies an object within its section. */

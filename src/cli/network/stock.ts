@@ -27,7 +27,7 @@ interface StockExport extends NetworkFile {
   readonly policiesInDoubt: number
 }
 
-/** Sections with another name in the export; all others have the same name. */
+/** Sections that have another name in the export. */
 const otherNames: Readonly<Record<string, string>> = { certificateAuthorities: 'cas' }
 
 function nameInExport({ name }: NetworkSection): string {
@@ -120,7 +120,7 @@ class StockReader {
     if (kind.id === 'servicePolicy') this.#policies += 1
   }
 
-  /** Fields that decide who may log in, and that no schema judges. */
+  /** Checks the fields that decide who may log in, which no schema describes. */
   #judgeExtra({ kind }: NetworkSection, item: JsonObject, key: string, line: number): void {
     const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
     const value = extra === undefined ? null : (item[extra] ?? null)
@@ -179,7 +179,9 @@ function fileKey({ kind }: NetworkSection, key: string): string {
   return field === undefined ? key : fileFieldName(field)
 }
 
-/** Reason why an object is left out, as the kind of object; null if it is not. */
+/**
+ * Why an object is left out, as a phrase such as the kind of object; null if it is not left out.
+ */
 function leftOut(section: NetworkSection, item: JsonObject): string | null {
   const { name, isDefaultAdmin, semantic, identityRoles, edgeRouterRoles } = item
   switch (section.kind.id) {

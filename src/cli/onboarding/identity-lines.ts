@@ -104,7 +104,7 @@ function listCell(cell: string): string {
   return cell.startsWith('[') ? cell : cell.replaceAll(';', ',')
 }
 
-/** The sentence of a refusal; null: there is none. */
+/** The message of the refusal that the step throws; null if it throws none. */
 function faultOf(step: () => unknown): string[] | null {
   try {
     step()

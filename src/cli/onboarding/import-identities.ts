@@ -25,7 +25,7 @@ export interface ImportIdentitiesOptions extends ContextOptions {
 
 /** Identities that are created before their tokens are read and written. */
 const BATCH = 50
-/** Requests under way at once: a few hide the latency, and leave others their share. */
+/** Concurrent requests: a few hide the latency, and leave other clients their share. */
 const REQUESTS = 4
 const FILE_NAME_BYTES_MAX = 200
 
@@ -90,7 +90,7 @@ function requireNoFaults(path: string, faults: readonly CsvFault[]): void {
   throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
 }
 
-/** Names of other records become ids, each requested once. */
+/** Replaces the names of other records with ids; each name is requested once. */
 async function resolvedLines(
   path: string,
   client: ApiClient,
@@ -189,7 +189,7 @@ function tokenOf(row: Row): string | null {
   return null
 }
 
-/** A name may have characters that no file name should have; another file could have its path. */
+/** A name may contain characters that are not safe in a file name, or lead to another path. */
 function fileName({ id, name }: Row): string {
   const safe = encodeURIComponent(String(name)).replace(/^\./, '%2E').replaceAll('*', '%2A')
   return safe.length > FILE_NAME_BYTES_MAX ? id : safe

@@ -51,7 +51,7 @@ const INSTALL_TIMEOUT_MS = 30_000
 /** Validity in days. The certificate is needed only until its controller runs again. */
 const ROOT_SIGNED_DAYS = 7
 
-/** Options of verbs that can use any controller. */
+/** Options of verbs that any controller can answer. */
 type AskedOptions = ConnectionOptions & { readonly json?: boolean }
 
 interface PkiOptions {
@@ -106,9 +106,9 @@ export async function renewCertificate(
 
 /**
  * For a controller that cannot start because its certificate has expired, while no other member
- * runs. The leaf is signed by a temporary authority that has the name of the cluster's authority,
- * so the controller accepts the leaf as a certificate of its cluster. It replaces the leaf with one
- * from the current authority as soon as it runs.
+ * runs. A temporary authority with the name of the cluster's authority signs the leaf, so the
+ * controller accepts the leaf as a certificate of its cluster. Once the controller runs, it
+ * replaces the leaf with one from the current authority.
  */
 async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
   const config = loadConfigOrFail(options.config)
@@ -275,7 +275,8 @@ function readSecret(path: string): string {
 function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   const key = parsePrivateKey(keyPem)
   const anchors = readCertificates(caPath, BUNDLE_CERTIFICATES_MAX)
-  // The new authority lasts longest under the root certificate that lasts longest.
+  // The new authority can be valid as long as its root certificate, so the root that expires last
+  // is used.
   const [root] = anchors
     .filter(({ isAuthority, native }) => isAuthority && native.checkPrivateKey(key))
     .sort((a, b) => b.notAfterMs - a.notAfterMs)
@@ -298,7 +299,7 @@ export async function issueExternalCertificate(
   },
 ): Promise<void> {
   const keyPath = options.key ?? `${options.out}.key`
-  // Checked before a key is written in vain.
+  // Checks the options first, so that no key is written in vain.
   const privateKeyPem = await reportAsOneLine(() =>
     existsSync(keyPath) ? readSecretFile(keyPath).text : generatePrivateKeyPem(),
   )

@@ -87,7 +87,8 @@ function inspectFiles(
       if (cert !== null) found.push(...inLeafOrder(cert, read(cert), own, nowMs))
       if (cert !== null && key !== null && existsSync(key)) readSigner({ cert, key }, own, nowMs)
       for (const { cert: path } of config.serverCertificates) {
-        // Missing or partly written: the running controller reports that it is not in use.
+        // A missing file is skipped. A partly written one is listed; the running controller reports
+        // that it is not in use.
         if (existsSync(path)) found.push(...inLeafOrder(path, read(path), [], nowMs))
       }
     }
@@ -107,7 +108,10 @@ function isSelfSigned({ isAuthority, native }: Certificate): boolean {
   return isAuthority && native.checkIssued(native)
 }
 
-/** A bundle of authorities is a list; another file contains a leaf with its issuers. */
+/**
+ * The certificates of a file in the order of their chain, if the file has a leaf. A bundle of
+ * authorities keeps its order.
+ */
 function inLeafOrder(
   file: string,
   chain: readonly [Certificate, ...Certificate[]],
@@ -117,7 +121,7 @@ function inLeafOrder(
   return inspectChain(chain, anchors, nowMs).map((one) => ({ ...one, file }))
 }
 
-/** Anchors that no chain above led to. */
+/** Trust anchors to which none of the printed chains leads. */
 function others(
   file: string,
   certificates: readonly Certificate[],
@@ -144,8 +148,8 @@ async function askRunning(config: ControllerConfig): Promise<CertificatesInForce
 }
 
 /**
- * The authority that the cluster signs with, if no file contains it: the leaf may come from another
- * or an earlier authority.
+ * Adds the authority that the cluster signs with, if no file contains it: another or an earlier
+ * authority may have issued the leaf.
  */
 function inspectRunning(
   { issuingPem }: CertificatesInForce,

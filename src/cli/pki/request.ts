@@ -51,7 +51,7 @@ export async function request(options: {
 
 /**
  * True if the configuration accepts the host. A wildcard is refused, because members and clients
- * dial hosts.
+ * must be able to dial the host.
  */
 function isDialable(host: string): boolean {
   return parseHostPort(formatHostPort({ host, port: 1 })) !== null

@@ -136,7 +136,7 @@ class Verification {
     }
   }
 
-  /** Signs a test certificate, and checks it like that of a router: by its names, and by TLS. */
+  /** Signs a test certificate, and verifies it as a router would: by its names, and by TLS. */
   async #issueByWay(
     authority: { readonly certificatePem: string; readonly privateKeyPem: string },
     anchors: readonly [Certificate, ...Certificate[]],
@@ -191,7 +191,7 @@ function nameOf({ commonName, native }: Certificate): string {
   return commonName ?? native.serialNumber
 }
 
-/** True if the chain leads to one of the public authorities that come with Node. */
+/** True if the chain leads to a public authority of Node's own list. */
 function isOfPublicAuthority(
   chain: readonly [Certificate, ...Certificate[]],
   nowMs: number,

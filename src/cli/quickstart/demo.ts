@@ -16,17 +16,17 @@ const ONLINE_MS_MAX = 30_000
 const ANSWER_MS_MAX = 5_000
 const POLL_MS = 250
 const PAGE_BYTES_MAX = 64 * 1024
-/** Marks records of the demo. Records of a user with the same name stay. */
+/** Tag of records that the demo created. Records of a user with the same name are not touched. */
 const MADE_BY = 'flotilla demo'
-/** Names, at the service of the demo, the router whose `isTunnelerEnabled` it has set. */
+/** Tag on the demo's service: the router whose `isTunnelerEnabled` the demo has set. */
 const TUNNEL_TAG = 'enabledTunnelOf'
 
 type Row = Readonly<Record<string, unknown>>
 
 /**
- * `demo` fetches a page on a port that no policy opens through the routers of a quickstart. It
- * creates a service, a terminator at the last router and the policies, fetches the page at the
- * first router, prints its path, and removes everything it created.
+ * `demo` fetches a page of this host through the routers of a quickstart. It creates a service, a
+ * terminator at the last router and the policies, fetches the page at the first router, prints its
+ * path, and removes everything it created.
  * @throws {CommandFailure}
  */
 export async function runDemo(options: {
@@ -113,7 +113,7 @@ class DemoRecords {
   async make(entryId: string, hostId: string, address: string): Promise<void> {
     await this.remove()
     const hadTunnel = await this.#hasTunnel(entryId)
-    // Stored at the service, so that the next run can undo the change of a killed one.
+    // Stored at the service, so that the next run can restore the setting if this run is killed.
     const tags = hadTunnel ? {} : { [TUNNEL_TAG]: entryId }
     const named = { name: DEMO_SERVICE, encryptionRequired: false }
     const service = await this.#create('services', named, tags)
@@ -139,7 +139,7 @@ class DemoRecords {
     })
   }
 
-  /** Deleting the service deletes its terminators, and the router gets its earlier setting. */
+  /** Deletes the service, and its terminators with it, and restores the setting of the router. */
   async remove(): Promise<void> {
     const kinds = ['service-policies', 'service-edge-router-policies', 'services']
     for (const kind of kinds) {
@@ -204,7 +204,10 @@ async function servePage(): Promise<Server> {
   return server
 }
 
-/** Routers learn about the terminator and the link between them a moment later. */
+/**
+ * Retries, because the routers receive the terminator and open the link between them a moment
+ * later.
+ */
 async function fetched(url: string, agent: Agent): Promise<string> {
   const endMs = performance.now() + ONLINE_MS_MAX
   for (;;) {

@@ -28,7 +28,7 @@ export async function formFirstController(controller: ControllerPlan): Promise<v
 
 /**
  * Joins like `cluster join`, which is safe to repeat, with a ticket of the first controller, which
- * leads.
+ * is the leader.
  * @throws {CommandFailure}
  */
 export async function joinNextController(
@@ -43,8 +43,8 @@ export async function joinNextController(
 }
 
 /**
- * Adds the other controllers as seeds of the first one, which started without any: it needs them if
- * its disk is lost.
+ * Adds the other controllers as seeds of the first one, which started without seeds. The first one
+ * needs them if its disk is lost.
  */
 export function addSeeds({ controllers: [first, ...others] }: QuickstartPlan): void {
   if (first === undefined || others.length === 0) return
@@ -55,7 +55,7 @@ export function addSeeds({ controllers: [first, ...others] }: QuickstartPlan): v
   )
 }
 
-/** The admin.json of DIR shows that everything is written. */
+/** Writes the admin.json of DIR, which shows that everything else is written. */
 export function finishForming(plan: QuickstartPlan, password: string): void {
   const [first] = plan.controllers
   if (first === undefined) return
@@ -70,12 +70,15 @@ export function finishForming(plan: QuickstartPlan, password: string): void {
   removeFirstAdminFile(plan)
 }
 
-/** Removes files of a killed run once the admin.json of DIR is written. */
+/**
+ * Removes the first controller's admin.json that a killed run left after it had written the
+ * admin.json of DIR.
+ */
 export function removeFirstAdminFile({ controllers: [first] }: QuickstartPlan): void {
   if (first !== undefined) rmSync(join(first.folder, ADMIN_FILE_NAME), { force: true })
 }
 
-/** The configuration that `init` or `join` writes for it, unless it has one. */
+/** The configuration of a controller, or the one that `init` or `join` will write for it. */
 export function quickstartConfig(controller: ControllerPlan, trustDomain: string): PlannedConfig {
   const flags = {
     id: controller.id,

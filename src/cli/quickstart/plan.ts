@@ -115,7 +115,7 @@ function filesOf(root: string, program: string, id: string) {
 
 type FolderState = 'empty' | 'half-made' | 'complete'
 
-/** An interrupted write may have left the first; earlier releases, the second. */
+/** Leftovers: of an interrupted write (the first), or of earlier releases (the second). */
 const LEFTOVER = /\.partial$|^\.forming$/
 
 /**
@@ -184,7 +184,7 @@ function checkSameCluster(plan: QuickstartPlan): void {
 
 /**
  * A missing data folder is no fault: its controller gets the data from the others, if at least one
- * is left.
+ * of them has its own.
  */
 function checkComplete({ controllers, dir }: QuickstartPlan): void {
   const missing = controllers.find(({ configPath }) => !existsSync(configPath))
@@ -203,7 +203,7 @@ export function readAdminFile(path: string): AdminFile {
     const admin = JSON.parse(readFileSync(path, 'utf8')) as Partial<AdminFile> | null
     if (Array.isArray(admin?.controllers)) return admin as AdminFile
   } catch {
-    // The parser's message could contain the password.
+    // The parser's message could contain the password, so it is left out.
   }
   throw new CommandFailure(
     EXIT_FAILED,

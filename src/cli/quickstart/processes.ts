@@ -4,7 +4,7 @@ import { closeSync, copyFileSync, openSync, renameSync, statSync, truncateSync }
 import { removePidFile, runningPid, writePidFile } from '../../controller/admin/pid-file.ts'
 import type { ProcessPlan } from './plan.ts'
 
-/** A larger log replaces the older rotated one. */
+/** Size at which a log is rotated; it replaces the previous rotated log. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024
 const POLL_MS = 250
 const STOP_MS_MAX = 10_000
@@ -45,13 +45,14 @@ export class Processes {
     this.#onEvent = onEvent
   }
 
-  /** Process id, if it was running when this object was created, or is running now. */
+  /** Process id of a process that runs now, or ran when this object was created. */
   pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
 
   /**
-   * Starts those (or all) that are not running, and watches all. Can be called again for others.
+   * Starts the given processes (by default all) that do not run, and watches all. May be called
+   * again for others.
    */
   start(plans?: readonly ProcessPlan[]): void {
     for (const one of this.#watched) {
@@ -102,7 +103,7 @@ export class Processes {
     if (pid !== undefined) writePidFile(configPath, pid)
     child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
     child.once('exit', () => {
-      // A process that ended before it could handle a signal has not removed it.
+      // A process that ended before it could handle a signal has left its pid file.
       if (pid !== undefined) removePidFile(configPath, pid)
       if (this.#timer !== null) this.#look()
     })
@@ -113,9 +114,9 @@ export class Processes {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      // The process that holds the data folder is the controller. If a quickstart is killed between
-      // the start of a controller and the writing of its pid file, the next quickstart finds the
-      // controller only once it holds its folder.
+      // The process that holds the data folder is the controller. If a quickstart is killed after
+      // it started a controller and before it wrote the pid file, the next quickstart finds the
+      // controller only once the controller holds its folder.
       if (before !== null && now === null) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now
@@ -139,7 +140,7 @@ export class Processes {
       try {
         process.kill(pid, signal)
       } catch {
-        // It exited between the poll and the signal.
+        // The process exited between the poll and the signal.
       }
     }
   }
@@ -166,15 +167,15 @@ function howEnded({ child }: Watched): string {
   return 'has ended'
 }
 
-/** @param path of a log that no process writes. */
+/** @param path of a log that no process is writing. */
 function putLogAside(path: string): void {
   if (isTooLarge(path)) renameSync(path, `${path}.1`)
 }
 
 /**
  * A running process keeps appending to its log, so the log is copied and truncated. A line written
- * between the two steps is lost: operators who need every line should store the output of
- * controllers themselves. Controllers report a full disk, and stop writing long before.
+ * between the two steps is lost; operators who need every line should store the output of
+ * controllers themselves. Controllers report a full disk themselves, and stop writing long before.
  */
 function keepLogShort(path: string): void {
   try {

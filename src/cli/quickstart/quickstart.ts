@@ -171,8 +171,8 @@ async function notVotersBecause(
 }
 
 /**
- * If a controller exits before `ready`, the start fails. Later exits are printed, and nothing is
- * restarted.
+ * Fails the start if a controller exits before `ready`. Later exits are only printed, and nothing
+ * is restarted.
  */
 class StartWatch {
   isReady = false
@@ -381,8 +381,8 @@ function logTailOf(path: string): string {
 }
 
 /**
- * Message for a controller or router that has exited. A stopped or failed one can be started again;
- * a removed one would exit again.
+ * Message about a controller or router that has exited. A stopped or failed one can be started
+ * again; a removed one would exit again.
  */
 export async function exitMessage(
   { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,
@@ -399,7 +399,10 @@ export async function exitMessage(
   return [`${id} ${how}; its log is ${logPath}. To start it again:`, `  ${command}`]
 }
 
-/** A running member does not list it; members that lag behind may still do. */
+/**
+ * A running member that does not list the controller proves its removal; members that lag behind
+ * may still list it.
+ */
 async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
   const listing = clusterVerbRequest('list', {}, ANSWER_MS_MAX)
   for (const { dataFolder } of others) {
@@ -407,7 +410,7 @@ async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promis
       const members = await sendToAdminSocket(dataFolder, listing)
       if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
     } catch {
-      // This one does not run, or is about to exit as well: try the next one.
+      // This controller does not run, or is about to exit as well: try the next one.
     }
   }
   return false

@@ -89,7 +89,7 @@ async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const made = { name, roleAttributes: [ROUTER_ROLE] }
   const [found] = (await ask('GET', `?filter=${filter}`)) as readonly Row[]
   const id = String((found ?? ((await ask('POST', '', made)) as Row))['id'])
-  // A router that was enrolled before has lost its files, and a token may have expired.
+  // A router that was enrolled before has lost its files, or its token may have expired.
   if (found !== undefined) await ask('POST', `/${id}/re-enroll`, {})
   const { enrollmentJwt } = (await ask('GET', `/${id}`)) as Row
   if (typeof enrollmentJwt === 'string') return enrollmentJwt

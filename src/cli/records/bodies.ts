@@ -17,8 +17,8 @@ type WriteMode = 'create' | 'patch'
 export interface ChangeArguments {
   readonly body: JsonObject
   /**
-   * Fields of which only members were given, but which a patch replaces as a whole: their current
-   * value must be read first.
+   * Fields of which the command line gives only some members, but which a patch replaces as a
+   * whole. Their current value must be read first.
    */
   readonly partial: readonly { readonly path: readonly string[]; readonly value: Json }[]
 }
@@ -61,7 +61,7 @@ function assignmentOf(kind: Kind, mode: WriteMode, word: string): Assignment {
   }
   const [first = '', ...rest] = left.split('.')
   const field = writableField(kind, mode, first)
-  // The user chooses the keys of a map, which may contain dots.
+  // The user chooses the keys of a map, and a key may contain dots.
   const members = field.field?.kind === 'map' && rest.length > 0 ? [rest.join('.')] : rest
   let schema = field.schema
   const path = [field.name]
@@ -105,7 +105,7 @@ function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
   return field
 }
 
-/** @returns null when it can be written. */
+/** @returns why the field cannot be written; null when it can. */
 function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindField): string | null {
   const one = withArticle(kindWords(kind.name))
   if (settable === 'never') return `${name} of ${one} is read-only`

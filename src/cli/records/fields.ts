@@ -4,8 +4,8 @@ import type { Field } from '../../entities/fields.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
- * How a field refers to records. `one` and `many`: by ids. `roles`: by `@` and ids, beside
- * attributes. `keys`: the keys of a map are ids.
+ * How a field refers to records. `one` and `many`: by ids. `roles`: by ids with the prefix `@`,
+ * beside attributes. `keys`: the keys of a map are ids.
  */
 export interface ReferenceShape {
   /** Descriptor name of the kind named. */
@@ -16,7 +16,7 @@ export interface ReferenceShape {
 /** A field of a kind's bodies and details, as a person may write or read it. */
 export interface KindField {
   readonly name: string
-  /** Alias of a field that ends in `Id` and accepts a name. */
+  /** For a field that ends in `Id`: the name under which it accepts a record's name. */
   readonly alias: string | null
   readonly settable: 'always' | 'create' | 'never'
   readonly isRequired: boolean
@@ -59,7 +59,7 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
   const usual = usualValues[entity.name] ?? {}
   const fields = [...names].flatMap((name): KindField[] => {
     const schema = schemaProperties(create)[name] ?? patch[name] ?? detail[name]
-    // An id that the client chooses is written like a field.
+    // An id that the client chooses is a field that can be written.
     const isBase = baseFields.has(name) && name !== entity.idFrom
     if (schema === undefined || isBase || isSaidBefore(entity, name)) return []
     const field = entity.fields[name] ?? null
@@ -85,8 +85,8 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
 }
 
 /**
- * True for a field that repeats another one: a record that another field names, or an id that the
- * body has under another name.
+ * True for a field that repeats another one: the details of a record that another field names, or
+ * an id that the body has under another name.
  */
 function isSaidBefore(entity: Entity, name: string): boolean {
   if (Object.hasOwn(entity.body, name)) return false
@@ -97,7 +97,7 @@ function isSaidBefore(entity: Entity, name: string): boolean {
   return (field?.reference ?? null) !== null && Object.hasOwn(entity.body, name.replace(/Id$/, ''))
 }
 
-/** Fields without a descriptor: shown as in their schema, and never written. */
+/** The fields of a kind without a descriptor: shown as in their schema, never written. */
 export function readOnlyFields(schema: JsonObject): readonly KindField[] {
   return Object.entries(schemaProperties(schema))
     .filter(([name]) => !baseFields.has(name))
@@ -126,7 +126,9 @@ function readOnly(name: string, schema: JsonObject): KindField {
   }
 }
 
-/** References inside an object. Hidden fields keep them, with their path for refusals. */
+/**
+ * References inside an object. They stay when the field is hidden, with their path for refusals.
+ */
 export function nestedReferences(entity: Entity): readonly NestedReference[] {
   const hidden = Object.values(entity.fields).flatMap((field): NestedReference[] => {
     const { faultField, reference } = field
@@ -178,7 +180,7 @@ function referenceOf(entity: Entity, name: string): ReferenceShape | null {
   const { computed } = field
   const isNamedInBodies = Object.hasOwn(entity.body, name)
   if (computed?.from !== 'entityRef' || !isNamedInBodies) return null
-  // Some bodies contain a word there instead of an id.
+  // In some bodies this field is a word instead of an id.
   return 'enum' in (entity.body[name]?.schema ?? {}) ? null : { to: computed.to, shape: 'one' }
 }
 

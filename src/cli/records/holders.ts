@@ -9,8 +9,8 @@ const SHOWN_MAX = 10
 const ROWS_MAX = 10_000
 
 /**
- * Names records that list this record, such as the services of a config. A deletion would take it
- * off them. Leaves out those that the caller may not read.
+ * Names the records that list this record, such as the services of a config, and that a deletion
+ * would change. Leaves out those that the caller may not read.
  */
 export async function holdersOf(client: ApiClient, kind: Kind, id: string): Promise<string[]> {
   const found = new Map<string, string>()
@@ -41,11 +41,11 @@ async function rowsWith(
     return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows
   } catch (error) {
     if (!(error instanceof ApiRefusal)) throw error
-    // The answer to the deletion still names what it changed.
+    // The answer to the deletion also names what it changed.
     if (error.code === 'UNAUTHORIZED') return []
     if (error.code !== 'INVALID_FILTER') throw error
   }
-  // The API has no such filter for routers, of which there are few.
+  // The API has no such filter for routers, but a network has few routers.
   const { rows } = await readRows(client, kind, {}, ROWS_MAX)
   return rows.filter((row) => [row[field]].flat().includes(id))
 }

@@ -24,7 +24,7 @@ export interface Kind {
   readonly name: string
   /** Prefix of its paths. */
   readonly api: typeof MANAGEMENT | typeof FABRIC
-  /** Each controller has other records, so a list is collected from all of them. */
+  /** True: each controller has its own records, so a list is collected from all controllers. */
   readonly isOfEachController: boolean
   /** Names of the columns of its table; null: the first fields that fit into a cell. */
   readonly columns: readonly string[] | null
@@ -36,7 +36,7 @@ export interface Kind {
   readonly shapes: Readonly<Partial<Record<Shape, string>>>
   readonly fields: readonly KindField[]
   readonly nested: readonly NestedReference[]
-  /** Records have names, so people need no ids. */
+  /** True: records have names, so users need no ids. */
   readonly hasName: boolean
   /** Field of the create body that becomes the id; null: the controller generates it. */
   readonly idFrom: string | null
@@ -68,7 +68,7 @@ const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
 
 const managed = { api: MANAGEMENT, isOfEachController: false, columns: null } as const
 
-/** Paths for changes that differ from the path for reads. */
+/** Path prefix for changes, for kinds where it differs from the one for reads. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
 
 let made: readonly Kind[] | null = null
@@ -103,7 +103,7 @@ function kindOf(entity: Entity): Kind[] {
   ]
 }
 
-/** Members of the cluster are no replicated records. */
+/** Members of the cluster are not replicated records. */
 function controllerKind(): Kind {
   return {
     id: 'controller',
@@ -119,7 +119,7 @@ function controllerKind(): Kind {
   }
 }
 
-/** Tables of the fabric that no record is behind. */
+/** Kinds of the fabric API that show live data instead of stored records. */
 function liveKinds(): Kind[] {
   const common = {
     ...managed,
@@ -161,7 +161,7 @@ function initials(name: string): string | null {
   return words.length === 1 ? null : words.map((word) => word[0] ?? '').join('')
 }
 
-/** @throws {CommandFailure} exit 2, with the kind that was probably meant. */
+/** @throws {CommandFailure} exit 2, with the kind that the user probably meant. */
 export function findKind(word: string): Kind {
   const folded = fold(word)
   const found = allKinds().find((kind) => kindSynonyms(kind).some((one) => fold(one) === folded))
@@ -214,7 +214,7 @@ export function kindWords(name: string): string {
   return name.replaceAll('-', ' ')
 }
 
-/** @throws {CommandFailure} exit 2, with the field that was probably meant. */
+/** @throws {CommandFailure} exit 2, with the field that the user probably meant. */
 export function findField(kind: Kind, word: string): KindField {
   const found =
     kind.fields.find(({ name }) => name === word) ??
@@ -239,7 +239,7 @@ export function withArticle(words: string): string {
   return `${/^[aeio]/.test(words) ? 'an' : 'a'} ${words}`
 }
 
-/** The descriptor of a kind; undefined for the kind without one. */
+/** The descriptor of a kind; undefined for a kind that has none. */
 export function kindEntity(kind: Kind): Entity | undefined {
   return entitiesByName.get(kind.id)
 }

@@ -19,7 +19,7 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 /** A record as the API shows it. */
 export type Row = JsonObject & { readonly id: string }
 
-/** Absent for a kind without names. */
+/** `name` is absent for a kind without names. */
 export const rowShape = objectShape({
   id: textShape,
   name: optionalShape(nullableShape(textShape)),
@@ -73,7 +73,7 @@ export class Names {
     )
   }
 
-  /** Names of the records with these ids; the id if there is no such record, or no name. */
+  /** Names of the records with these ids. An id without a record or a name stands for itself. */
   async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
     for (let at = 0; at < unknown.length; at += IDS_PER_QUERY) {
@@ -165,8 +165,8 @@ export class Names {
 }
 
 /**
- * Sends a request about records of a kind. If each controller has other records, asks one
- * controller after the other until one knows the record.
+ * Sends a request about a record of a kind. If each controller has its own records, asks one
+ * controller after the other until one has the record.
  * @throws {CommandFailure}
  */
 export async function askKind<T>(
@@ -184,7 +184,7 @@ export async function askKind<T>(
       if (!(error instanceof CommandFailure)) throw error
       const isMissing = error instanceof ApiRefusal && error.status === 404
       if (error instanceof ApiRefusal && !isMissing) throw error
-      // A controller that did not answer could have known it.
+      // A controller that did not answer could have the record.
       if (refusal === null || !isMissing) refusal = error
     }
   }
@@ -211,7 +211,7 @@ export function readMember(value: Json, path: readonly string[]): Json | undefin
   return found
 }
 
-/** Sets that member of the object, and creates the objects on its path. */
+/** Sets the member at that path, and creates the objects on the way. */
 export function withMember(object: JsonObject, path: readonly string[], value: Json): JsonObject {
   const [name = '', ...rest] = path
   if (rest.length === 0) return { ...object, [name]: value }
@@ -219,7 +219,7 @@ export function withMember(object: JsonObject, path: readonly string[], value: J
   return { ...object, [name]: withMember(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
-/** Form of a reference, for help and refusals. */
+/** A reference as help and refusals describe it. */
 export function referenceText({ to, shape }: ReferenceShape): string {
   const kind = kindById(to)
   switch (shape) {

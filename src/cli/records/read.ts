@@ -74,7 +74,7 @@ const syntax: Readonly<Record<string, string>> = {
   INVALID_SORT_IDENTIFIER: "write it as --sort 'name desc'",
 }
 
-/** The API names the text that it could not parse, but not the syntax. */
+/** The API's message quotes the text that it could not parse, but does not explain the syntax. */
 function withSyntax(error: unknown, plural: string): unknown {
   if (!(error instanceof ApiRefusal)) return error
   const { status, code, field, message } = error
@@ -85,8 +85,8 @@ function withSyntax(error: unknown, plural: string): unknown {
 }
 
 /**
- * Reads up to `limit` records. If each controller has other records, controllers that did
- * not answer are named on stderr.
+ * Reads up to `limit` records. If each controller has its own records, names the controllers that
+ * did not answer on stderr.
  * @throws {CommandFailure} when no controller answered.
  */
 export async function readRows(
@@ -155,7 +155,7 @@ async function readRowsAt(
   }
 }
 
-/** Names for shell completion: at most one screen of them, and none without a session. */
+/** Names for shell completion: at most as many as fit a screen, and none without a session. */
 export async function completionNames(
   kind: Kind,
   client: ApiClient,

@@ -17,7 +17,8 @@ const TEXT_CHARACTERS_MAX = 4096
 
 /**
  * Prints records of one kind.
- * @param shown columns or, for programs, members; undefined: those of the kind, or all.
+ * @param shown the columns of a table or, in JSON, the members; undefined: the kind's columns, or
+ * all members.
  */
 export async function printRows(
   kind: Kind,
@@ -42,7 +43,7 @@ export async function printRows(
   }
 }
 
-/** An id may begin as an option does. */
+/** An id may begin with `-`, like an option. */
 function printNames(names: readonly string[]): void {
   for (const name of names) printLine(name)
   const optionLike = names.find((name) => name.startsWith('-'))
@@ -108,7 +109,7 @@ async function tableOf(
   )
 }
 
-/** Shows names in place of ids, if the answer or a further request contains them. */
+/** Shows names in place of ids, if the answer or another request has them. */
 async function shownValue(
   { name, alias, reference }: KindField,
   row: Row,
@@ -136,7 +137,7 @@ function nodesOf(value: Json): Json | null {
   )
 }
 
-/** A record as other records refer to it. */
+/** True for a record as other records refer to it. */
 function isRef(value: Json | undefined): value is JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   return 'name' in value && 'entity' in value
@@ -170,8 +171,8 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
 }
 
 /**
- * Name of a record on one line, with which another command can find it. It is the id if the kind
- * has no names, or if the name contains control characters or looks like an option.
+ * Name of a record on one line, which another command accepts. It is the id if the kind has no
+ * names, or if the name contains control characters or looks like an option.
  */
 export function rowName(kind: Kind, row: Row): string {
   const { name } = row

@@ -20,7 +20,7 @@ export function parseFieldValue(path: string, word: string, schema: JsonObject):
   return objectOf(path, word)
 }
 
-/** Value of a map that allows any values: parsed as JSON, or else a text. */
+/** Value of a map that allows any values: parsed as JSON, or else used as a text. */
 function freeValue(word: string): Json {
   if (!/^(true|false|null|-?\d+(\.\d+)?|[[{"].*)$/s.test(word)) return word
   try {
@@ -58,7 +58,7 @@ function numberOf(path: string, word: string): number {
   throw usageFailure(`${path}: expected a number, found ${JSON.stringify(word)}`)
 }
 
-/** Separated by commas, or JSON. */
+/** Parses values separated by commas, or JSON. */
 function listOf(path: string, word: string, schema: JsonObject): Json {
   if (word === '') return []
   if (word.startsWith('[')) {

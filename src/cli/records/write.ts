@@ -111,7 +111,10 @@ export async function patchRecordIn(
   await asked(client, kind, `update ${label}`, { method: 'PATCH', path, body, headers })
 }
 
-/** Merges members into the current value of a map, and only into that version of it. */
+/**
+ * Merges members into the current value of a map. The write fails if the record has changed since
+ * the value was read.
+ */
 async function wholeValues(
   client: ApiClient,
   kind: Kind,
@@ -170,7 +173,7 @@ export async function deleteRecordIn(
   }
 }
 
-/** One sentence for each record that others list, and would lose. */
+/** One sentence for each record that lists a deleted record and would lose it. */
 async function lossesOf(
   client: ApiClient,
   kind: Kind,
@@ -226,7 +229,7 @@ function labelOf(kind: Kind, { name }: JsonObject): string {
     : kindWords(kind.name)
 }
 
-/** A refusal names the attempted action. Ignored fields and warnings are printed. */
+/** Adds the attempted action to a refusal, and prints ignored fields and warnings of an answer. */
 async function asked(
   client: ApiClient,
   kind: Kind,

@@ -8,7 +8,7 @@ import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { type CheckedRouterConfig, hostFindings } from './host-faults.ts'
 
 export interface CheckRouterOptions {
-  /** Skips everything about this host. */
+  /** True: checks nothing about this host. */
   readonly configOnly?: boolean
   readonly print?: boolean
   readonly json?: boolean
@@ -28,7 +28,8 @@ export function checkedRouterConfig(path: string): CheckedRouterConfig {
 }
 
 /**
- * Checks the configuration of a router, and what its start needs of this host, without starting it.
+ * Checks the configuration of a router, and what the router needs of this host, without starting
+ * it.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for the host.
  */
 export async function checkRouter(path: string, options: CheckRouterOptions): Promise<void> {

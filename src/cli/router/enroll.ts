@@ -31,7 +31,10 @@ export interface EnrollRouterOptions {
   /** File of the token, or `-`. */
   readonly jwt: string
   readonly keyAlg: RouterKeyAlgorithm
-  /** Address of the token's controller as this router reaches it, if not as the token says. */
+  /**
+   * Address at which this router reaches the controller of the token, if it differs from the one in
+   * the token.
+   */
   readonly controller?: string
   readonly force?: boolean
   readonly json?: boolean
@@ -122,8 +125,8 @@ class RouterEnrollmentRun {
       if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
       return await ask()
     } catch (error) {
-      // A key without a certificate is useless, but after an unknown outcome it is needed for the
-      // retry.
+      // A key without a certificate is useless, unless the outcome is unknown: then the retry needs
+      // it.
       if (error instanceof EnrollmentRefusedError) key.forget()
       throw error
     }
@@ -161,9 +164,7 @@ class RouterEnrollmentRun {
     writePublicFile(files.cert, certificatesPem(parts.client))
   }
 
-  /**
-   * The configured controllers; without any, those of the token. Judged before the token is used.
-   */
+  /** The configured controllers, or else those of the token. Judged before the token is used. */
   #endpoints({ controllers }: EnrollmentToken): readonly string[] {
     const configured = configuredEndpoints(this.#config).map(({ text }) => text)
     const endpoints = configured.length > 0 ? configured : controllers
@@ -182,7 +183,7 @@ class RouterEnrollmentRun {
     writeEndpoints(this.#config.ctrl.endpointsFile, known)
   }
 
-  /** Hosts of `csr.sans` that the server certificate lacks: clients cannot use them. */
+  /** Hosts of `csr.sans` that the server certificate lacks. Clients cannot use them. */
   #leftOut([{ names }]: CertificateChain): string[] {
     const { dns = [], ip = [] } = this.#config.csr?.sans ?? {}
     const named = new Set(namedHostKeys(names))
@@ -208,7 +209,7 @@ class RouterEnrollmentRun {
   }
 }
 
-/** Controllers identify a router by it. */
+/** Requires the id of the router in the certificate, by which controllers identify it. */
 function checkSubject([leaf]: CertificateChain, { subject, origin }: EnrollmentToken): void {
   if (leaf.commonName === subject) return
   throw new EnrollmentFault(

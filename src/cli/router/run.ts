@@ -77,7 +77,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       await Promise.race([stopped, router.failed])
     } finally {
       serviceManager.stopping()
-      // A start that failed leaves open what it had opened before.
+      // A failed start leaves open what it had opened.
       await exitUnlessStopped(routerProgramLimits.stopMsMax, router.stop())
     }
     log.info({}, 'router stopped')

@@ -29,7 +29,7 @@ const MARK = 'restored\n'
 
 /** Certificate and key of the first controller of a restored cluster. */
 export interface RestoredCredentials {
-  /** True if they existed before and are kept. */
+  /** True if the files existed before and are kept. */
   readonly isKept: boolean
   /** @throws {CommandFailure} when the authority of the backup can no longer sign. */
   leaf(issuing: CertifiedKey): Promise<CertifiedKey>
@@ -62,7 +62,8 @@ export function credentialsFor(
 }
 
 /**
- * A marker file that exists until the data folder is written: a restore wrote the files beside it.
+ * Path of the marker file that exists until the data folder is written. It shows that a restore
+ * wrote the files beside it.
  */
 export function restoreMarkerPath({ folder }: PlannedConfig): string {
   return join(folder, FORMING_MARK)

@@ -4,7 +4,7 @@ import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { AdminError } from '../client/admin-socket.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Kinds by which an operator recognizes a network; the JSON has the others. */
+/** Kinds by which an operator recognizes a network. The JSON output has all kinds. */
 const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
 
 export function countsText({ counts }: BackupSummary): string {
@@ -13,7 +13,7 @@ export function countsText({ counts }: BackupSummary): string {
   return `${total} records (${shown.join(', ')})`
 }
 
-/** One line on the origin of a backup. */
+/** One line about the origin of a backup. */
 export function originText(manifest: BackupManifest): string {
   const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } =
     printableValue(manifest)
@@ -36,7 +36,7 @@ export function backupPositionJson({
   return { clusterId, index, takenAtMs }
 }
 
-/** Without a leader, the applied state of this controller may still be sufficient. */
+/** Adds a hint: without a leader, the state that this controller has applied may be enough. */
 export function withStaleHint({ code, message }: AdminError): string {
   return code === 'CLUSTER_NO_LEADER'
     ? `${message}; or pass --stale to use the state of this controller`

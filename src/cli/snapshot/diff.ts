@@ -40,7 +40,7 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
   printLine('the backup belongs to another cluster than this controller')
 }
 
-/** The state of a running controller, as a backup without secrets that is not written to disk. */
+/** The state of a running controller, as a backup without secrets that is never written to disk. */
 export async function loadRunningState(data: string, isStale: boolean): Promise<LoadedBackup> {
   const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
   try {
@@ -61,7 +61,7 @@ function jsonOf(live: LoadedBackup, backup: LoadedBackup, changes: readonly Kind
   return { live: place(live), backup: place(backup), changes }
 }
 
-/** A preview for people. */
+/** The differences as text for people. */
 export function changesText(
   live: LoadedBackup,
   backup: LoadedBackup,

@@ -42,7 +42,7 @@ export async function listSnapshots(path: string, options: ListOptions): Promise
   else printLine(formatTable(TITLES, found.map(rowOf)))
 }
 
-/** Files of any name that begin like a backup. */
+/** Files that begin like a backup, under any name. */
 async function backupsIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   const files = entries

@@ -48,7 +48,8 @@ const PROGRESS_PERCENT = 10
 /**
  * `cluster snapshot restore FILE --config CONFIG` replaces the records of the running cluster with
  * those of a backup, in one step.
- * @throws {CommandFailure} with nothing changed, unless it says that the outcome is unknown.
+ * @throws {CommandFailure} with nothing changed, unless its message says that the outcome is
+ * unknown.
  */
 export async function restoreIntoCluster(
   path: string,
@@ -89,8 +90,8 @@ async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promi
 }
 
 /**
- * @throws {BackupFault} for a backup that the controllers would refuse, before the user is asked
- * for a confirmation.
+ * @throws {BackupFault} for a backup that the controllers would refuse, before the prompt for a
+ * confirmation.
  */
 function refuseOther(
   live: LoadedBackup,
@@ -112,7 +113,7 @@ function refuseOther(
 }
 
 /**
- * A person types the confirmation on a terminal, or a script passes it. A wrong one changes
+ * Prompts for the confirmation on a terminal, or takes it from an option. A wrong one changes
  * nothing.
  */
 async function confirm(clusterId: string, options: RestoreRunningOptions): Promise<void> {
@@ -137,7 +138,8 @@ interface Restoring {
 /** Stages the content and activates it; if that fails, the staged content is dropped. */
 async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
   const id = newShortId()
-  // Before the last step an interrupt drops the staged content; during that step it is too late.
+  // Until the last step, an interrupt drops the staged content. During the last step it is too late
+  // for that.
   const interrupts = watchInterrupts('nothing was changed')
   let isSwapping = false
   try {
@@ -192,7 +194,7 @@ function endParams({ content, backup, options }: Restoring, id: string): StepBod
 
 async function abandon({ data, content }: Restoring, id: string): Promise<void> {
   const params = { id, isAbandoned: true, sha256: content.sha256, ifIndex: 0, reason: 'abandoned' }
-  // A restore that cannot be dropped now expires later.
+  // If the staged restore cannot be dropped now, it expires later.
   await ask(data, 'end', params).catch(() => undefined)
 }
 
@@ -212,7 +214,7 @@ async function ask<S extends keyof StepBodies>(
   return await sendToAdminSocket(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
 }
 
-/** The controller has answered that nothing changed. */
+/** True if the controller answered that nothing changed. */
 function isRefusal({ code }: AdminError): boolean {
   return !['NO_ANSWER', 'OUTCOME_UNKNOWN', 'UNHANDLED'].includes(code)
 }

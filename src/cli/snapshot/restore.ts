@@ -53,7 +53,7 @@ export async function restoreSnapshot(
   configPath: string,
   options: RestoreOptions,
 ): Promise<void> {
-  // Only the owner can read files created here, unless they are written to be public.
+  // Files created here are readable only by their owner, unless they are meant to be public.
   process.umask(0o077)
   const key = readKey(options.key)
   const manifest = await withFileInFaults(path, () => readBackupHead(path))
@@ -125,8 +125,8 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
     nodeId: id,
     storeId: newOpaqueId(),
     clusterId: formatUuid(newUuidv7(timeMs)),
-    // Members of the old cluster, and log indexes that it gave to clients, belong to the previous
-    // generation.
+    // Distinguishes the members of the old cluster, and the log indexes that clients have, from
+    // those of the restored one.
     generation: manifest.generation + 1,
     address: cluster.advertise,
     timeMs,
@@ -134,7 +134,7 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
   }
 }
 
-/** Every issued certificate contains it. */
+/** Every issued certificate contains the trust domain, so it cannot change. */
 function refuseTrustDomain({ path, config }: PlannedConfig, { trustDomain }: BackupManifest): void {
   if (config.trustDomain === trustDomain) return
   throw new CommandFailure(

@@ -21,7 +21,7 @@ export interface SaveOptions {
   readonly data?: string
   readonly recipient?: string
   readonly plaintext?: boolean
-  /** commander: `--without-secrets`. */
+  /** Commander's name for `--without-secrets`. */
   readonly withoutSecrets?: boolean
   readonly stale?: boolean
   readonly json?: boolean
@@ -38,7 +38,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   try {
     await refuseExisting(file)
     await writeNewBackup(file, untilInterrupted(streamFromAdminSocket(data, request)))
-    // The bytes on disk matter, so they are read back.
+    // Reads the written backup back, because only the bytes on disk count.
     const { manifest, summary, sha256 } = await checkBackup(readFileChunks(file))
     if (options.json === true)
       printJson({ file, sha256, manifest: manifestJson(manifest), summary })
@@ -49,7 +49,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   }
 }
 
-/** Fails at ^C, so that the consumer of the parts removes its partly written file. */
+/** Yields the parts and throws at ^C, so that their consumer removes its partly written file. */
 async function* untilInterrupted<T>(
   parts: AsyncGenerator<Uint8Array, T>,
 ): AsyncGenerator<Uint8Array, T> {
@@ -63,8 +63,7 @@ async function* untilInterrupted<T>(
     }
   } finally {
     interrupts.end()
-    // Closes the connection, which also ends the answer of the controller. The rest of its answer
-    // is not needed.
+    // Closes the connection, so that the controller stops sending the rest.
     await parts.return(undefined as T)
   }
 }

@@ -27,7 +27,7 @@ export async function verifySnapshot(path: string, options: VerifyOptions): Prom
   )
 }
 
-/** @throws {CommandFailure} exit 1. @returns null where none is named. */
+/** @throws {CommandFailure} exit 1. @returns null when the options name no key file. */
 export function readKey(path: string | undefined): string | null {
   return path === undefined ? null : readSecretInput(path, 'the key of the backup')
 }
@@ -41,7 +41,7 @@ export function requireSha256(path: string, found: string, wanted: string | unde
   )
 }
 
-/** `findings` null: without its key, the encrypted content was not checked. */
+/** `findings` null: the encrypted content was not checked, for lack of its key. */
 type Checked = Omit<CheckedBackup, 'findings' | 'secrets'> & {
   readonly findings: CheckedBackup['findings'] | null
 }

@@ -2,9 +2,9 @@
 let isWatched = false
 
 /**
- * Stops when the reader of the output ends first, as `| head` does. The program then stops as on
- * SIGTERM: a verb that prints ends at once, and one that runs controllers stops them in order.
- * Without this, Node would print a stack.
+ * Stops the program as SIGTERM does when the reader of its output ends first, as `| head` does: a
+ * verb that prints ends at once, and one that runs controllers stops them in order. Without this,
+ * Node would print a stack.
  */
 export function stopOnBrokenPipe(): void {
   if (isWatched) return

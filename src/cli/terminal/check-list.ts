@@ -10,7 +10,7 @@ interface Check {
 
 const NAME_COLUMNS = 14
 
-/** Reports steps as they are done: one line each for people, or collected for one JSON document. */
+/** Reports steps as they complete: a line each for people, or collected in one JSON document. */
 export class CheckList {
   readonly checks: Check[] = []
   readonly #isSilent: boolean
@@ -24,7 +24,7 @@ export class CheckList {
   }
 
   /**
-   * Does not stop the list.
+   * Reports a problem that does not end the list.
    * @param detail a sentence with its remedy.
    */
   warn(check: string, detail: string): void {
@@ -32,8 +32,9 @@ export class CheckList {
   }
 
   /**
+   * Ends the list with a failed check.
    * @param sentence the fault and its remedy.
-   * @throws {CommandFailure} exit 1 with it, always.
+   * @throws {CommandFailure} exit 1 with the sentence, always.
    */
   fail(check: string, sentence: string, cause?: unknown): never {
     this.#print({ check, result: 'failed', detail: sentence })
@@ -55,7 +56,7 @@ export class CheckList {
   #print(check: Check): void {
     this.checks.push(check)
     if (this.#isSilent) return
-    // The sentence that ends the program describes a failed check, so its line does not.
+    // The last line of the program describes the failed check, so this line does not.
     const detail =
       check.detail === '' || check.result === 'failed' ? '' : `: ${printableLine(check.detail)}`
     printLine(`${`${check.check} `.padEnd(NAME_COLUMNS, '.')} ${check.result}${detail}`)

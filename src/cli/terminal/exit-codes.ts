@@ -14,7 +14,7 @@ import type { ProblemCode } from '../../lib/problems.ts'
 interface ExitCode {
   readonly code: number
   readonly meaning: string
-  /** `error.code` with -o json, when neither a controller nor the system has given one. */
+  /** `error.code` with -o json, when neither a controller nor the system gave one. */
   readonly errorCode: string
 }
 
@@ -41,7 +41,10 @@ export const exitCodes = [
   },
 ] as const satisfies readonly ExitCode[]
 
-/** Exit codes of error codes: of the API, of the admin socket and of the client. Others exit 1. */
+/**
+ * Exit codes for error codes of the API, the admin socket and the client. Other error codes exit
+ * with 1.
+ */
 const exitsOfErrorCodes: Readonly<Partial<Record<ProblemCode, number>> & Record<string, number>> = {
   ADMIN_SOCKET_ONLY: EXIT_DENIED,
   ENROLLMENT_EXPIRED: EXIT_DENIED,
@@ -67,7 +70,9 @@ interface FailureCause {
   readonly errorCode: string
 }
 
-/** The first cause that has an error code, the failure itself first. */
+/**
+ * The first error in the chain of causes that has an error code, beginning with the failure itself.
+ */
 export function failureCause(failure: CommandFailure): FailureCause {
   const { exitCode } = failure
   for (let error: unknown = failure; error instanceof Error; { cause: error } = error) {
@@ -80,7 +85,7 @@ export function failureCause(failure: CommandFailure): FailureCause {
 }
 
 function causeOf(error: Error): FailureCause | null {
-  // The write may have been done, so it must not look like one that can be repeated.
+  // The controller may have done the write, so the code must not suggest that it can be repeated.
   if (error instanceof OutcomeUnknownError) {
     return { errorCode: 'OUTCOME_UNKNOWN', exitCode: EXIT_FAILED }
   }

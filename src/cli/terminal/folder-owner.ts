@@ -9,9 +9,9 @@ const WRITABLE_FOR_ALL = 0o002
 
 /**
  * Refuses a command that root runs on folders of another user. Its files would belong to root, so
- * the program could not open them when that user runs it.
- * @param paths files or folders that the command writes; the nearest existing folder counts for
- * those that do not exist.
+ * the program could not open them when it runs as that user.
+ * @param paths files or folders that the command writes; for a missing one, the nearest existing
+ * folder counts.
  * @throws {CommandFailure} exit 2, with the command to type.
  */
 export function refuseFoldersOfOthers(paths: readonly string[]): void {

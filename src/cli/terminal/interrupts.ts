@@ -2,15 +2,15 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** ^C and similar signals end a command where it can still undo its work. */
+/** Lets a command stop at ^C and similar signals only where it can undo its work. */
 export interface Interrupts {
   /** @throws {CommandFailure} after a signal. */
   check(): void
-  /** Signals end the program at once again. */
+  /** Restores the default: signals end the program at once. */
   end(): void
 }
 
-/** @param kept says what the command leaves behind, such as `nothing was changed`. */
+/** @param kept completes the message of an interrupted command, such as `nothing was changed`. */
 export function watchInterrupts(kept: string): Interrupts {
   let isInterrupted = false
   const interrupt = (): void => {

@@ -1,6 +1,6 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 
-/** Limits of buffered text; in characters, because they determine the memory. */
+/** Limits of buffered text, in characters, because they determine the memory. */
 export const lineLimits = {
   /** Characters beyond which audit lines are dropped ... */
   crowdedCharacters: 1024 * 1024,
@@ -8,15 +8,18 @@ export const lineLimits = {
   waitingCharactersMax: 4 * 1024 * 1024,
   /** Characters that one turn of the event loop can write. */
   chunkCharactersMax: 64 * 1024,
-  /** Lines are batched for so long: a write costs several times as much as creating a line. */
+  /**
+   * How long lines are collected for one write: a write costs several times as much as creating a
+   * line.
+   */
   gatherMs: 5,
-  /** A full pipe is retried after this time. */
+  /** A write to a full pipe is retried after this time. */
   retryMs: 50,
-  /** How long the end of a process waits for the reader. */
+  /** Maximum time that a process waits at its end for the reader of its output. */
   endMsMax: 1000,
 } as const
 
-/** Output of lines, resolved before each write, while no write is under way. */
+/** Output for lines. The descriptor is chosen before each write, while no other write runs. */
 interface LineOutput {
   /** Descriptor for a write of that many bytes. */
   fdFor(bytes: number): number
@@ -42,13 +45,13 @@ export class LineWriter {
   onDropped: (count: number) => void = () => undefined
   readonly #output: LineOutput
   readonly #disk: LineFile
-  /** Lines of which no part is being written. */
+  /** Lines that no write has begun to write. */
   #chunks: string[] = []
   /** Remaining text of the current write. */
   #rest: Buffer<ArrayBuffer> | null = null
-  /** True: the last written bytes are the beginning of a line whose rest could not be written. */
+  /** True: the output ends with the beginning of a line whose rest could not be written. */
   #isTorn = false
-  /** True: the operating system is writing the rest; false: the rest waits for room in a pipe. */
+  /** True: a write of the rest is under way; false: the rest waits for room in a pipe. */
   #isTaken = false
   #retry: NodeJS.Timeout | undefined
   #gathering: NodeJS.Timeout | undefined
@@ -61,7 +64,7 @@ export class LineWriter {
     this.#output = typeof output === 'number' ? { fdFor: () => output, current: output } : output
   }
 
-  /** True: audit lines should be dropped, with `drop`. */
+  /** True: callers should skip audit lines and count them with `drop`. */
   get isCrowded(): boolean {
     return this.#characters >= lineLimits.crowdedCharacters
   }
@@ -99,7 +102,7 @@ export class LineWriter {
     const chunk = this.#chunks.shift()
     if (chunk === undefined) return
     this.#characters -= chunk.length
-    // A truncated line must not corrupt the next one.
+    // The newline ends a torn line, so that it does not corrupt the next one.
     const bytes = Buffer.from(this.#isTorn ? `\n${chunk}` : chunk)
     this.#put(this.#output.fdFor(bytes.length), bytes)
   }
@@ -121,7 +124,7 @@ export class LineWriter {
     })
   }
 
-  /** A full disk, or a reader that has gone, only loses lines. */
+  /** If the disk is full or the reader has gone, lines are lost and nothing else fails. */
   #onDone(lostLines: number): void {
     this.#rest = null
     this.#dropped += lostLines
@@ -152,7 +155,7 @@ export class LineWriter {
 
 const NEWLINE = 10
 
-/** Each line ends with a newline; a torn first line has only its end here. */
+/** Counts newlines: each line ends with one, and a torn first line has only its end here. */
 function linesIn(bytes: Buffer): number {
   let lines = 0
   for (const byte of bytes) if (byte === NEWLINE) lines += 1
@@ -176,9 +179,9 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 }
 
 /**
- * Output for lines to the standard output. A pipe is opened a second time in non-blocking mode, so
- * that a full pipe refuses bytes and does not block a thread until a reader drains it. A file or
- * terminal never blocks, and a socket cannot be opened.
+ * Descriptor of the standard output for lines. A pipe is opened a second time in non-blocking mode,
+ * so that a write to a full pipe fails instead of blocking a thread. A file or terminal never
+ * blocks, and a socket cannot be reopened.
  */
 export function openOutput(): number {
   try {

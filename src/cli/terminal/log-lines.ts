@@ -30,7 +30,7 @@ export function stdoutSink(sink: LineSink): LineSink {
   return isatty(1) ? new ReadableLines(sink, wantsColor(process.env)) : sink
 }
 
-/** https://no-color.org, and terminals without colors. */
+/** False with NO_COLOR (https://no-color.org), and on terminals without colors. */
 export function wantsColor(env: NodeJS.ProcessEnv): boolean {
   return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 }

@@ -33,9 +33,9 @@ export function formatTable(
 }
 
 /**
- * Prints one line, or several. Control characters in text of others are shown, so that a terminal
- * does not act on them. The caller passes text that must stay on one line through {@link
- * printableLine} first.
+ * Prints one line, or several. Makes control characters visible, so that a terminal does not act on
+ * text of others. The caller passes text that must stay on one line through {@link printableLine}
+ * first.
  */
 export function printLine(text: string): void {
   // @guard names-at-a-terminal--line
@@ -48,12 +48,12 @@ export function printNote(text: string): void {
   process.stderr.write(`${printableText(text)}\n`)
 }
 
-/** A document for programs: YAML if requested on the command line, else JSON. */
+/** Prints a document for programs: YAML if the command line requests it, else JSON. */
 export function printJson(value: unknown): void {
   printLine(format === 'yaml' ? yamlText(plain(value)).trimEnd() : jsonText(value, 2))
 }
 
-/** The same for a sequence of documents: each one is a line of JSON, or a YAML document. */
+/** One document of a sequence: a line of JSON, or a YAML document. */
 export function streamDocument(value: unknown): string {
   return format === 'yaml' ? `---\n${yamlText(plain(value))}` : `${jsonText(value)}\n`
 }
@@ -64,7 +64,7 @@ export function jsonText(value: unknown, indent = 0): string {
   return escapeUnprintable(JSON.stringify(value, null, indent))
 }
 
-/** Without values that JSON omits and YAML would show or refuse. */
+/** Removes values that JSON omits, and that YAML would print or refuse. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown
 }

@@ -4,8 +4,8 @@ import { createServer, type Server } from 'node:net'
 import { listenAt } from '../../lib/runtime/listening.ts'
 
 /**
- * A lock on an abstract unix socket, named after a path without links. The kernel gives it to one
- * process of a user and releases it when the process ends for any reason, so no stale lock remains.
+ * A lock on an abstract unix socket, named after the real path. The kernel gives it to one process
+ * of a user and releases it when the process ends for any reason, so no stale lock remains.
  * @returns the lock, which does not keep the process alive. Rejects when another process has it.
  */
 export async function lockPath(program: 'quickstart' | 'router', path: string): Promise<Server> {

@@ -6,7 +6,7 @@ import { printableText } from '../../lib/text/terminal-text.ts'
 
 const ANSWER_CHARACTERS_MAX = 4096
 
-/** Terminal for prompts. Prompts are not part of the output of a verb, which may be piped. */
+/** Terminal for prompts, which are not part of a verb's output: the output may be piped. */
 interface Terminal {
   readonly input: Readable & {
     readonly isTTY?: boolean
@@ -39,7 +39,7 @@ export async function promptLine(
 }
 
 /**
- * The same without showing the input.
+ * Like {@link promptLine}, but does not show the input.
  * @throws {CommandFailure} exit 1 at ^C or ^D.
  */
 export async function promptHidden(question: string, terminal: Terminal = here): Promise<string> {

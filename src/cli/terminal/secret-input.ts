@@ -50,7 +50,7 @@ export function readDescriptor(descriptor: number, bytesMax: number): string | n
   return null
 }
 
-/** Reading a pipe can fail with EAGAIN when its other end made it non-blocking. */
+/** Reading a pipe can fail with EAGAIN if the process at its other end made it non-blocking. */
 function readSome(descriptor: number, bytes: Buffer, from: number): number {
   for (;;) {
     try {

@@ -4,11 +4,13 @@ import { once } from 'node:events'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * systemd sends no reply to a message, and a program that cannot send one must not hang on to its
- * process.
+ * systemd does not answer a message. A message that cannot be sent must not keep the process
+ * waiting.
  */
 const SEND_MS_MAX = 10_000
-/** Messages sent within each watchdog interval, so that a slow one does no harm. */
+/**
+ * Keep-alive messages in each watchdog interval; several, so that one late message does no harm.
+ */
 const PINGS_PER_INTERVAL = 3
 const US_PER_MS = 1000
 
@@ -17,15 +19,17 @@ interface Log {
 }
 
 interface ServiceManagerOptions {
-  /** Read once, and removed from it, so that hooks and other child processes send nothing. */
+  /**
+   * The variables are read once and removed, so that hooks and other child processes send nothing.
+   */
   readonly env: NodeJS.ProcessEnv
   readonly pid: number
   readonly log: Log
 }
 
 /**
- * Reports the state of this process to systemd (`sd_notify`), if systemd requests it. While the
- * main thread works, it also sends the keep-alive messages of a unit with `WatchdogSec=`; systemd
+ * Reports the state of this process to systemd (`sd_notify`), if systemd requests it. For a unit
+ * with `WatchdogSec=` it also sends keep-alive messages as long as the main thread works; systemd
  * restarts a process that stops sending them.
  *
  * Node has no Unix datagram sockets, so the program `systemd-notify` sends each message: the unit
@@ -52,7 +56,7 @@ export class ServiceManager {
     this.#pingEveryMs = isWatched && intervalMs > 0 ? intervalMs / PINGS_PER_INTERVAL : null
   }
 
-  /** The program does its work, or waits for others with everything opened that it can open. */
+  /** Reports that the program works, or that everything is open and it waits for others. */
   ready(status: string): void {
     this.#send('READY=1', `STATUS=${status}`)
     if (this.#pingEveryMs === null || this.#pingTimer !== null || this.#env === null) return
@@ -60,8 +64,8 @@ export class ServiceManager {
   }
 
   /**
-   * The program ends successfully for this reason, maybe before it was ready, which systemd would
-   * otherwise count as a failure. Resolves when systemd knows.
+   * Reports that the program ends successfully. Without this, systemd would count an end before
+   * `ready` as a failure. Resolves when systemd has the message.
    */
   async ended(reason: string): Promise<void> {
     if (this.#pingTimer !== null) clearInterval(this.#pingTimer)
@@ -69,13 +73,16 @@ export class ServiceManager {
     await this.#sending
   }
 
-  /** The program has begun to stop. Keep-alive messages continue until the process ends. */
+  /**
+   * Reports that the program has begun to stop. Keep-alive messages continue until the process
+   * ends.
+   */
   stopping(): void {
     this.#send('STOPPING=1', 'STATUS=stopping')
   }
 
   #ping(): void {
-    // One that waits is enough.
+    // One pending keep-alive message is enough.
     if (this.#isPinging) return
     this.#isPinging = true
     this.#send('WATCHDOG=1')
@@ -93,7 +100,7 @@ export class ServiceManager {
     )
   }
 
-  /** Only the first time: a lasting fault would fill the log. */
+  /** Reports only the first failure, because a lasting fault would fill the log. */
   #reportFailure(error: unknown): void {
     if (this.#hasFailed) return
     this.#hasFailed = true

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
-/** Whole lines from the end of a file. */
+/** The last whole lines of a file. */
 export function readTail(path: string, bytesMax: number): Buffer {
   const file = openSync(path, 'r')
   try {

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises'
 
 /**
  * Prompts on the terminal for an exact text.
- * @returns the typed text.
+ * @returns what the user typed.
  */
 export async function promptExactText(wanted: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })

@@ -36,7 +36,7 @@ export interface RunTunnelOptions {
   readonly logLevel: string
 }
 
-/** Modes of a router listener with the binding `tunnel` that the options here do not choose. */
+/** Options of a `tunnel` listener of a router that this command sets itself. */
 const fixedOptions = {
   getCircuitTimeout: 30_000,
   udpIdleTimeout: 0,
@@ -82,7 +82,8 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
     })
   })
   log.info({ mode, version: programVersion(), pid }, 'tunnel running')
-  // Without a controller it waits for one, and the start of the unit must not.
+  // The tunnel waits for a controller if none answers, and the start of the unit must not wait for
+  // it.
   serviceManager.ready(`runs in mode ${mode}`)
   // Before the V8 flags change, because they are part of the key of compiled code.
   flushCompileCache()
@@ -103,7 +104,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   log.info({}, 'tunnel stopped')
 }
 
-/** Rejects if one of them cannot continue, and resolves with the signal. */
+/** Resolves with the signal. Rejects if one of the tunnels cannot continue. */
 async function startAll(tunnels: readonly IdentityTunnel[], stopped: Promise<void>): Promise<void> {
   await Promise.all(tunnels.map((tunnel) => tunnel.start()))
   await stopped

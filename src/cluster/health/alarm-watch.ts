@@ -9,11 +9,13 @@ import { quorumClockMs } from './quorum-clock.ts'
 /** Maximum by which a log time stamp may exceed the median clock. */
 const CLOCK_SKEW_MS_MAX = 2000
 /**
- * How long a condition must hold: one delayed message looks like a slow clock and proves nothing.
+ * How long a condition must hold before its alarm: one delayed message looks like a slow clock and
+ * proves nothing.
  */
 const HOLDS_MS = 5000
 /**
- * Log time further ahead of a quorum's clocks than this was stamped while the clocks were wrong.
+ * If log time is further ahead of a quorum's clocks than this, entries were stamped while clocks
+ * were wrong.
  */
 const LOG_TIME_AHEAD_MS_MAX = 10_000
 /**
@@ -122,7 +124,7 @@ export class AlarmWatch {
     const connected = new Set(members.filter((one) => one.connected).map(({ id }) => id))
     const { voters, spare, nextRisk } = toleranceNow(record, (id) => connected.has(id))
     if (voters < 3) {
-      // The risk is permanent with fewer than three voters, so the alarm would not help.
+      // With fewer than three voters the risk is permanent, so an alarm would not help.
       this.#conditions.delete('spare')
       this.#alarms.clear('NO_QUORUM_SPARE')
       return

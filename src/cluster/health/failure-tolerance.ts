@@ -5,8 +5,8 @@ interface Tolerance {
   readonly voters: number
   readonly votersConnected: number
   /**
-   * Further voters that may fail without stopping writes; if negative, the number of missing
-   * voters.
+   * Number of further voters that may fail without stopping writes. If negative, the number of
+   * missing voters.
    */
   readonly spare: number
   /** One sentence. */

@@ -8,7 +8,7 @@ import type { NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser, OptionDifference } from '../alarm-table.ts'
 
 const KEY = 'self'
-/** A peer chooses its values, and the longest valid one is a trust domain. */
+/** A peer chooses the text of its values; the longest valid one is a trust domain. */
 const VALUE_CHARACTERS_MAX = 300
 
 /**
@@ -33,7 +33,8 @@ export class OptionsWatch {
 
   #compare(member: NodeId, theirs: readonly SharedOption[]): void {
     const values = new Map(theirs.map(({ name, value }) => [name, value]))
-    // A member of another release may lack an option of this one, and the reverse.
+    // Controllers of different releases may have different options, so only common ones are
+    // compared.
     const differences = this.#own.flatMap(({ name, value: own }): OptionDifference[] => {
       const value = values.get(name)
       if (value === undefined || value === own) return []

@@ -27,7 +27,9 @@ interface EnterOptions {
   readonly address: string
   readonly version: string
   readonly featureLevel: number
-  /** Start of this process as in its Hello, UTC ms; any time if it is not on the mesh yet. */
+  /**
+   * Start of this process as in its Hello, UTC ms; any time if the process is not on the mesh yet.
+   */
   readonly startedAtMs: number
   /** Timeout for each address. */
   readonly timeoutMs: number

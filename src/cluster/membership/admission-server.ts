@@ -51,7 +51,7 @@ type AnswerInit = MessageInitShape<typeof AdmissionAnswerSchema>
  * timeout.
  */
 const ENTER_TIMEOUT_MS = 8_000
-/** Wait for other changes: simultaneous admissions run one after another. */
+/** Maximum wait for other changes: simultaneous admissions run one after another. */
 const TURN_MS = 6_000
 
 /**
@@ -81,8 +81,8 @@ export class AdmissionServer {
   async #onEnter({ id, publicKeySha256 }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
     const { entriesMax, entriesOfOneMax } = membershipLimits
     const own = this.#entering.filter((asking) => asking === id).length
-    // The certificate proves the id, so the limit for each id keeps a removed controller from
-    // blocking others.
+    // TLS has proven the id, so a limit for each id prevents a removed controller from blocking
+    // others.
     if (this.#entering.length >= entriesMax || own >= entriesOfOneMax) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }

@@ -22,8 +22,8 @@ interface LeadershipPreferences {
   /** Priority of this controller, 0 to 100. */
   readonly priority: number
   /**
-   * If one of them is exceeded for `slowMsMin`, the leader transfers leadership to a much healthier
-   * member.
+   * If one of these limits is exceeded for `slowMsMin`, the leader transfers leadership to a much
+   * healthier member.
    */
   readonly slowFsyncMs: number
   readonly slowLoopMs: number
@@ -47,7 +47,7 @@ interface Hold {
 }
 
 const LOOK_MS = 1000
-/** Interval at which remaining holds are published again. */
+/** Interval at which the remaining time of holds is published. */
 const REPEAT_MS = 5000
 const LAG_ENTRIES_MAX = 1000
 const REASONS = ['manual', 'priority', 'slow'] as const
@@ -93,7 +93,7 @@ export class LeadershipBalancer {
     this.#options = { ...this.#options, priority, slowFsyncMs, slowLoopMs }
   }
 
-  /** After an operator moved leadership, preferences do not move it again for ten minutes. */
+  /** After an operator has moved leadership, priorities do not move it for ten minutes. */
   pin(): void {
     this.#hold('manual', this.#options.manualHoldMs)
   }
@@ -171,8 +171,8 @@ export class LeadershipBalancer {
   async #move(to: NodeId, reason: 'priority' | 'slow'): Promise<void> {
     const { log, transfer } = this.#deps
     this.#isMoving = true
-    // Set before the transfer: the next leader must know the hold, and a failed transfer must not
-    // be retried every second.
+    // Set before the transfer, because the next leader must know the hold, and a failed transfer
+    // must not be retried every second.
     this.#hold(reason, reason === 'slow' ? this.#options.slowHoldMs : this.#options.priorityHoldMs)
     const why = reason === 'slow' ? 'this controller is slow' : `${to} has a higher priority`
     log.info({ to, reason }, `transferring leadership to ${to}: ${why}`)
@@ -218,7 +218,7 @@ function isWell({ connected, vitals }: MemberView): boolean {
   return connected && vitals !== null && !vitals.isFailing
 }
 
-/** Longer holds from peers are cut to this maximum, which exceeds those of this release. */
+/** Longer holds from peers are cut to this time. It exceeds all holds of this release. */
 const HOLD_MS_MAX = 60 * 60_000
 
 /** null when this release does not know the reason. */

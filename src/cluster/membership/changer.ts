@@ -13,14 +13,17 @@ export interface WantedChange {
   /** Maximum wait for another change to end. */
   readonly waitMs: number
   readonly timeoutMs: number
-  /** Evaluated on a committed configuration that is not joint. */
+  /**
+   * Whether the wanted change is complete. Called only with a committed configuration that is not
+   * joint.
+   */
   readonly isDone: (now: MembersNow) => boolean
   /** Called for each attempt. @throws {Problem} when the change is not allowed. */
   readonly target: (now: MembersNow) => ConfigurationRecord
 }
 
 const RETRY_MS = 50
-/** A learner reported as caught up may still lack the latest batch. */
+/** A learner that reported itself as caught up may still lack the latest batch. */
 const CATCH_UP_MS = 3_000
 
 /**
@@ -76,13 +79,13 @@ export class MemberChanger {
       const configuration = this.#consensus.configuration()
       if (!isResting) throw unconfirmed(this.#consensus, wanted.what)
       const now = membersNow(this.#consensus, this.#state)
-      // Checked before leadership: a leader that removed itself no longer leads, and the change is
-      // done.
+      // Checked before leadership: a leader that removed itself has lost leadership, and its change
+      // is complete.
       if (isChangeFinished(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
       // This thread may lag behind the core, especially under load. Without the index, a leader
-      // that lost and regained leadership could restore an outdated member list.
+      // that lost and regained leadership could base a change on an outdated member list.
       const target = wanted.target(now)
       const code = await this.#consensus.changeConfiguration(target, configuration.index)
       if (code === null) {
@@ -114,7 +117,7 @@ export class MemberChanger {
     throw new Problem('CLUSTER_NO_LEADER', { detail })
   }
 
-  /** Returns when another attempt may succeed. */
+  /** Returns if another attempt may succeed; otherwise throws. */
   #judgeRefusal(code: string, beganMs: number): void {
     switch (code) {
       case 'CHANGE_IN_PROGRESS':

@@ -60,13 +60,13 @@ interface AdmissionDeps {
   readonly trustDomain: string
   /** CA certificates in force. */
   readonly caPem: () => string
-  /** host:port of a member's mesh now; null to use its member record. */
+  /** Current host:port of a member's mesh; null: use the address in its member record. */
   readonly addressOf?: (id: string) => string | null
   /** Options that a new controller must have, too. */
   readonly sharedOptions: readonly SharedOption[]
 }
 
-/** Bounds for requests of anyone who has a ticket. */
+/** Limits for requests of anyone who has a ticket. */
 export const admissionLimits = {
   lifetimeMsMin: 60_000,
   lifetimeMsMax: 7 * 24 * 60 * 60_000,
@@ -167,7 +167,7 @@ export class JoinTickets implements Admission {
   }
 
   /**
-   * Safe to repeat: the same controller with the same ticket gets the same answer.
+   * Safe to repeat: the same controller with the same ticket receives the same answer.
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field, and as
    * {@link Proposer.propose}.
    */
@@ -240,7 +240,10 @@ export class JoinTickets implements Admission {
     })
   }
 
-  /** @returns the public key whose possession the request proves. */
+  /**
+   * Checks everything that the request claims.
+   * @returns the public key whose possession the request proves.
+   */
   async #judge(request: JoinRequest): Promise<Uint8Array> {
     const { id, address, hosts, storeId } = request
     if (!isControllerId(id)) {
@@ -310,7 +313,7 @@ export class JoinTickets implements Admission {
     return await issueControllerCertificateFor(leaf)
   }
 
-  /** Answers from the admission in the state, even if an earlier request created it. */
+  /** Answers from the admission in the state, which an earlier request may have created. */
   async #answer(id: string): Promise<JoinAnswer> {
     const { cluster, state, clock, trustDomain, caPem, sharedOptions } = this.#deps
     const { record, index } = await this.#settledConfiguration()
@@ -335,8 +338,8 @@ export class JoinTickets implements Admission {
   }
 
   /**
-   * The member records have the addresses at the time of joining. A new controller has no other
-   * source for current ones.
+   * Adds the current addresses of members, which a new controller cannot learn elsewhere: the
+   * member records have the addresses at the time of joining.
    */
   #whereTheyAre(record: ConfigurationRecord): ConfigurationRecord {
     const { addressOf } = this.#deps

@@ -11,7 +11,7 @@ import { membershipLimits } from './limits.ts'
 import { readBoundedText, bytesOf, readCount } from './messages.ts'
 import { forgetRemovedKey, isSameMemberKey, isSameBytes } from './record.ts'
 
-/** Admission request with self-reported facts. TLS has proven the id and key of the caller. */
+/** Admission request. The caller itself reports these facts; TLS has proven only its id and key. */
 export interface AdmissionRequestFacts {
   readonly clusterId: string
   /** 16 bytes. */
@@ -42,8 +42,8 @@ export type AdmissionRefusalReason =
   | 'too-old'
 
 /**
- * `member`: already a member with this key and store. `returning`: its member record gets another
- * store.
+ * `member`: the caller is already a member with this key and store. `returning`: the caller is a
+ * member, and its record gets the new store.
  */
 export type AdmissionOutcome =
   | {
@@ -62,7 +62,7 @@ export type AdmissionOutcome =
       readonly configurationIndex: Index
     }
 
-/** The leader's knowledge about the caller. */
+/** Facts that the leader knows about the caller. */
 export interface AdmissionContext {
   readonly record: ConfigurationRecord
   readonly configurationIndex: Index
@@ -108,7 +108,7 @@ export function judgeAdmission(
       `${id} is registered with another key; start it with the certificate it joined with, or remove it and join again with a new ticket`,
     )
   }
-  // The admission still exists until a removal is settled.
+  // The admission of a removed member exists until its removal is settled.
   if (admitted === null || isDeparted(caller, context)) return refusedStranger(caller, context)
   if (!isSameBytes(admitted.keySha256, caller.publicKeySha256)) {
     return refused(
@@ -165,8 +165,8 @@ function judgeMember(
 }
 
 /**
- * A release that does not support the level in force could not apply the log and would never catch
- * up.
+ * A release that does not support the current feature level could not apply the log and would never
+ * catch up.
  */
 function refusedOlder(
   id: NodeId,

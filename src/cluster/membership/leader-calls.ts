@@ -24,7 +24,10 @@ type LeaderHandler<Q extends DescMessage, A extends DescMessage> = (
 ) => Promise<MessageInitShape<A>>
 
 const RETRY_MS = 50
-/** Time for the response, so that the caller gets the leader's reason instead of a timeout. */
+/**
+ * Time that remains for the response, so that the caller receives the leader's reason instead of a
+ * timeout.
+ */
 const MARGIN_MS = 500
 const TIMEOUT_MS_MAX = 60_000
 
@@ -35,7 +38,7 @@ const TIMEOUT_MS_MAX = 60_000
 export class LeaderCalls {
   readonly #consensus: Consensus
   readonly #clock: Clock
-  /** Handlers by method name, which determines their types. */
+  /** Handlers by method name. The type of each one follows from its method. */
   readonly #handlers = new Map<string, LeaderHandler<never, never>>()
 
   constructor(consensus: Consensus, clock: Clock) {
@@ -58,8 +61,8 @@ export class LeaderCalls {
   }
 
   /**
-   * @param answerHere called after each failed attempt. This controller may know the outcome
-   * itself: after its own removal, no peer answers it any more.
+   * @param answerHere called after each failed attempt, because this controller may know the
+   * outcome itself: after its own removal, no peer answers it any more.
    * @throws {Problem} the leader's answer; CLUSTER_NO_LEADER or PEER_UNREACHABLE when none answered
    * within `timeoutMs`, although the request may still take effect.
    */
@@ -114,7 +117,7 @@ export class LeaderCalls {
   }
 }
 
-/** Whether the next leader, or the same one later, may succeed. */
+/** Whether the request may succeed at the next leader, or later at the same one. */
 function isPassing({ code }: Problem): boolean {
   const codes = ['CLUSTER_NO_LEADER', 'PEER_UNREACHABLE', 'NODE_QUARANTINED']
   return codes.includes(code)

@@ -14,11 +14,16 @@ export interface LeadershipView {
 
 /** Times until which leadership does not move. */
 interface LeadershipHolds {
-  /** After an operator moved it: preferences do not move it. */
+  /** Set when an operator moved leadership. Preferences do not move it until then. */
   readonly manualUntilMs: number
-  /** After a move by priority: neither priority nor slowness moves it again. */
+  /**
+   * Set when a priority moved leadership. Neither priority nor slowness moves it again until then.
+   */
   readonly priorityUntilMs: number
-  /** After a move away from a slow leader: neither priority nor slowness moves it again. */
+  /**
+   * Set when leadership moved away from a slow leader. Neither priority nor slowness moves it again
+   * until then.
+   */
   readonly slowUntilMs: number
 }
 
@@ -32,7 +37,7 @@ export interface LeaderCandidate {
    * not.
    */
   readonly healthySinceMs: number | null
-  /** Well below the limits that make a leader slow. */
+  /** Its measurements are well below the limits that make a leader slow. */
   readonly isMuchHealthier: boolean
 }
 
@@ -41,7 +46,7 @@ export interface LeadershipTiming {
   readonly healthyMsMin: number
   /** Time that a leader must be slow before it is replaced; one slow write is not enough. */
   readonly slowMsMin: number
-  /** Time that a new leader waits for holds published by its predecessor. */
+  /** Time that a new leader waits for the holds that its predecessor published. */
   readonly leadsMsMin: number
   readonly manualHoldMs: number
   readonly priorityHoldMs: number
@@ -85,7 +90,8 @@ export function chooseLeader(
 }
 
 /**
- * Candidate of the highest priority; among equals the first by id, so that the result is stable.
+ * The candidate with the highest priority. Among equals the first by id, so that the result is
+ * stable.
  */
 function highest(candidates: readonly LeaderCandidate[]): LeaderCandidate | null {
   let best: LeaderCandidate | null = null

@@ -17,13 +17,13 @@ export const membershipLimits = {
   /** Maximum concurrent admission requests at one controller. */
   entriesMax: 16,
   /**
-   * Maximum concurrent admission requests of one joining controller. It may retry before this one
-   * notices that it abandoned the earlier request.
+   * Maximum concurrent admission requests of one joining controller. It may retry before this
+   * controller notices that it abandoned the earlier request.
    */
   entriesOfOneMax: 2,
   /** Time after which a disconnected learner that was to become a voter is removed. */
   joinTimeoutMs: 10 * 60_000,
-  /** Maximum time for a change, over all leaders that it is sent to. */
+  /** Maximum time for a change, including retries on other leaders. */
   changeTimeoutMs: 15_000,
   /** Maximum time for a leadership transfer, over all attempts and leaders. */
   transferTimeoutMs: 20_000,

@@ -29,8 +29,8 @@ export interface MemberManagement {
   start(): void
   stop(): void
   /**
-   * Called when the mesh learns that this controller was removed, so that pending requests to
-   * remove it succeed.
+   * Call when the mesh learns that this controller was removed. Pending requests to remove it then
+   * succeed.
    */
   onSelfRemoved(): void
 }

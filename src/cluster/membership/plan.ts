@@ -23,8 +23,8 @@ interface ChangeRefusal {
   /** One sentence with a remedy. */
   readonly reason: string
   /**
-   * The leader has no contact with the learner yet. This passes soon after a change of leader, or
-   * after reconnects for a renewed certificate.
+   * True: the reason is that the leader has no contact with the learner yet. This ends soon after a
+   * change of leader, or after reconnects for a renewed certificate.
    */
   readonly mayPass: boolean
 }
@@ -38,7 +38,7 @@ export function voterIds(record: ConfigurationRecord): NodeId[] {
   return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
 }
 
-/** Connected and caught up, so that it can vote at once. */
+/** Whether the member is connected and caught up, so that it can vote at once. */
 export function isReadyToVote(
   now: Pick<MembersNow, 'inContact' | 'lagEntries'>,
   id: NodeId,
@@ -57,8 +57,8 @@ export function describeChange(change: MembershipChange): string {
 }
 
 /**
- * Plans the members after a change. Pure: after every wait, and on every new leader, it is computed
- * again from the wanted change and the present members, never from an earlier plan.
+ * Plans the members after a change. Pure. After every wait and on every new leader, the plan is
+ * computed again from the wanted change and the current members, never from an earlier plan.
  */
 export function planChange(now: MembersNow, change: MembershipChange): Planned {
   const edited = edit(now, change)
@@ -113,11 +113,14 @@ export function memberRemovedBy(change: MembershipChange): NodeId | null {
   return change.verb === 'replace' ? change.oldId : null
 }
 
-/** A removal rotates all secrets except this one, whose rotation needs the offline root. */
+/**
+ * A removal rotates all secrets except the key of the issuing authority, whose rotation needs the
+ * offline root.
+ */
 const AUTHORITY_WARNING =
   'anyone with the keys of a controller may have the key of the issuing authority as well; rotate it after the removal (flotilla pki renew-issuing)'
 
-/** The consequences for people, printed before the change. */
+/** Warning about the sessions that end with the removal, printed before the change. */
 function sessionsWarning(id: NodeId, isCompromised: boolean): string {
   return isCompromised
     ? `all API sessions end: all people and programs log in again`
@@ -226,7 +229,7 @@ function replace(
   return remove(now, target, oldId, false)
 }
 
-/** The first reason why a learner cannot vote yet, as one sentence. */
+/** The first reason why a learner cannot become a voter yet, as one sentence. */
 function obstacleToVote(now: MembersNow, { id, promote: isPromoted }: Member): string | null {
   if (!now.inContact.has(id)) {
     return `${id} has no connection to the leader ${now.leaderId}; start it, or repair the network between the two`

@@ -6,17 +6,20 @@ import type { NodeId } from '../../raft/types.ts'
 import { isReadyToVote, voterIds } from './plan.ts'
 import type { MembersNow } from './members-now.ts'
 
-/** Facts that the leader reconciles by. All except the silences are the same on the next leader. */
+/**
+ * Facts from which the leader derives its duties. All except the silences are the same on the next
+ * leader.
+ */
 export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
   /** A committed configuration that is not joint. */
   readonly record: ConfigurationRecord
-  /** Members that report a connection to this one, without the leader. */
+  /** Members, except the leader, that report a connection to this one. */
   readonly reachedBy: (id: NodeId) => ReadonlySet<NodeId>
   /** Time since this leader was last connected to the member, or since it became leader. */
   readonly silentMs: (id: NodeId) => number
-  /** Whether a former member could open a shared secret in force. */
+  /** Whether a former member could decrypt a shared secret in force. */
   readonly isRotationDue: boolean
-  /** Whether a member cannot open a shared secret in force. */
+  /** Whether a member cannot decrypt a shared secret in force. */
   readonly lacksSecrets: boolean
   /** Controllers admitted by a ticket that has expired. */
   readonly membersWithExpiredTickets: readonly NodeId[]
@@ -25,15 +28,20 @@ export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntri
 }
 
 export type ReconcileStep =
-  /** Revokes what a removed member knew, and then deletes its departure record. */
+  /** Revokes the secrets that a removed member knew, and then deletes its departure record. */
   | { readonly type: 'settle'; readonly departure: Departure }
-  /** All that are ready together, which avoids an even number of voters in between. */
+  /**
+   * Promotes all learners that are ready at once, which avoids an even number of voters in between.
+   */
   | { readonly type: 'promote'; readonly ids: readonly NodeId[] }
   | { readonly type: 'rotate' }
   | { readonly type: 'share' }
   /** Every voter runs a release that supports a higher feature level. */
   | { readonly type: 'raise'; readonly level: number }
-  /** A learner that was to become a voter but stays away, or a controller that never connected. */
+  /**
+   * Removes a learner that was to become a voter but stays away, or a controller that never
+   * connected.
+   */
   | { readonly type: 'drop'; readonly id: NodeId }
 
 /**
@@ -69,8 +77,8 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
 }
 
 /**
- * A controller that redeemed its ticket but never connected. It is in no list of members and could
- * connect at any later time.
+ * A controller that redeemed its ticket but never connected. No list of members shows it, and it
+ * could connect at any later time.
  */
 function neverConnected({ record, membersWithExpiredTickets }: ReconcilerView): NodeId | undefined {
   return membersWithExpiredTickets.find((id) => !record.members.some((member) => member.id === id))
@@ -82,8 +90,8 @@ export function promotableLearners(record: ConfigurationRecord): readonly NodeId
 }
 
 /**
- * A voter must be able to reach every candidate that a majority may elect. A majority of the
- * present voters must therefore reach it; the leader may be its only connection.
+ * A voter must be able to reach every candidate that a majority may elect. So a majority of the
+ * current voters must be connected to it; a connection to the leader alone is not enough.
  */
 function isReady(view: ReconcilerView, id: NodeId): boolean {
   if (!isReadyToVote(view, id)) return false

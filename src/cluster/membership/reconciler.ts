@@ -29,7 +29,7 @@ import { isReadyToVote, makeVoter, planChange, voterIds } from './plan.ts'
 import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './record.ts'
 import { membersNow } from './members-now.ts'
 
-/** Duties for the shared secrets. All may be repeated at any time. */
+/** Duties for the shared secrets. Each may be repeated at any time. */
 interface MemberSecrets {
   /**
    * Deletes the admission of a former member and rotates the secrets that it could open.
@@ -206,10 +206,9 @@ export class MembershipReconciler {
       await this.#record(duty)
     } catch (error) {
       this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
-      // An error that stopped one leader would stop each of its successors, so even unexpected
-      // errors are only logged.
+      // The next leaders would fail at the same error, so even unexpected errors are only logged.
       const code = error instanceof Problem ? error.code : 'UNHANDLED'
-      // A concurrent change or a change of leader is normal.
+      // These errors are normal while another change or a change of leader is in progress.
       if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
       if (!this.#throttle.allow(`${duty.type} ${code}`, clock.monotonicMs())) return
       const reason = errorMessage(error)
@@ -261,7 +260,7 @@ export class MembershipReconciler {
     const { id, compromised: isCompromised } = departure
     const { secrets, state } = this.#deps
     const admission = findAdmission(state, id)
-    // The id was admitted again with another key. A former leader deleted the first admission but
+    // The id was admitted again with another key: a former leader deleted the first admission but
     // did not finish the removal.
     const isAdmittedAgain =
       admission !== undefined && !isSameMemberKey(departure, admissionKeySha256(admission))
@@ -306,7 +305,8 @@ function promoted(record: ConfigurationRecord, ids: readonly NodeId[]): Configur
 }
 
 /**
- * If an operator has declared the removal compromised meanwhile, that removal is not settled yet.
+ * Leaves the departure if an operator has declared the removal compromised meanwhile: that removal
+ * is not settled yet.
  */
 function settled(record: ConfigurationRecord, departure: Departure): ConfigurationRecord {
   const target = clone(ConfigurationSchema, record)

@@ -16,7 +16,7 @@ interface KeyOfMember {
   readonly publicKeySha256: Uint8Array
 }
 
-/** The keys are public, so the comparison needs no constant time. */
+/** Compares public keys, so constant time is not needed. */
 export function isSameMemberKey(
   pinned: { readonly publicKeySha256: Uint8Array },
   publicKeySha256: Uint8Array,

@@ -9,7 +9,7 @@ import { isSameBytes } from './record.ts'
 
 interface RejoinDeps {
   readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
-  /** Store id of the present data folder, 16 bytes. */
+  /** Store id of the current data folder, 16 bytes. */
   readonly storeId: Uint8Array
   /** host:port, tried after the addresses of known members. */
   readonly seeds: () => readonly string[]
@@ -24,12 +24,12 @@ const TURN_MS = 250
 /** Interval between two requests. */
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32
-/** Time that a peer's refusal counts; the peer repeats it while it continues. */
+/** Time for which a peer's refusal counts. The peer repeats it while it refuses. */
 const REFUSED_MS = 5_000
 
 /**
- * Requests admission while this controller's own log does not list it with its present disk, or
- * while its peers refuse it. The own log may be wrong in both directions: an entry that lists this
+ * Requests admission while the log of this controller does not list it with its current disk, or
+ * while its peers refuse it. The log may be wrong in both directions: an entry that lists this
  * controller may never be committed, and its removal may have been committed after it stopped.
  */
 const admittedAs = {
@@ -108,7 +108,7 @@ export class RejoinLoop {
     else this.#once('info', admittedAs[answer.outcome])
   }
 
-  /** Logs each message once in a row. */
+  /** Logs a message unless it was the last one logged. */
   #once(level: 'info' | 'warn', message: string): void {
     if (message === this.#lastSaid) return
     this.#lastSaid = message

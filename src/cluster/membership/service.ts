@@ -53,7 +53,7 @@ interface MembershipServiceDeps {
 const CHANGE_TIMEOUT_MS = 8_000
 const PLAN_TIMEOUT_MS = 5_000
 /**
- * Maximum wait for an automatic admission or promotion in progress; after that the caller gets
+ * Maximum wait for an automatic admission or promotion in progress; after it the caller receives
  * MEMBERSHIP_BUSY.
  */
 const TURN_MS = 4_000
@@ -136,7 +136,8 @@ export class MembershipService implements MembershipControl {
       membershipLimits.transferTimeoutMs,
     )
     const leaderId = controllerId(answer.leaderId, 'leaderId')
-    // The caller may read the leader from this controller next.
+    // The caller may next ask this controller who leads, so it waits until the new leader is known
+    // here.
     const deadlineMs = clock.monotonicMs() + SUCCESSION_MS
     await waitUntil(clock, deadlineMs, () => consensus.leaderId() === leaderId)
     return leaderId
@@ -148,8 +149,8 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * A non-joint configuration is logged only after the joint one before it is committed, and any
-   * next leader would log it again. So its content is final even before it is committed.
+   * A non-joint configuration is logged only after the joint one before it is committed, and every
+   * later leader would log it again. So its content is final even before it is committed.
    */
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#deps
@@ -226,7 +227,7 @@ export class MembershipService implements MembershipControl {
         if (!plan.isNeeded) return plan
         refuseUnconfirmed(plan, confirmation)
       } catch (error) {
-        // Not awaited: without a majority no record can be written, and nothing was changed.
+        // Not awaited: without a majority no record can be written. Nothing was changed.
         if (error instanceof Problem) void actions.note({ ...wanted, outcome: error.code }, by)
         throw error
       }
@@ -287,9 +288,9 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * Repeats the transfer while this controller leads: on a busy machine the target may catch up
-   * too late, or lose its election.
-   * @throws {Problem} CLUSTER_NO_LEADER if another controller than the target leads now, so that
+   * Repeats the transfer while this controller leads: on a busy machine the target may catch up too
+   * late, or lose its election.
+   * @throws {Problem} CLUSTER_NO_LEADER if a controller other than the target leads now, so that
    * the caller continues there.
    */
   async #transferHere(target: NodeId | null, timeoutMs: number): Promise<NodeId> {
@@ -365,7 +366,7 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
 
 /**
  * Successor of a leader that will no longer vote, preferably one with the whole log. null if the
- * leader stays, or if no other connected voter remains: the core then leads until the change is
+ * leader keeps its vote, or if no other voter is connected: the core then leads until the change is
  * committed, and steps down.
  */
 function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {

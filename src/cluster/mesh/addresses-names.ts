@@ -28,7 +28,7 @@ export async function resolveAddress(
   return addresses
 }
 
-/** @returns host:port with IP addresses, and the fault of the lookup. */
+/** @returns host:port with IP addresses, and the reason why the lookup failed. */
 export async function withHost(
   address: string,
   resolve: (host: string) => Promise<Resolution>,
@@ -45,7 +45,7 @@ export async function lookUpBy(host: string, resolvers: readonly string[]): Prom
   const first = resolvers.length === 0 ? null : await askResolvers(host, resolvers)
   if (first !== null && first.addresses.length > 0) return first
   const second = await lookUpHost(host)
-  // The system may not know a name that only the resolvers know.
+  // The system's resolver may not know a name that only the given resolvers know.
   const isAnswered = second.isAnswered && first?.isAnswered !== false
   return second.addresses.length > 0 ? second : { addresses: [], isAnswered }
 }

@@ -19,7 +19,7 @@ interface SeedFinderDeps {
   readonly secureContext: () => SecureContext
   /** Whether any member is missing. */
   readonly isSearching: () => boolean
-  /** Whether a known member uses this address, so that it need not be probed. */
+  /** Whether a known member uses this address; such an address is not probed. */
   readonly isTaken: (address: string) => boolean
   /** A controller with a certificate of this cluster's CA answered there. */
   readonly onFound: (id: NodeId, address: string) => void
@@ -28,8 +28,8 @@ interface SeedFinderDeps {
 const SEARCH_MS = 1000
 const TIMEOUT_MS = 1500
 /**
- * Pause before the same address is probed again. This also covers this controller's own address,
- * which is often a seed.
+ * Pause before the same address is probed again. It also limits probes of this controller's own
+ * address, which is often a seed.
  */
 const REST_MS = 5000
 const RESTING_MAX = 1000
@@ -38,14 +38,16 @@ export const SEED_LIMITS = { addressesMax: 64 } as const
 
 /**
  * While members are unreachable, probes every address of the seeds by a TLS handshake, without
- * sending a request. A cluster in which all addresses have changed can reconnect this way through
- * one DNS name, without a quorum.
+ * sending a request. So the members find each other through one DNS name, without a quorum, even if
+ * all their addresses have changed.
  */
 export class SeedFinder {
   readonly #options: SeedFinderOptions
   readonly #deps: SeedFinderDeps
   readonly #asking = new Set<string>()
-  /** Monotonic ms until which an address is not probed again, because its controller is known. */
+  /**
+   * Monotonic ms until which an address is not probed again, because its controller was just found.
+   */
   readonly #restingUntilMs = new Map<string, number>()
   #stopTimer: (() => void) | null = null
   #isSearching = false
@@ -108,8 +110,8 @@ async function whoIsAt(
       ALPNProtocols: ['h2'],
       servername: 'mesh.flotilla',
       timeout: TIMEOUT_MS,
-      // TLS verifies the chain against the cluster CA. The relevant name is the SPIFFE id in the
-      // certificate.
+      // TLS verifies the chain against the cluster CA. The SPIFFE id in the certificate is checked
+      // in place of the host name.
       checkServerIdentity: () => undefined,
     })
     const timer = setTimeout(() => end(null), TIMEOUT_MS)

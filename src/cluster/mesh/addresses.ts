@@ -24,13 +24,13 @@ interface AddressBookOptions {
   readonly identity: MeshIdentity
   readonly nowMs: number
   /**
-   * host:port by id. They precede the member records, because an operator's setting is more
-   * reliable than a stale record.
+   * host:port by id. They take precedence over the member records, because an operator's setting is
+   * more reliable than a stale record.
    */
   readonly hints?: ReadonlyMap<NodeId, string>
 }
 
-/** Bounds of a claim; larger ones are ignored. */
+/** Limits for a claim; a larger one is ignored. */
 export const CLAIM_LIMITS = {
   publicKeyBytesMax: 4096,
   signatureBytesMax: 1024,
@@ -96,7 +96,8 @@ export class AddressBook {
     if (known !== undefined && claim.issuedAtMs <= known.issuedAtMs) return false
     if (!this.#isPinned(claim) || !this.#isSigned(claim)) return false
     if (claim.nodeId === this.#options.selfId) {
-      // The claim was made while this host's clock was ahead. The current claim must be newer.
+      // An earlier claim was signed while this host's clock was ahead. The current claim must be
+      // newer.
       this.#own = this.#sign(claim.issuedAtMs + 1n)
       return true
     }
@@ -163,8 +164,8 @@ export class AddressBook {
   }
 
   /**
-   * The signed text. It names its purpose and the cluster, so that no other signature by this key
-   * can replace it.
+   * The text to sign. It names its purpose and the cluster, so that no other signature of this key
+   * can be used as one.
    */
   #text({ nodeId, address, issuedAtMs, publicKeySpki }: AddressClaim): Uint8Array {
     const bare = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })
@@ -191,7 +192,9 @@ function signerOf(identity: MeshIdentity): Signer {
   return signer
 }
 
-/** ECDSA and RSA (PKCS #1 1.5) sign a SHA-256 digest; Ed25519 and Ed448 have a built-in digest. */
+/**
+ * ECDSA and RSA (PKCS #1 1.5) sign a SHA-256 digest; Ed25519 and Ed448 hash the text themselves.
+ */
 function algorithmOf(keyType: string | undefined): string | null {
   return keyType === 'ed25519' || keyType === 'ed448' ? null : 'sha256'
 }

@@ -40,7 +40,7 @@ export class GrpcServer {
     this.#http2.removeAllListeners('stream')
     this.#http2.on('stream', (stream: ServerHttp2Stream, ...more: unknown[]) => {
       const { session } = stream
-      // grpc-js would throw for a stream of a session that has just ended.
+      // grpc-js throws for a stream of a session that has just ended.
       if (
         session === undefined ||
         session.destroyed ||
@@ -73,8 +73,8 @@ const http2Options: ServerOptions = {
   maxSessionRejectedStreams: meshLimits.meshInvalidFramesMax,
   streamResetBurst: meshLimits.meshStreamsBurst,
   streamResetRate: meshLimits.meshStreamsPerSecond,
-  // The window allows a whole batch of entries in one round trip. A peer has two streams, and a few
-  // more while its old ones close.
+  // The window holds a whole batch of entries, so that one needs a single round trip. A peer has
+  // two streams, and a few more while its old ones close.
   settings: {
     initialWindowSize: STREAM_WINDOW_BYTES,
     maxConcurrentStreams: meshLimits.meshStreamsMax,

@@ -7,7 +7,7 @@ import { type Certificate, leafControllerId, parseCertificate } from '../../pki/
 import type { NodeId } from '../../raft/types.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
-/** Facts that this member trusts and compares every peer with. */
+/** This member's own facts, with which it compares every peer. */
 export interface PeerTrust {
   readonly selfId: NodeId
   readonly clusterId: string
@@ -55,8 +55,8 @@ export type Verdict =
       /** The proven id of the peer, if known. */
       readonly id: NodeId | null
       /**
-       * End of a sentence that starts with the peer's name. Contains at most 128 characters chosen
-       * by the peer.
+       * Rest of a sentence that starts with the peer's name. At most 128 of its characters are
+       * chosen by the peer.
        */
       readonly detail: string
     }
@@ -70,12 +70,11 @@ export const HELLO_LIMITS = {
 } as const
 
 /**
- * Decides whether to trust a peer; no other code does. Checks in order: proven certificate, its
- * identity, membership, pinned key, and the first frame, which binds the stream. If `hello` is
- * undefined, only the certificate is checked, before this member sends anything to a peer that it
- * dialed.
- * A newer release or feature level is no reason for a refusal. Members of two releases work
- * together and ignore unknown frames.
+ * Decides whether to trust a peer; no other code does. It checks, in this order: the proven
+ * certificate, its identity, membership, the pinned key, and the first frame, which binds the
+ * stream. If `hello` is undefined, it checks only the certificate: this happens before this member
+ * sends anything to a peer that it dialed. A newer release or feature level is no reason for a
+ * refusal: members of two releases work together and ignore unknown frames.
  */
 export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
   if (claim.leafDer === null) {
@@ -113,8 +112,8 @@ export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
 }
 
 /**
- * Caches the parsed leaf: connections are checked again after every change of members, and the DER
- * is never modified.
+ * Caches the parsed leaf by its DER, which is never modified: the mesh judges connections again
+ * after every change of members.
  */
 const parsedLeaves = new WeakMap<Uint8Array, Certificate>()
 
@@ -150,8 +149,8 @@ export function judgeCaller(
 }
 
 /**
- * Before the first byte of HTTP/2: decides whether a caller may use the mesh port, which all
- * controllers of the cluster CA may, and with which identity.
+ * Decides, before the first byte of HTTP/2, whether a caller may use the mesh port, and with which
+ * identity. Every controller of the cluster CA may.
  */
 export function judgeConnection(
   leafDer: Uint8Array,
@@ -265,7 +264,7 @@ function isTooLarge(hello: Hello): boolean {
   )
 }
 
-/** Both values are public, so the comparison needs no constant time. */
+/** Both values are public, so constant time is not needed. */
 function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.length > 0 && Buffer.compare(a, b) === 0
 }

@@ -6,25 +6,26 @@ export const meshLimits = {
    */
   meshHandshakeTimeoutMs: 10_000,
   /**
-   * Maximum handshakes in progress. A further one closes the oldest of the source with the most.
+   * Maximum handshakes in progress. One more closes the oldest handshake of the source that has the
+   * most.
    */
   meshHandshakesMax: 128,
-  /** Maximum handshakes of one source. A further one closes its oldest. */
+  /** Maximum handshakes of one source. One more closes the oldest of that source. */
   meshHandshakesPerSourceMax: 32,
   /** Maximum connections of one source; further ones are closed at once. */
   meshConnectionsPerSourceMax: 192,
   /**
-   * Connections that one source may open at once, and then per second; further ones are closed at
-   * once.
+   * Connections that one source may open at once (burst), and then per second. Further ones are
+   * closed at once.
    */
   meshConnectionsBurst: 128,
   meshConnectionsPerSecond: 32,
   /** Maximum sources whose rate is tracked. */
   meshSourcesMax: 10_000,
-  /** Maximum connections of one controller. A further one closes its oldest. */
+  /** Maximum connections of one controller. One more closes its oldest. */
   meshSessionsPerControllerMax: 4,
   /**
-   * The same for a controller that is not a member, or whose key differs from its member record.
+   * As above, for a controller that is not a member, or whose key differs from its member record.
    */
   meshSessionsPerStrangerMax: 2,
   /** Maximum connections of all non-members; further ones are closed at once. */
@@ -33,14 +34,17 @@ export const meshLimits = {
   meshStrangerMs: 30_000,
   /** Maximum concurrent streams of one connection. */
   meshStreamsMax: 8,
-  /** The same for a non-member. */
+  /** As above, for a non-member. */
   meshStreamsOfStrangerMax: 4,
-  /** Streams that a connection may open at once, and then per second; more close it. */
+  /**
+   * Streams that a connection may open at once (burst), and then per second. A connection that
+   * exceeds this is closed.
+   */
   meshStreamsBurst: 16,
   meshStreamsPerSecond: 2,
-  /** The same for pings and settings of a connection. */
+  /** As above, for pings and settings of a connection. */
   meshControlsBurst: 64,
   meshControlsPerSecond: 16,
-  /** Maximum invalid frames of a connection; more close it. */
+  /** Maximum invalid frames of a connection; one more closes it. */
   meshInvalidFramesMax: 16,
 } as const

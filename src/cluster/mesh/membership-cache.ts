@@ -59,10 +59,10 @@ const SELF_REFUSED_MS = 1000
 
 /**
  * Members that may use the mesh. Normally the own log decides: the configuration in force, plus
- * members of the last committed one, because a removal counts only once it is committed. A member
- * that lags would refuse newer members and accept removed ones. Members therefore send each other
- * the newest configuration that they know to be committed, and that one decides until the own log
- * has caught up.
+ * members of the last committed one, because a removal counts only once it is committed. On a
+ * member that lags, the log alone would refuse newer members and accept removed ones. Members
+ * therefore send each other the newest configuration that they know to be committed, and that one
+ * decides until the own log has caught up.
  */
 export class MembershipCache {
   readonly #deps: MembershipCacheDeps
@@ -141,14 +141,14 @@ export class MembershipCache {
 
   /** A peer with a pinned key refuses this member. */
   onRefused(by: NodeId, { reason, configurationIndex: index, generation }: MeshRefusal): void {
-    // A newer generation means that the cluster was recovered without this member, for any reason
-    // of the refusal.
+    // A newer generation shows that the cluster was recovered without this member, no matter what
+    // reason the refusal gives.
     if (generation > this.#deps.generation) {
       this.#report(by, 'fenced', index, generation)
       return
     }
     const newest = this.#newest()
-    // Only a configuration later than one with this disk can have removed it.
+    // Only a configuration committed after one that lists this disk can have removed it.
     const isTakenOut = this.#standing(newest) === 'listed' && index > newest.index
     if (reason === 'rolled-back') this.#report(by, 'rolled-back', index)
     else if (reason === 'not-a-member') {

@@ -11,7 +11,7 @@ import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
 
 interface MeshListenerDeps {
   readonly clock: Clock
-  /** Called for each HTTP/2 connection with a certificate of the cluster CA. */
+  /** Called for each TLS connection whose certificate the cluster CA issued. */
   readonly onConnection: (socket: TLSSocket) => void
 }
 

@@ -22,13 +22,15 @@ export interface MeshOptions {
   readonly identity: MeshIdentity
   /** Returns the current Hello of this member, the first frame on every stream. */
   readonly hello: () => Hello
-  /** False while `hello` would report less than this member has already acknowledged. */
+  /**
+   * False while `hello` would report a lower position than this member has already acknowledged.
+   */
   readonly canDial?: () => boolean
   readonly members: readonly Member[]
   /** Index at which `members` are known to be committed; sent to refused peers. */
   readonly configurationIndex?: Index
   readonly book: AddressBook
-  /** Absent: only statements of peers since the start of this process are checked. */
+  /** Absent: only reports of peers since the start of this process are compared. */
   readonly witness?: RollbackDetector
   /** See {@link SeedFinder}. */
   readonly seeds?: readonly string[]
@@ -55,7 +57,7 @@ export interface MeshDeps {
 /** Called in the order in which frames arrive on a stream. */
 export interface MeshEvents {
   readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
-  /** `isAnswer`: the frame came back on a stream that this member dialed. */
+  /** `isAnswer`: the frame arrived on a stream that this member dialed. */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
   /** A single request outside of streams, from a controller that may not be a member. */
   readonly onCall: (
@@ -63,7 +65,10 @@ export interface MeshEvents {
     request: CallRequest,
     answer: (response: CallResponse) => void,
   ) => void
-  /** The dialed streams to a peer are ready, or have ended; frames forwarded before may be lost. */
+  /**
+   * The dialed streams to a peer are ready, or have ended. When they end, frames forwarded before
+   * may be lost.
+   */
   readonly onLink: (to: NodeId, isReady: boolean) => void
   /** A member with a proven pinned key refuses this one. */
   readonly onRefusedByPeer: (by: NodeId, refusal: MeshRefusal) => void
@@ -76,7 +81,7 @@ export interface MeshEvents {
 export interface MeshPeer {
   readonly id: NodeId
   readonly address: string
-  /** Streams are open in both directions and the peer sent data recently. */
+  /** True: streams are open in both directions, and the peer sent data recently. */
   readonly isConnected: boolean
   /** Time since the last data from the peer; null if there was none in this process. */
   readonly silentMs: number | null

@@ -5,10 +5,10 @@ import type { Verdict } from './handshake.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
 const LOGGED_MAX = 1000
-/** Time stamps in errors of gRPC, which would make all of them different. */
+/** Time stamps in gRPC errors; without them, equal errors have equal text. */
 const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 
-/** Text that gRPC adds around the reason of a failure: the status and the attempted address. */
+/** Text that gRPC adds before the reason of a failure: the status and the attempted address. */
 const AROUND_REASON = [/^\d{1,2} [A-Z_]+: /, /No connection established\. Last error: (Error: )?/]
 const AFTER_REASON = /\.? Resolution note: ?$/
 const systemWords: Readonly<Record<string, string>> = {
@@ -61,8 +61,8 @@ export class MeshReports {
   }
 
   /**
-   * @param reason null if nothing was tried.
-   * @param dnsFault why the address that was tried is not current; null if it is.
+   * @param reason null if no address was tried.
+   * @param dnsFault why the tried address is not current; null if it is.
    */
   unreachable(id: NodeId, address: string, reason: string | null, dnsFault: string | null): void {
     const plain = reason === null ? null : plainReason(reason, address)
@@ -73,8 +73,8 @@ export class MeshReports {
   }
 
   /**
-   * Different options are accepted, because operators change an option on one controller after
-   * another.
+   * Warns about different options. They do not prevent a connection, because operators change an
+   * option on one controller after another.
    */
   compareOptions(
     id: NodeId,

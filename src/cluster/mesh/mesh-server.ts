@@ -161,7 +161,7 @@ export class MeshServer {
     }
   }
 
-  /** Judges every open stream again after a change of the members. */
+  /** Judges every open stream again; called after a change of the members. */
   judgeAgain(): void {
     for (const inbound of Array.from(this.#all)) {
       if (inbound.hello === null) continue
@@ -272,8 +272,8 @@ export class MeshServer {
   }
 
   /**
-   * Ends streams of another process with the same id, such as one on a copied data folder, so that
-   * the two never share a pair of streams.
+   * Ends streams of another process with the same id, for example one on a copied data folder. The
+   * two processes must never share a pair of streams.
    */
   #endOtherLives({ peerId, hello }: Inbound): void {
     for (const other of Array.from(this.#all)) {

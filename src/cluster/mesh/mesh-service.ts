@@ -60,7 +60,8 @@ export const clientOptions: ChannelOptions = {
   'grpc.keepalive_time_ms': 1_500,
   'grpc.keepalive_timeout_ms': 1_500,
   'grpc.keepalive_permit_without_calls': 1,
-  // Each link has its own connection, so that one link's authentication does not count for another.
+  // Each link has its own connection, so that the authentication of one link does not count for
+  // another.
   'grpc.use_local_subchannel_pool': 1,
   'grpc.enable_http_proxy': 0,
   // Sent as TLS server name instead of the host, which may be an IP address and is not verified.

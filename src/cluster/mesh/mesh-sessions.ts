@@ -8,7 +8,8 @@ import type { NodeId } from '../../raft/types.ts'
 import { meshLimits } from './limits.ts'
 
 /**
- * Standing of a caller by its certificate and the configuration in force. null: it may not connect.
+ * Status of a caller, by its certificate and the configuration in force: the id, and whether it is
+ * a member. null: the caller may not connect.
  */
 export type CallerMembership = { readonly id: NodeId; readonly isMember: boolean } | null
 
@@ -33,9 +34,9 @@ interface StreamUse {
 }
 
 /**
- * Admits and limits HTTP/2 connections at the mesh port. Members have connections of their own.
- * Other controllers of the CA, for example one that requests admission or one that was removed,
- * share a few for a short time. All other callers are refused.
+ * Admits and limits HTTP/2 connections at the mesh port. Each member has its own connections. Other
+ * controllers of the CA, for example one that requests admission or that was removed, share a few
+ * connections for a short time. All other callers are refused.
  */
 export class MeshSessions {
   readonly #deps: MeshSessionsDeps
@@ -63,7 +64,8 @@ export class MeshSessions {
   }
 
   /**
-   * Limits streams and control frames of an admitted caller, because each costs this thread time.
+   * Limits the streams and control frames of an admitted caller, because each of them costs this
+   * thread time.
    */
   guard(session: ServerHttp2Session, socket: TLSSocket): void {
     const { clock } = this.#deps

@@ -184,7 +184,7 @@ export class Mesh implements Transport {
     this.#review()
   }
 
-  /** New connections use this identity; open ones continue. */
+  /** New connections use this identity; open ones keep theirs. */
   setIdentity(identity: MeshIdentity): void {
     this.#secureContext = meshSecureContext(identity)
     this.#server.setIdentity(identity)
@@ -211,8 +211,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Seeds are probed by their IP addresses, and a member that was found there is also dialed there.
-   * Operators, routers and joining controllers need the name that it advertises.
+   * The address shown to operators, routers and joining controllers: the name that the member
+   * advertises, although a member found through a seed is dialed at its IP address.
    */
   #shownAddress(id: NodeId, { isConnected, link }: PeerRecord): string {
     const advertised = isConnected ? this.#options.book.advertisedBy(id) : null
@@ -242,7 +242,7 @@ export class Mesh implements Transport {
     return this.#sendRaftFrame(to, encodeSnapshotAck(term, ack), queueBytesMax)
   }
 
-  /** @returns false when the frame was not sent because there is no connection or no space. */
+  /** @returns false when the frame was not sent for lack of a connection or queue space. */
   forward(to: NodeId, frame: ForwardFrame['frame']): boolean {
     const link = this.#peers.get(to)?.link
     if (link === undefined || !link.isReady) return false
@@ -363,8 +363,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * All messages except pre-votes are sent after their term is durable (raft/effects.ts), so each
-   * proves the sender's term.
+   * The term of every message except a pre-vote is durable before the message is sent
+   * (raft/effects.ts), so the message proves it.
    */
   #noteTerm(from: NodeId, message: Message): void {
     const isPreVote =
@@ -372,7 +372,10 @@ export class Mesh implements Transport {
     if (!isPreVote) this.#witness.noteTerm(from, message.term)
   }
 
-  /** gRPC tries several addresses of a name at once, so it gets the name while that resolves. */
+  /**
+   * gRPC tries all addresses of a name at once, so it receives the name itself while the name
+   * resolves.
+   */
   async #resolveForGrpc(address: string): Promise<Resolution> {
     const { resolvers = [] } = this.#options
     const resolution = await this.#resolve(address)
@@ -428,7 +431,7 @@ export class Mesh implements Transport {
     const nowMs = this.#deps.clock.monotonicMs()
     const isStalled = nowMs - this.#watchedMs > WATCH_MS + 1000
     this.#watchedMs = nowMs
-    // After a stall of this thread, frames that arrived meanwhile have not been read yet.
+    // If this thread was stalled, frames have arrived that it has not read yet.
     if (isStalled) return
     for (const [id, peer] of this.#peers) {
       const isSilent = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs > this.#silenceMsMax

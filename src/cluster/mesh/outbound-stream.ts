@@ -4,8 +4,9 @@ interface FrameWriter {
 }
 
 /**
- * Counts bytes written to a stream but not yet accepted by its connection, and refuses frames
- * beyond a limit. A slow peer thus costs bounded memory, and the sender knows at once.
+ * Counts bytes that were written to a stream but that its connection has not accepted yet, and
+ * refuses frames beyond a limit. So a slow peer costs bounded memory, and the sender learns at once
+ * that a frame was refused.
  */
 export class OutboundStream {
   readonly #writer: FrameWriter

@@ -32,7 +32,7 @@ interface PeerLinkDeps {
   readonly random: Random
   /** Both streams are open and the peer is authenticated. */
   readonly onReady: (hello: Hello, leafPem: string) => void
-  /** The link was ready before. Frames without an answer may or may not have arrived. */
+  /** A ready link has ended. Frames without an answer may or may not have arrived. */
   readonly onLost: () => void
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
@@ -42,8 +42,8 @@ interface PeerLinkDeps {
   /** The callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
   /**
-   * The attempt failed for a reason other than this member's refusal. `dnsFault`: why the address
-   * that was tried is not current, or why there was none; null if a name server has answered.
+   * The attempt failed, and not because this member refused the peer. `dnsFault`: why the tried
+   * address is not current, or why there was no address; null if a name server has answered.
    */
   readonly onFailed: (reason: string | null, dnsFault: string | null) => void
 }
@@ -66,7 +66,7 @@ interface Attempt {
   readonly raftOut: OutboundStream
   readonly forwardOut: OutboundStream
   readonly helloTimer: NodeJS.Timeout
-  /** Whether the callee has proven the expected certificate; its Hello has not arrived yet. */
+  /** `isGiven`: the callee has proven the expected certificate; its Hello may still be missing. */
   readonly proof: { isGiven: boolean }
   raftHello: Hello | null
   isForwardProven: boolean
@@ -99,7 +99,7 @@ export class PeerLink {
     this.#deps = deps
   }
 
-  /** Address that is connected, being dialed, or dialed next. */
+  /** The address that is connected or being dialed; otherwise the one that is dialed next. */
   get address(): string {
     return this.#attempt?.address ?? this.#nextAddress
   }
@@ -141,13 +141,13 @@ export class PeerLink {
     this.#addresses = addresses
     const current = this.#attempt?.address ?? null
     if (this.#attempt?.proof.isGiven === true) {
-      // The list is used only after this connection ends.
+      // The new list is used only after this connection ends.
       this.#turn = Math.max(0, addresses.indexOf(current ?? ''))
       return
     }
     this.#turn = 0
     if (this.#isStopped || current === this.#nextAddress) return
-    // An attempt to a former address of the peer could otherwise wait until its timeout.
+    // Otherwise an attempt at a former address of the peer could last until its timeout.
     this.#end(this.#attempt)
     if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
     this.#redialTimer = null
@@ -235,7 +235,7 @@ export class PeerLink {
   }
 
   #connect(address: string, target: string, dnsFault: string | null): void {
-    // No Hello may report less than this member has acknowledged.
+    // A Hello must not report less than this member has acknowledged.
     if (!this.#deps.canDial()) {
       this.#redialLater()
       return
@@ -244,7 +244,8 @@ export class PeerLink {
     const client = new Client(
       target,
       credentials.createFromSecureContext(this.#deps.secureContext(), {
-        // Host names and addresses prove nothing here; the SPIFFE id and the pinned key do.
+        // Host names and addresses prove nothing here. The SPIFFE id and the pinned key identify
+        // the callee.
         checkServerIdentity: (_host, { raw }) => {
           const fault = this.#checkCallee(raw)
           proof.isGiven = fault === undefined
@@ -356,7 +357,10 @@ export class PeerLink {
     this.#deps.onReady(attempt.raftHello, verdict.ok ? verdict.leafPem : '')
   }
 
-  /** @param reason null when the reason was already reported. */
+  /**
+   * Ends the attempt and dials again later.
+   * @param reason null if it was already reported.
+   */
   #fail(attempt: Attempt, reason: string | null): void {
     if (this.#attempt !== attempt) return
     const wasReady = attempt.isReady

@@ -25,28 +25,30 @@ interface Remembered {
 
 /**
  * `rolled-back`: the store is older than before. `superseded`: a later process has started on a
- * copy of it.
+ * copy of the store.
  */
 type HistoryFault = 'rolled-back' | 'superseded'
 
 /**
  * Records what peers have reported about their disks, to detect a disk that was reset to an old
  * copy (a restored backup, a VM snapshot). Such a disk has lost votes and acknowledgments that
- * other members rely on. A store is behind if one of these holds:
+ * other members rely on. A store is rolled back if one of these holds:
  * - Its term is lower than one that it has announced. A term is announced only once it is durable,
- *   and never decreases.
- * - It is still in the same term, and its log is shorter than it was in that term. An entry of the
- *   term itself, or one acknowledged to its leader, matches that leader's log up to there, and the
- *   leader never truncates it. The position of the last entry alone proves nothing, not even
- *   compared by term first: a new leader repairs a log in several messages, and the first one may
- *   replace a long tail by entries of an earlier term.
+ * and never decreases.
+ * - It is still in the same term, and its log is shorter than it was in that term. Entries of the
+ * term itself, and entries acknowledged to the leader of the term, match that leader's log, and the
+ * leader never truncates them. The position of the last entry alone proves nothing, even if terms
+ * are compared first: a new leader repairs a log in several messages, and the first one may replace
+ * a long tail by entries of an earlier term.
  * - Its log ends before its applied index. Applied entries were committed and durable, and no
- *   leader replaces them.
- * - It counts no more starts than before, but started later. A start is durably counted before the
- *   process sends anything.
- * A store with a damaged log reports its missing tail (raft/owed.ts). It is treated as if it had
+ * leader replaces them.
+ * - It counts no more starts than before, but started later. A process counts its start durably
+ * before it sends anything.
+ *
+ * A store with a damaged log reports its missing tail (raft/owed.ts), and is treated as if it had
  * that tail: until it does, it grants no vote that a store with the tail would refuse.
- * A comparison needs an order. The frames of one direction of streams are ordered, those of both
+ *
+ * A comparison needs an order. Frames of one direction of streams are ordered; frames of different
  * directions are not. So within one process start, the Hello of a caller is compared with frames on
  * the streams that the caller dialed. A Hello that answers this member is compared only with
  * earlier process starts, which ended before it was made. This also holds for positions reported to
@@ -131,8 +133,8 @@ export class RollbackDetector {
   }
 
   /**
-   * @param startedAtMs of the reporting process. The report may arrive after another process has
-   * replaced it.
+   * @param startedAtMs of the process that reported. Another process may have replaced it before
+   * the report arrives.
    */
   noteApplied(id: NodeId, startedAtMs: bigint, index: Index): void {
     const known = this.#peers.get(id)
@@ -142,7 +144,7 @@ export class RollbackDetector {
     this.#isChanged = true
   }
 
-  /** Drops the marks of all others. */
+  /** Drops the marks of everyone who is not a member. */
   retain(isMember: (id: NodeId) => boolean): void {
     for (const id of Array.from(this.#peers.keys())) {
       if (!isMember(id)) this.#isChanged = this.#peers.delete(id) || this.#isChanged

@@ -28,8 +28,8 @@ type PeerCommand = Extract<HostCommand, { type: 'note' | 'call' | 'answerCall' }
 /** Maximum concurrent calls of one peer, and of all non-members together. */
 const SERVED_MAX = 64
 /**
- * Maximum tracked calls of main: more than it has in progress, because this thread is not informed
- * of calls that main gave up.
+ * Maximum calls of main that are tracked here. More than main has in progress, because main does
+ * not report the calls that it gave up.
  */
 const CALLS_MAX = 2048
 const TEXT_CHARACTERS_MAX = 64
@@ -90,7 +90,7 @@ export class PeerFrames {
     }
   }
 
-  /** Serves a call from a controller that is not a member, such as one that joins. */
+  /** Serves a call of a controller that is not a member, for example one that joins. */
   onStranger(
     caller: PeerCaller,
     request: CallRequest,

@@ -26,7 +26,7 @@ interface Service {
 
 type PeerEvent = Extract<HostEvent, { type: 'note' | 'called' | 'callAnswered' | 'link' }>
 
-/** Main's side of the {@link PeerChannel}; the host sends the frames. */
+/** The end of the {@link PeerChannel} in the main thread; the host sends the frames. */
 export class PeerRpc implements PeerChannel {
   readonly #post: MainLink['post']
   readonly #onUnhandled: (method: string, error: unknown) => void

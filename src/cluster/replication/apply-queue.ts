@@ -6,8 +6,8 @@ import { decodeEntries } from '../../raft/entry-codec.ts'
 import type { Entry, Index } from '../../raft/types.ts'
 
 /**
- * Maximum time for applying entries before other events run, so that requests are served during a
- * backlog.
+ * Maximum time for applying entries before other events run, so that requests are served while many
+ * entries wait.
  */
 const SLICE_MS = 8
 /** Entries applied between two reads of the clock. */
@@ -20,7 +20,8 @@ interface ApplyQueueDeps {
   /** Called after every slice that applied entries. */
   readonly onProgress: () => void
   /**
-   * Called when an entry could not be applied. It is not skipped, so nothing is applied after it.
+   * Called when an entry could not be applied. The entry is not skipped, and nothing after it is
+   * applied.
    */
   readonly onFailed: (error: Error) => void
 }
@@ -46,7 +47,7 @@ export class ApplyQueue {
   #hasFailed = false
   /** Index of the last received entry, or of the entry before the next one. */
   #received: Index
-  /** Everything up to this index is already in the state. */
+  /** The state contains everything up to this index. */
   #standsAt: Index = 0
 
   constructor(deps: ApplyQueueDeps) {
@@ -59,8 +60,8 @@ export class ApplyQueue {
   }
 
   /**
-   * Progress with the received entries. The state itself may be ahead if it came from a member that
-   * was ahead.
+   * Index up to which received entries are applied. The state may be further ahead if it came from
+   * a member that was ahead.
    */
   get applied(): Index {
     return Math.min(this.#deps.machine.progress().applied, this.#received)
@@ -78,7 +79,7 @@ export class ApplyQueue {
     if (!this.#isScheduled) this.#run()
   }
 
-  /** Called when the machine, which had too many unwritten changes, may have written some. */
+  /** Called when the machine may have written some of the changes that made it refuse more. */
   goOn(): void {
     if (this.#isScheduled || this.#batches.length === 0) return
     this.#isScheduled = true
@@ -86,14 +87,14 @@ export class ApplyQueue {
     setImmediate(() => this.#run())
   }
 
-  /** Pauses until resumed, while the state is replaced. */
+  /** Pauses apply while the state is replaced. */
   pause(): void {
     this.#isPaused = true
   }
 
   /**
-   * State and log continue after `applied`: earlier entries that were not received yet will not
-   * come.
+   * State and log continue after `applied`. Earlier entries that were not received yet will not
+   * arrive.
    */
   restartAfter(applied: Index): void {
     this.#received = Math.max(this.#received, applied)

@@ -4,7 +4,7 @@ import { type Configuration, ConfigurationSchema } from '../../../proto/gen/memb
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostCommand, MainLink } from '../link.ts'
 
-/** Requests of main to the consensus thread. Each gets one answer with its id. */
+/** Requests of main to the consensus thread. Each receives one answer with its id. */
 export class ConsensusRequests {
   readonly #post: MainLink['post']
   readonly #waiting = new Map<number, (reason: string | null) => void>()
@@ -30,7 +30,7 @@ export class ConsensusRequests {
     this.#waiting.delete(id)
   }
 
-  /** Resolves all requests, because no more answers will come. */
+  /** Resolves all requests, because no further answers arrive. */
   close(): void {
     for (const resolve of this.#waiting.values()) resolve('this controller is stopping')
     this.#waiting.clear()

@@ -31,9 +31,9 @@ import { defaultCoreOptions } from '../../raft/options.ts'
 const STATUS_MS = 250
 
 /**
- * Consensus of one controller and everything that must not wait for its API: Raft node, disk, mesh,
- * forwarding, snapshots. Exchanges only plain messages with main, so it can run in a thread of its
- * own.
+ * Consensus of one controller, and everything that must not wait for its API: Raft node, disk,
+ * mesh, forwarding, snapshots. It exchanges only plain messages with main, so it can run in its own
+ * thread.
  */
 export class ConsensusThread {
   readonly #options: ConsensusOptions
@@ -124,7 +124,7 @@ export class ConsensusThread {
       this.#fail(error instanceof Error ? error : new Error(String(error)))
       return
     }
-    // If stopped meanwhile, nothing may start.
+    // Nothing may start if the thread was stopped meanwhile.
     if (this.#isOver) return
     this.#node.start()
     this.#stopStatusTimer = periodicScheduler.every(STATUS_MS, () => this.#onStatusTimer())
@@ -307,7 +307,8 @@ export class ConsensusThread {
   }
 
   /**
-   * Records acknowledgments to the leader of this term, because that disk must never report less.
+   * Records acknowledgments to the leader of this term: the disk that made them must never report
+   * less.
    */
   #noteMatch(from: NodeId, message: Message): void {
     if (message.type !== 'appendResponse' || !message.success) return
@@ -465,7 +466,8 @@ function restoreCore(options: ConsensusOptions, deps: ConsensusDeps): Core {
     id: selfId,
     storeId,
     options: { ...defaultCoreOptions, ...core },
-    // Nodes must not draw equal election timeouts, and a node not the same ones after each start.
+    // Nodes must not draw the same election timeouts, and a node must not draw the same ones after
+    // each start.
     random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
     log: restored,
     applied,
@@ -486,7 +488,7 @@ function openAddressBook(options: ConsensusOptions, clock: Clock): AddressBook {
 function configurationAtStart(options: ConsensusOptions, restored: RestoredLog): Uint8Array {
   if (options.configuration.length > 0) return options.configuration
   const first = restored.entries.find(({ type }) => type === 'configuration')
-  // A copy, because the entry is a view of the whole log, which each status would transfer.
+  // Copied, because the entry is a view of the whole log, which each status would transfer.
   if (first !== undefined) return Uint8Array.from(first.data)
   if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
   throw new Error(

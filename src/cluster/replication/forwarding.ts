@@ -33,7 +33,7 @@ interface ForwardingDeps {
   readonly post: (event: HostEvent) => void
 }
 
-/** Requester that waits for the node: a peer, or main if `from` is null. */
+/** Requester that waits for an answer of the node: a peer, or main if `from` is null. */
 interface ReadRequester {
   readonly from: NodeId | null
   /** Request id chosen by the requester. */
@@ -42,14 +42,14 @@ interface ReadRequester {
 
 /** Maximum bytes of commands in one frame; a larger batch is split over several frames. */
 const FRAME_COMMANDS_BYTES_MAX = 1024 * 1024
-/** Maximum requests that wait for the node; further ones of peers are refused. */
+/** Maximum requests that wait for an answer of the node; further requests of peers are refused. */
 const ASKERS_MAX = 262_144
-/** Maximum read rounds requested from peers without an answer. */
+/** Maximum read rounds that were sent to peers and have no answer yet. */
 const REMOTE_READS_MAX = 16_384
 
 /**
- * Sends proposals and read rounds to the leader, either the local node or a peer over the mesh.
- * Accepts requests of peers only on the leader, and answers every refused request.
+ * Sends proposals and read rounds to the leader, which is either the local node or a peer. Accepts
+ * requests of peers only on the leader, and answers every request that it refuses.
  */
 export class Forwarding {
   readonly #deps: ForwardingDeps
@@ -93,7 +93,7 @@ export class Forwarding {
     }
   }
 
-  /** @param isAnswer whether the frame came back on the stream that this member dialed. */
+  /** @param isAnswer whether the frame arrived on the stream that this member dialed. */
   onFrame(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     if (isAnswer) {
       if (frame.case === 'refused') this.#onRefused(frame.value)

@@ -25,8 +25,8 @@ export interface OutstandingProposal {
   readonly reject: (problem: Problem) => void
   stage: Stage
   /**
-   * An attempt was sent and its fate is unknown. Only the outcome can resolve it; a refusal of a
-   * later attempt cannot.
+   * An attempt was sent, and its outcome is unknown. Only the outcome itself settles the proposal;
+   * a refusal of a later attempt does not.
    */
   isFateOpen: boolean
   lastRefusal: RefusalCode | null
@@ -34,7 +34,7 @@ export interface OutstandingProposal {
 
 /**
  * Proposals of this controller without an outcome. An abandoned sequence is never used again: later
- * commands carry the lowest outstanding sequence, and apply then ignores the abandoned ones.
+ * commands contain the lowest outstanding sequence, and apply then ignores the abandoned ones.
  */
 export class OutstandingProposals {
   readonly #window = new SequenceWindow<OutstandingProposal>()
@@ -46,9 +46,9 @@ export class OutstandingProposals {
   #bytes = 0
 
   /**
-   * @param limits.countMax maximum proposals.
+   * @param limits.countMax maximum number of proposals.
    * @param limits.spanMax maximum distance from the lowest outstanding sequence to the newest,
-   * which bounds what apply remembers of this controller.
+   * which bounds what apply remembers about this controller.
    * @param limits.bytesMax maximum bytes of all commands.
    */
   constructor(limits: {
@@ -72,7 +72,10 @@ export class OutstandingProposals {
     return size >= this.#countMax || next - lowest >= this.#spanMax || this.#bytes >= this.#bytesMax
   }
 
-  /** Whether this caller may add a proposal; no caller can use up the whole queue. */
+  /**
+   * Whether this caller may add a proposal. The limit for each caller keeps one of them from
+   * filling the queue.
+   */
   hasRoomFor(caller: string): boolean {
     if (this.isFull) return false
     if (caller === '') return true
@@ -145,7 +148,7 @@ export class OutstandingProposals {
     }
   }
 
-  /** Rejects everything, because nothing will be applied here any more. */
+  /** Rejects every proposal, because nothing more will be applied here. */
   abandon(): void {
     for (const proposal of Array.from(this.#window.values())) {
       this.remove(proposal.sequence)

@@ -135,8 +135,8 @@ export class Proposals {
   }
 
   /**
-   * The former leader may or may not have logged the proposal. The origin makes a second
-   * attempt harmless.
+   * The former leader may or may not have logged the proposal. Its origin makes a second attempt
+   * harmless.
    */
   proposeAgain(): void {
     if (this.#outstanding.parkSent()) this.sendParked()
@@ -159,7 +159,7 @@ export class Proposals {
     this.#outstanding.abandon()
   }
 
-  /** Rejects outstanding and new proposals, because nothing will be applied here any more. */
+  /** Rejects outstanding and new proposals, because nothing more will be applied here. */
   close(): void {
     this.#isClosed = true
     this.#outstanding.abandon()
@@ -187,13 +187,19 @@ export class Proposals {
     this.#deps.send(packProposals(packed))
   }
 
-  /** Adds this controller's name to its own writes, so that their authors need not know it. */
+  /**
+   * Adds the name of this controller to its own writes, so that the code that proposes them need
+   * not know it.
+   */
   #named<A extends ClaimedActor>(actor: A): A | Actor {
     if (actor?.case !== 'system' || actor.value.name !== '') return actor
     return systemActor({ ...actor.value, name: `controller:${this.#deps.selfId}` })
   }
 
-  /** A voter may not support this level, whichever controller leads. */
+  /**
+   * Refuses a write above this level, because some voter may not support it, and any voter may
+   * lead.
+   */
   #refuseAbove(level: number): void {
     const inForce = this.#deps.featureLevel()
     if (level <= inForce) return

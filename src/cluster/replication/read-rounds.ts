@@ -12,7 +12,7 @@ interface Reader {
 const READERS_MAX = 65_536
 
 /**
- * Shares ReadIndex rounds: all reads requested within one turn of the event loop share a round that
+ * Shares ReadIndex rounds: all reads requested in one turn of the event loop share a round that
  * starts after them. A round in progress cannot serve later reads, because it may miss writes made
  * meanwhile.
  */
@@ -48,7 +48,7 @@ export class ReadRounds {
   }
 
   /**
-   * @param index null: no leader confirmed the round; another one follows until the readers'
+   * @param index null: no leader confirmed the round. Another round follows until the readers'
    * deadline.
    */
   answer(id: number, index: Index | null): void {

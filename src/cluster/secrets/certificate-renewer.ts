@@ -22,6 +22,7 @@ import {
   certificateLife,
   expirySentence,
   hasIssuerName,
+  missingHosts,
   renewalReason,
   type RenewalReason,
   validityWithin,
@@ -33,7 +34,7 @@ import { WatchedFiles } from './watched-files.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * Interval of the check. Changed files are read after they have stayed unchanged for one interval.
+ * Interval of the check. Changed files are read once they have stayed unchanged for one interval.
  */
 const LOOK_MS = 5_000
 /** Delay after a failed renewal. */
@@ -43,7 +44,7 @@ interface CertificateRenewerDeps {
   readonly selfId: string
   readonly trustDomain: string
   readonly paths: IdentityPaths
-  /** DNS names and IP addresses that the leaf must contain: all advertised hosts. */
+  /** DNS names and IP addresses that the leaf must contain, at the start. */
   readonly hosts: readonly string[]
   /** Identity at the start of the controller: read from `paths` and checked. */
   readonly identity: MeshIdentity
@@ -72,14 +73,15 @@ interface CertificatesView {
 
 /**
  * Keeps the certificate of this controller valid. A certificate of the cluster's issuing authority
- * is renewed here, for the same key because other members pin it: in time before expiry, when a
- * host is missing in it, and when the authority has changed. A certificate of another authority is
- * only watched; changed files are used once certificate and key match.
+ * is renewed here, for the same key because other members pin it: some time before it expires, when
+ * it lacks a host, and when the authority has changed. A certificate of another authority is only
+ * watched; changed files are used once certificate and key match.
  */
 export class CertificateRenewer {
   readonly #deps: CertificateRenewerDeps
   readonly #owner: IdentityOwner
   #set: IdentitySet
+  #hosts: readonly string[]
   readonly #files: WatchedFiles
   #alarm: string | null = null
   #retryAtMs = Number.NEGATIVE_INFINITY
@@ -89,12 +91,13 @@ export class CertificateRenewer {
 
   constructor(deps: CertificateRenewerDeps) {
     this.#deps = deps
-    const { identity, selfId, trustDomain } = deps
+    const { hosts, identity, selfId, trustDomain } = deps
+    this.#hosts = hosts
     const chain = parseCertificates(identity.certificatePem)
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
     this.#set = { ...identity, chain, anchors }
-    // The files may have changed since `identity` was read, so the first check judges them.
+    // The files may have changed since `identity` was read, so the first check reads them again.
     this.#files = new WatchedFiles(deps.paths, deps.alarms)
   }
 
@@ -121,6 +124,21 @@ export class CertificateRenewer {
     } catch (error) {
       this.#deps.log.error({ err: error }, 'certificate check failed')
     }
+  }
+
+  /**
+   * Replaces the hosts that the leaf must contain, and renews it for those that it lacks. Never
+   * rejects.
+   */
+  async requireHosts(hosts: readonly string[]): Promise<void> {
+    this.#hosts = hosts
+    await this.look()
+    const missing = missingHosts(this.#set.chain[0], hosts)
+    if (missing.length === 0 || this.#isRenewedHere(this.#deps.issuing())) return
+    this.#deps.log.warn(
+      { hosts: missing },
+      'the certificate lacks hosts of the configuration, and clients would reject it there; have its issuer renew it for the same key, with these hosts',
+    )
   }
 
   /**
@@ -221,7 +239,7 @@ export class CertificateRenewer {
   }
 
   async #renewDue(): Promise<void> {
-    const { clock, hosts, log } = this.#deps
+    const { clock, log } = this.#deps
     const issuing = this.#deps.issuing()
     if (issuing === null || !this.#isRenewedHere(issuing)) return
     // Invalid files from an operator are not overwritten; the operator must fix them.
@@ -231,7 +249,7 @@ export class CertificateRenewer {
     const reason = renewalReason({
       chain: this.#set.chain,
       issuingPem: issuing.certificatePem,
-      hosts,
+      hosts: this.#hosts,
       nowMs: clock.nowMs(),
     })
     if (reason === null) return
@@ -245,7 +263,7 @@ export class CertificateRenewer {
   }
 
   async #renew(issuing: CertifiedKey, reason: RenewalReason): Promise<void> {
-    const { clock, hosts, paths, log, selfId, trustDomain } = this.#deps
+    const { clock, paths, log, selfId, trustDomain } = this.#deps
     const { chain, anchors } = this.#set
     const [leaf] = chain
     const nowMs = clock.nowMs()
@@ -254,12 +272,12 @@ export class CertificateRenewer {
       issuer: issuing,
       trustDomain,
       id: selfId,
-      hosts: [...new Set([...leaf.dnsNames, ...leaf.ipAddresses, ...hosts])],
+      hosts: [...new Set([...leaf.dnsNames, ...leaf.ipAddresses, ...this.#hosts])],
       publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
       validity,
     })
     const next = parseCertificates(certificatePem)
-    // Checked like peers do, before it replaces a valid one.
+    // Checked as peers will check it, before it replaces a valid one.
     checkChain(next, anchors, nowMs)
     writePublicFile(paths.cert, certificatePem)
     this.#files.accept()

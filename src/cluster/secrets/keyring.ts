@@ -46,7 +46,7 @@ export class Keyring implements TokenKeys {
   #held: readonly HeldSecret[] = []
   #clusterKeys: readonly TokenKey[] = []
   #factorKeys: readonly TokenKey[] = []
-  /** Records that `#held` was made from. */
+  /** The records from which `#held` was made. */
   #seen: readonly unknown[] = []
   #work: Promise<void> | null = null
   #unfollow: () => void = () => undefined
@@ -59,7 +59,10 @@ export class Keyring implements TokenKeys {
     this.#listeners.push(listener)
   }
 
-  /** Follows the state: a secret rotated elsewhere is held soon after it is applied here. */
+  /**
+   * Follows the state, so that a secret that another controller rotated is held soon after it is
+   * applied here.
+   */
   start(feed: ChangeFeed): void {
     const onChange = (): void => void this.refresh()
     this.#unfollow = feed.follow(['sharedSecret'], { onEntry: onChange, onReplaced: onChange })
@@ -100,7 +103,7 @@ export class Keyring implements TokenKeys {
    * share the work.
    */
   async refresh(): Promise<void> {
-    // Work in progress may have read the state before the latest change.
+    // The work in progress may have read the state before its latest change.
     while (!this.#isSeen()) {
       this.#work ??= this.#reopen().finally(() => {
         this.#work = null
@@ -110,8 +113,8 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * The records themselves, not their revisions: after the state was replaced, another record may
-   * have the same revision.
+   * The records themselves, not their revisions: after the state was replaced, a different record
+   * may have the same revision.
    */
   #sources(): readonly unknown[] {
     return [this.#deps.state.clusterId, ...sharedSecretNames.map((name) => this.#record(name))]
@@ -160,8 +163,8 @@ export class Keyring implements TokenKeys {
       if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
       log.error({ secret: name, version }, 'ignoring a shared secret of the wrong length')
     } catch (error) {
-      // A member that joined again with a new key reads secrets encrypted for its former key until
-      // it has caught up.
+      // A member that joined again with a new key still sees secrets encrypted for its former key
+      // until it has caught up.
       log.warn(
         { secret: name, version, err: error },
         'cannot decrypt a shared secret with the key of this controller; harmless while it catches up after it has joined again',

@@ -72,7 +72,7 @@ function isFactorKeyDue(state: StateView): boolean {
   return isExposed || (isMissing && versionsOf(state, 'clusterKey').length > 0)
 }
 
-/** Exposure of the version in force. */
+/** How far the version in force is exposed to removed controllers. */
 function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
   return versionsOf(state, name).at(-1)?.exposure ?? 'none'
 }
@@ -85,8 +85,8 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
 }
 
 /**
- * Sorted ids of controllers admitted by a ticket that has expired. Log time does not advance
- * without writes, so the clocks of a majority count as well.
+ * Sorted ids of controllers admitted by a ticket that has expired. Log time stands still without
+ * writes, so the clocks of a majority count as well.
  * @param majorityMs UTC; null when too few clocks are known.
  */
 export function membersWithExpiredTickets(
@@ -143,7 +143,7 @@ async function rotateFactorKey(deps: RotationDeps, reason: string): Promise<void
 
 /**
  * Puts another issuing authority in force. Leaves of the previous one stay valid until they expire:
- * their chains contain its certificate, and its key is not needed any more.
+ * their chains contain its certificate, and verification does not need its key.
  * @throws {CertificateError} when key and certificate do not match.
  * @throws {Problem} like `rotateClusterKey`.
  */
@@ -233,7 +233,8 @@ export async function secureAfterRemoval(
   await endExposed(deps, `${id} is reported as compromised`)
   // @guard access-after-a-compromise--leader
   await revokeAccess(deps, id)
-  // Admitted controllers that are not members could decrypt the new version.
+  // Admitted controllers that are not members yet could decrypt the new version, so the key rotates
+  // after their admissions are revoked.
   // @guard join-after-a-compromise--rotation
   await rotateClusterKeyIfDue(deps, `${id} is reported as compromised`)
 }
@@ -279,7 +280,7 @@ function joiningIds(state: StateView) {
   }
 }
 
-/** Ends the overlap at once, after a normal removal was later declared compromised. */
+/** Ends the overlap at once, when a normal removal is declared compromised later. */
 async function endExposed(deps: RotationDeps, reason: string): Promise<void> {
   const { state } = deps
   const isHonored = versionsOf(state, 'clusterKey').some(

@@ -48,7 +48,7 @@ export class WatchedFiles {
     return isSettled && stamp !== this.#judged
   }
 
-  /** Judges the present files; an error of `step` rejects them. */
+  /** Runs `step` on the current files; if it throws, they are rejected. */
   judge(step: () => void): void {
     this.#mark()
     try {
@@ -66,7 +66,7 @@ export class WatchedFiles {
     this.#refuse(null)
   }
 
-  /** Clears the alarm: the files are no longer in use. */
+  /** Clears the alarm, because the files are no longer in use. */
   release(): void {
     this.#refuse(null)
   }

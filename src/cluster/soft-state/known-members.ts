@@ -32,7 +32,10 @@ const SAVE_MS_MIN = 60_000
 const FORMER_MAX = 16
 /** The longest lifetime of a refresh token. */
 const FORMER_MS_MAX = 90 * 24 * 60 * 60_000
-/** Not part of an id, which a new controller may use again. */
+/**
+ * This prefix cannot occur in an id. It keeps a former member apart from a new controller with the
+ * same id.
+ */
 const FORMER_PREFIX = 'former:'
 
 /**
@@ -74,7 +77,10 @@ export class KnownMembers {
     )
   }
 
-  /** Only the certificates of former members are kept. Stores changes that are due. */
+  /**
+   * Keeps the members with these ids; of all others only the certificate. Stores changes that are
+   * due.
+   */
   keep(ids: ReadonlySet<NodeId>): void {
     for (const [key, member] of Array.from(this.#members)) this.#judge(key, member, ids)
     if (this.#clock.monotonicMs() - this.#savedMs >= SAVE_MS_MIN) void this.save()

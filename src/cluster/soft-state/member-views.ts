@@ -11,7 +11,7 @@ import type { KnownMember } from './known-members.ts'
 import type { HostStatus, PeerReport } from '../link.ts'
 import type { PresenceReport, Presence } from './presence-topic.ts'
 
-/** A controller's description of itself; everything else in its row is live. */
+/** A controller's description of itself. All other columns of its row are live data. */
 export interface SelfDescription {
   readonly id: NodeId
   readonly version: string
@@ -19,7 +19,7 @@ export interface SelfDescription {
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
   /**
-   * host:port of its mesh in the present configuration; absent: the address in its member record.
+   * host:port of its mesh in the current configuration; absent: the address in its member record.
    */
   readonly address?: string
   /** 0 to 100: the highest should lead. Default 50. */
@@ -39,7 +39,7 @@ interface MemberSources {
 
 /**
  * The members as seen from this controller: identity from the replicated configuration, status from
- * live data. Needs no quorum, so even an isolated controller answers.
+ * live data. Needs no quorum, so an isolated controller answers too.
  */
 export function memberViews(sources: MemberSources): MemberView[] {
   const { record, status, self, ageMs } = sources
@@ -135,7 +135,7 @@ function vitalsOf(presence: Presence, clockOffsetMs: number): MemberView['vitals
 
 const ROLES = ['leader', 'candidate', 'preCandidate', 'learner'] as const
 
-/** Falls back to follower, the weakest role, if this release does not know the role. */
+/** Returns follower, the weakest role, for a role that this release does not know. */
 function roleOf(role: string): MemberProgress['role'] {
   return ROLES.find((known) => known === role) ?? 'follower'
 }

@@ -8,7 +8,7 @@ import type { Index, NodeId, Term } from '../../raft/types.ts'
 import type { MachineProgress } from '../link.ts'
 import { integer } from '../message-codec.ts'
 
-/** Status of a controller as it reports it. */
+/** Status of a controller, as reported by itself. */
 export interface Presence extends MachineProgress {
   /** `learner` for a member without a vote. */
   readonly role: string
@@ -28,13 +28,15 @@ export interface Presence extends MachineProgress {
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
-  /** It does not answer from its state, or is about to stop. */
+  /** The controller does not answer from its state, or is about to stop. */
   readonly isFailing: boolean
 }
 
 export interface PresenceReport {
   readonly presence: Presence
-  /** How far its wall clock is ahead of this one, ignoring the transit time of the message. */
+  /**
+   * How far the peer's wall clock is ahead of this one, ignoring the transit time of the message.
+   */
   readonly clockOffsetMs: number
   /** Monotonic time of arrival. */
   readonly heardMs: number
@@ -73,7 +75,7 @@ export class PresenceTopic {
     return this.#said
   }
 
-  /** Publishes a report at the interval, or at once when role, term, leader or health change. */
+  /** Publishes a report: periodically, and at once when role, term, leader or health change. */
   say(presence: Presence): void {
     const nowMs = this.#clock.monotonicMs()
     const said = this.#said
@@ -96,8 +98,8 @@ export class PresenceTopic {
   }
 
   /**
-   * The wall clock of this controller may have jumped, so the peer's clock is advanced by monotonic
-   * time.
+   * Advances the peer's clock by monotonic time, because the wall clock of this controller may have
+   * jumped.
    */
   #asOfNow({ presence, heardMs }: Omit<PresenceReport, 'clockOffsetMs'>): PresenceReport {
     const clockMs = presence.clockMs + this.#clock.monotonicMs() - heardMs
@@ -143,7 +145,7 @@ function messageOf(presence: Presence): PresenceMessage {
   })
 }
 
-/** A peer chooses the length of its texts, so each is bounded. */
+/** A peer chooses the length of its texts, so each one is cut. */
 function presenceOf(message: PresenceMessage): Presence {
   const hex = (digest: Uint8Array): string =>
     Buffer.from(digest.subarray(0, DIGEST_BYTES_MAX)).toString('hex')

@@ -21,7 +21,7 @@ export interface SoftReachDeps {
 
 interface Round {
   readonly number: number
-  /** Peers that have not answered. */
+  /** Peers whose answer is missing. */
   readonly missing: Set<NodeId>
   readonly finish: () => void
 }
@@ -30,12 +30,12 @@ const REACH_TOPIC = 'soft-reach'
 const REACHED_TOPIC = 'soft-reached'
 
 /**
- * Rounds of requests to all peers to send their unsent values now. A peer answers after them, and
- * notes arrive in order. Callers share rounds, so their number does not raise the load.
+ * Requests that all peers send their unsent values now, in rounds. A peer answers after it has sent
+ * them, and notes arrive in order. Callers share rounds, so more callers do not raise the load.
  */
 export class SoftReach {
   readonly #deps: SoftReachDeps
-  /** Round that each peer waits for. */
+  /** The round that each peer waits for. */
   readonly #owed = new Map<NodeId, number>()
   #rounds = 0
   #beganMs = -Infinity
@@ -55,13 +55,16 @@ export class SoftReach {
     })
   }
 
-  /** A running round may have passed a peer before the caller's value, so the next one counts. */
+  /**
+   * A running round may have reached a peer before the caller's value existed, so only the next
+   * round counts.
+   */
   reach(): Promise<void> {
     this.#next ??= this.#afterCurrent()
     return this.#next
   }
 
-  /** Answers the peers that have received all values. */
+  /** Answers the peers that have now received all values. */
   answer(): void {
     const { peers, isUpToDate } = this.#deps
     for (const [peer, round] of this.#owed) {
@@ -120,7 +123,7 @@ export class SoftReach {
     if (this.#round.missing.size === 0) this.#round.finish()
   }
 
-  /** Null for a malformed note, and for one of another controller than a member. */
+  /** Null for a malformed note, and for one that no member sent. */
   #decoded(from: NodeId, payload: Uint8Array): number | null {
     if (!this.#deps.members().includes(from)) return null
     try {

@@ -14,7 +14,7 @@ export interface SoftReader {
   readonly isVital: boolean
   /** @throws on bytes that are not a valid value of the topic. */
   take(owner: NodeId, key: string, payload: Uint8Array): void
-  /** @param isLost whether the value expired instead of being withdrawn by its owner. */
+  /** @param isLost true: the value expired; false: its owner withdrew it. */
   drop(owner: NodeId, key: string, isLost: boolean): void
 }
 
@@ -23,7 +23,9 @@ interface Held {
   readonly key: string
   readonly bytes: number
   sequence: number
-  /** Latest stream with this value. Values that a complete stream has not repeated are gone. */
+  /**
+   * Last stream that contained this value. A value that a complete stream did not repeat is gone.
+   */
   stream: number
 }
 
@@ -32,7 +34,7 @@ interface Owner {
   stream: number
   nextNumber: number
   isComplete: boolean
-  /** Some of its values expired during a silence, so it must send all of them again. */
+  /** True: values expired during a silence of the owner, so it must send all of them again. */
   hasExpired: boolean
   heardMs: number
   readonly held: Map<string, Held>
@@ -41,8 +43,8 @@ interface Owner {
 }
 
 /**
- * An owner whose clock was set back before its start has a lower epoch. It is accepted after this
- * much silence.
+ * An owner whose clock was set back before its start has a lower epoch than before. It is accepted
+ * after this long a silence.
  */
 const FORGET_EPOCH_MS = 3000
 const KEY_CHARACTERS_MAX = 128
@@ -65,7 +67,7 @@ export class SoftInbox {
     return this.#bytes
   }
 
-  /** Zeros when there was no batch from this owner. */
+  /** Zeros if no batch of this owner has arrived. */
   heardOf(owner: NodeId): { readonly epoch: number; readonly stream: number } {
     const { epoch, stream } = this.#owners.get(owner) ?? { epoch: 0, stream: 0 }
     return { epoch, stream }
@@ -124,7 +126,7 @@ export class SoftInbox {
       held: before?.held ?? new Map<string, Held>(),
       bytes: before?.bytes ?? new Map<string, number>(),
     }
-    // Sequences count within an epoch; those of another epoch cannot be compared.
+    // Sequences are numbered within an epoch, so those of another epoch cannot be compared.
     if (before?.epoch !== epoch) for (const held of owner.held.values()) held.sequence = 0
     for (const held of owner.held.values()) held.stream = 0
     this.#owners.set(from, owner)
@@ -176,7 +178,7 @@ export class SoftInbox {
     this.#bytes = totalBytes
   }
 
-  /** The owner has sent all of its values; those it did not send are withdrawn. */
+  /** The owner has sent all of its values. Values that it did not send are withdrawn. */
   #complete(from: NodeId, owner: Owner): void {
     owner.isComplete = true
     for (const [slot, held] of owner.held) {

@@ -22,7 +22,7 @@ interface Stream {
   number: number
   id: number
   isComplete: boolean
-  /** Vital values are sent before the others; both maps are in sequence order. */
+  /** Vital values are sent first. Both maps are in sequence order. */
   readonly urgent: Map<string, OwnValue>
   readonly pending: Map<string, OwnValue>
   beganMs: number
@@ -72,7 +72,7 @@ export class SoftOutbox {
     this.#remove(slot)
     this.#sequence += 1
     const { batchBytesMax } = this.#options
-    // Counted with a small size, so that many withdrawals fit in a batch.
+    // A withdrawal counts as small, so that many of them fit in a batch.
     const bytes = Math.min(key.length + topic.length + 16, batchBytesMax)
     this.#enqueue(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
   }
@@ -96,7 +96,10 @@ export class SoftOutbox {
     this.#streams.delete(peer)
   }
 
-  /** The peer reports a gap in `stream`. A report about an older stream was already answered. */
+  /**
+   * The peer reports a gap in `stream`. Ignored for an older stream, because that gap was already
+   * answered.
+   */
   resync(peer: NodeId, epoch: number, stream: number, nowMs: number): void {
     const current = this.#streams.get(peer)
     if (current === undefined) return
@@ -119,7 +122,7 @@ export class SoftOutbox {
     return stream.isComplete && stream.urgent.size === 0 && stream.pending.size === 0
   }
 
-  /** The next batch of changes for a peer, before it is due; null if there are none. */
+  /** The next batch of changes for a peer, even before it is due; null if there are none. */
   next(peer: NodeId, nowMs: number): SoftBatch | null {
     const stream = this.#streams.get(peer)
     if (stream === undefined || this.isUpToDate(peer)) return null
@@ -127,7 +130,10 @@ export class SoftOutbox {
     return this.#nextBatch(stream)
   }
 
-  /** Batches that are due, at most one per peer: changes, or a sign of life. */
+  /**
+   * Batches that are due, at most one per peer: changes, or an empty one that shows that this
+   * controller is alive.
+   */
   due(nowMs: number): { readonly peer: NodeId; readonly batch: SoftBatch }[] {
     const batches: { peer: NodeId; batch: SoftBatch }[] = []
     for (const [peer, stream] of this.#streams) {
@@ -172,7 +178,7 @@ export class SoftOutbox {
   #enqueue(slot: string, value: OwnValue): void {
     for (const { urgent, pending } of this.#streams.values()) {
       const waiting = value.isVital ? urgent : pending
-      // Moved to the end, where its sequence belongs.
+      // Moves the value to the end, where its new sequence belongs.
       waiting.delete(slot)
       waiting.set(slot, value)
     }

@@ -60,7 +60,7 @@ const BATCH_TOPIC = 'soft'
 const RESYNC_TOPIC = 'soft-resync'
 const NAME_CHARACTERS_MAX = 64
 const KEY_CHARACTERS_MAX = 128
-/** Maximum delay for dropping a value or sending a sign of life. */
+/** Maximum delay for dropping a value or sending an empty batch. */
 const LOOK_MS = 250
 const SWEEP_MS = 500
 
@@ -75,9 +75,9 @@ interface Topic<T> extends SoftReader {
 }
 
 /**
- * Soft state of this controller and, as far as received, of the others. A peer gets all values when
- * its link is ready, and then all changes in order. A lost batch leaves a gap in the numbers, after
- * which everything is sent again. Runs on main and uses notes.
+ * Soft state of this controller and, as far as received, of the others. A peer receives all values
+ * when its link is ready, and then all changes in order. A lost batch leaves a gap in the numbers,
+ * after which all values are sent again. Runs on main and uses notes.
  */
 export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements SoftState<T> {
   readonly #options: SoftStateOptions
@@ -228,7 +228,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       const batch = fromBinary(SoftBatchSchema, payload)
       if (!this.#inbox.take(from, batch, this.#deps.clock.monotonicMs())) this.#askAgain(from)
     } catch {
-      // Ignores a malformed batch; nothing else depends on it.
+      // A malformed batch is ignored; nothing else depends on it.
     }
   }
 
@@ -250,7 +250,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       if (isReady) this.#outbox.resync(from, epoch, stream, this.#deps.clock.monotonicMs())
       this.#planBatch()
     } catch {
-      // Ignores a malformed request as well.
+      // A malformed request is ignored, too.
     }
   }
 }

@@ -3,24 +3,27 @@ import type { Index, NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import type { HostStatus } from '../link.ts'
 
-/** Time after which a member that makes no progress after its snapshot is no longer waited for. */
+/**
+ * If a member makes no progress for this time after its snapshot, the log is no longer retained for
+ * it.
+ */
 const IDLE_MS_MAX = 60_000
 
 interface CatchUp {
-  /** Id of the transfer; a later one replaces an earlier one. */
+  /** Id of the transfer. A later transfer to the same member replaces it. */
   id: number
   /** The member needs the entries after this index. */
   index: Index
   isSending: boolean
   movedMs: number
-  /** The entries that it needs were compacted, so it will get another snapshot. */
+  /** The entries that the member needs were compacted, so it will get another snapshot. */
   isOutrun: boolean
 }
 
 /**
- * Members that get a snapshot from this leader. The log after the snapshot is retained until the
- * member follows it. Otherwise a transfer that takes longer than the log is retained would be
- * followed by another one, endlessly.
+ * Members to which this leader sends a snapshot. The log after the snapshot is retained until the
+ * member follows it. Otherwise, if a transfer takes longer than the log is normally retained,
+ * another transfer would follow, endlessly.
  */
 export class SnapshotCatchUp {
   readonly #alarms: AlarmRaiser
@@ -65,7 +68,7 @@ export class SnapshotCatchUp {
     for (const [to, member] of this.#members) {
       const match = peers.find(({ id }) => id === to)?.matchIndex ?? null
       if (role !== 'leader' || match === null) {
-        // Another leader starts over, and a former member needs nothing.
+        // Another leader starts over, and a former member needs nothing more.
         this.#forget(to)
         continue
       }
@@ -79,12 +82,12 @@ export class SnapshotCatchUp {
     }
   }
 
-  /** The log after this index is retained if possible; Infinity if no member needs it. */
+  /** Index after which the log is retained if possible; Infinity if no member needs that. */
   get neededAfter(): Index {
     return Math.min(...[...this.#members.values()].map(({ index }) => index))
   }
 
-  /** The log through `index` was compacted nevertheless. */
+  /** The log through `index` was compacted although a member may need it. */
   noteCut(index: Index): void {
     for (const [to, member] of this.#members) {
       if (member.isOutrun || member.index >= index) continue

@@ -1,8 +1,8 @@
 import type { Index, NodeId } from '../../raft/types.ts'
 
 /**
- * Members compare states at equal indexes: digests are taken at multiples of this, and whenever
- * apply is idle.
+ * Members compare their states at equal indexes. They compute a digest at multiples of this number,
+ * and whenever apply is idle.
  */
 export const DIGEST_INTERVAL_ENTRIES = 64
 const INDEXES_KEPT = 4096
@@ -12,7 +12,7 @@ export interface DigestComparison {
   readonly isSame: boolean
 }
 
-/** Own digests by index, and comparison with digests of peers. */
+/** Digests of the own state by index, and their comparison with those of peers. */
 export class DigestRing {
   readonly #own = new Map<Index, string>()
   /** Digest of a peer that is ahead; kept until this controller reaches its index. */
@@ -36,15 +36,18 @@ export class DigestRing {
     this.#waiting.clear()
   }
 
-  /** Drops the digest of a failing peer: it describes a state that the peer does not serve. */
+  /**
+   * Drops the digest of a failing peer, because the peer does not answer from the state that it
+   * describes.
+   */
   forget(peer: NodeId): void {
     this.#waiting.delete(peer)
   }
 
   /**
    * @param newest index of the latest own digest.
-   * @returns whether the states are equal and at which index; null when there is nothing to
-   * compare. A difference takes precedence.
+   * @returns whether the states are equal and at which index; null if no index can be compared. A
+   * difference takes precedence.
    */
   compare(peer: NodeId, index: Index, digest: string, newest: Index): DigestComparison | null {
     const waiting = this.#waiting.get(peer)

@@ -11,7 +11,9 @@ export interface RetentionOptions {
   readonly bytes: number
   /** The same for entries that a peer will need after its snapshot. */
   readonly catchUpBytes: number
-  /** Cuts happen at multiples of this, which bounds the number of milestones. */
+  /**
+   * The log is cut at multiples of this number of entries, which bounds the number of milestones.
+   */
   readonly everyEntries?: number
 }
 
@@ -24,14 +26,14 @@ interface Milestone {
 /** A milestone follows after this many entries or bytes, whichever comes first. */
 const MILESTONE_ENTRIES = 256
 const MILESTONE_BYTES_MAX = 1024 * 1024
-/** Milestones per retained size, so that a few large entries do not make the steps too coarse. */
+/** Milestones per retained amount, so that a few large entries do not make the steps too coarse. */
 const MILESTONES_A_RETENTION = 64
 
 /**
- * Decides how much of the log can be compacted. Retained entries also stay in memory: at most
- * `bytes` or `catchUpBytes` plus one step of the entries applied in this process, and at first the
- * entries found at the start. Positions are known for every 256th entry by default, and more often
- * if entries are large.
+ * Decides how much of the log can be compacted. Retained entries also stay in memory: of the
+ * entries applied in this process at most `bytes` or `catchUpBytes` plus one step, and at first
+ * those found at the start. Positions are known for every 256th entry by default, and more often if
+ * entries are large.
  */
 export class LogRetention {
   readonly #options: RetentionOptions
@@ -69,7 +71,9 @@ export class LogRetention {
     this.#cutBytes = this.#bytes
   }
 
-  /** Whether the normal retention covers a connected peer that has the log through `index`. */
+  /**
+   * Whether the normal retention is enough for a connected peer that has the log through `index`.
+   */
   isNear(index: Index): boolean {
     if (index >= this.#milestoneIndex) return true
     const behind = this.#milestones.findLast(({ position }) => position.index <= index)
@@ -80,7 +84,8 @@ export class LogRetention {
    * @param persisted the state is durable up to this index; later entries must be kept.
    * @param slowestLive commit index of the slowest connected member; Infinity without any.
    * @param neededAfter index after which members with a snapshot continue; Infinity without any.
-   * @returns where to cut, or null. Each position is returned once.
+   * @returns the position through which to compact the log, or null. Each position is returned
+   * once.
    */
   cut(persisted: Index, slowestLive: Index, neededAfter: Index = Infinity): Position | null {
     // @guard 31-log-trimmed-under-a-slow-peer:1

@@ -4,10 +4,11 @@ import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
 
 /**
- * well: the controller answers requests. rebuilding: nothing is applied until another state
- * replaces the wrong one. proving: the new state is installed but not yet confirmed by a majority.
- * stuck: repeated rebuilds went wrong, so another one would not help. The controller answers only
- * in `well`.
+ * The controller answers requests only in phase `well`.
+ * - well: the state is not known to be wrong.
+ * - rebuilding: nothing is applied until another state replaces the wrong one.
+ * - proving: the new state is installed but not yet confirmed by a majority.
+ * - stuck: repeated rebuilds failed, so another one would not help.
  */
 type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
 
@@ -24,7 +25,7 @@ interface QuarantineDeps {
   readonly clock: Clock
   readonly alarms: AlarmRaiser
   readonly log: Logger
-  /** null: a restart ends the quarantine. */
+  /** null: the quarantine ends with the process. */
   readonly mark: QuarantineMark | null
 }
 
@@ -37,13 +38,13 @@ export const quarantineLimits = {
   retryMsMax: 30_000,
   /**
    * Maximum time that apply is paused while no other state is available. After that, apply
-   * continues between attempts, although into a wrong state: the log is compacted only behind apply
-   * and would grow without bound.
+   * continues between attempts, although into a wrong state: the log is compacted only up to the
+   * applied index and would grow without bound.
    */
   holdMsMax: 60_000,
 } as const
 
-/** Decides whether this controller may answer from its state, and what happens until it may. */
+/** Decides whether this controller may answer from its state, and how it gets a correct one. */
 export class Quarantine {
   readonly #deps: QuarantineDeps
   #phase: QuarantinePhase = 'well'
@@ -125,8 +126,8 @@ export class Quarantine {
     try {
       this.#deps.mark?.clear()
     } catch (err) {
-      // The next start is then in quarantine again and rebuilds a correct state: slow, but not
-      // wrong.
+      // With the file still there, the next start begins in quarantine and rebuilds a correct
+      // state: slow, but safe.
       this.#deps.log.error({ err }, 'cannot remove the QUARANTINE file')
     }
     this.#deps.alarms.clear('STATE_QUARANTINED')

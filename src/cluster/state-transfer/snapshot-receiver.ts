@@ -14,7 +14,7 @@ import { ChunkCheck } from './state-chunks.ts'
 
 interface SnapshotReceiverOptions {
   readonly chunkBytesMax: number
-  /** Maximum bytes passed to main but not written; a sender never has more in transit. */
+  /** Maximum bytes passed to main and not written yet; the sender never has more in transit. */
   readonly unwrittenBytesMax: number
   /** An incomplete transfer without any data is kept for this time, connected or not. */
   readonly silenceMsMax: number
@@ -67,7 +67,7 @@ interface Restoring {
   readonly resolve: () => void
 }
 
-/** Last acknowledgment to the sender of a finished transfer, repeated in case it was lost. */
+/** Last acknowledgment of a finished transfer, which is repeated in case it was lost. */
 interface Settled {
   readonly from: NodeId
   readonly term: Term
@@ -76,7 +76,7 @@ interface Settled {
 }
 
 const SNAPSHOT_ID_BYTES = 16
-/** The core handles an offer in its next turn; it is repeated after this time. */
+/** The core handles an offer in its next turn; the offer is repeated after this time. */
 const OFFER_MS = 1000
 
 /**
@@ -172,7 +172,7 @@ export class SnapshotReceiver {
     this.#settle()
   }
 
-  /** Called when the core already has everything in the offered snapshot and has ignored it. */
+  /** Drops the snapshot if the core ignored the offer because it already has everything in it. */
   dropIfPassedOver(commit: number): void {
     const transfer = this.#transfer
     if (transfer === null || !transfer.isOffered || this.#restoring !== null) return
@@ -194,7 +194,7 @@ export class SnapshotReceiver {
     const transfer = this.#transfer
     if (transfer === null || this.#restoring !== null) return
     const nowMs = this.#deps.clock.monotonicMs()
-    // An offer to the core may be lost when its queue is full.
+    // The core drops an offer when its queue is full, so the offer is repeated.
     if (transfer.isOffered && nowMs - transfer.offeredMs >= OFFER_MS) this.#offer(transfer)
     if (transfer.check.isWhole) return
     const silentMs = nowMs - transfer.heardMs
@@ -206,8 +206,8 @@ export class SnapshotReceiver {
   }
 
   /**
-   * Another member leads this term. A sender of an earlier term was its leader, so its snapshot is
-   * committed.
+   * Whether another member leads this term. The sender of an earlier term was leader then, so its
+   * snapshot is committed.
    */
   #isUsurper(from: NodeId, term: Term): boolean {
     const known = this.#deps.leadership()
@@ -277,7 +277,7 @@ export class SnapshotReceiver {
     return this.#transfer?.id === id ? this.#transfer : null
   }
 
-  /** The snapshot is installed or not needed; in both cases the sender is done. */
+  /** The snapshot is installed or not needed; in both cases the transfer is complete. */
   #settle(): void {
     const transfer = this.#transfer
     this.#transfer = null
@@ -291,7 +291,7 @@ export class SnapshotReceiver {
     this.#deps.send(from, term, create(SnapshotAckSchema, { snapshotId, number, failed: false }))
   }
 
-  /** The last chunk counts as written only when the snapshot has become the state. */
+  /** The last chunk counts as written only once the snapshot is the state. */
   #acknowledge({ from, term, snapshotId, written, check }: Transfer): void {
     const { received, isWhole } = check
     const number = isWhole ? Math.min(written, received - 1) : written
@@ -314,7 +314,7 @@ function isEqual(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
 
-/** The core treats an unreadable configuration as a fatal error, so it is rejected here. */
+/** Checked here, because the core treats an unreadable configuration as a fatal error. */
 function isConfiguration(bytes: Uint8Array): boolean {
   try {
     decodeMembership(0, bytes)

@@ -11,11 +11,11 @@ const MIB = 1024 * 1024
 
 export interface SnapshotSenderOptions {
   /**
-   * Maximum chunks of one transfer that are read but not yet written by the receiver. They are kept
-   * in memory for repetition.
+   * Maximum chunks of one transfer that were read and that the receiver has not written yet. They
+   * stay in memory, so that they can be sent again.
    */
   readonly windowChunks: number
-  /** A transfer fails when its receiver is silent for this time, connected or not. */
+  /** A transfer fails if its receiver is silent for this time, connected or not. */
   readonly silenceMsMax: number
   /** Total rate, shared evenly by all transfers; Infinity: limited only by the receivers. */
   readonly bytesPerSecond: number
@@ -53,7 +53,10 @@ interface Transfer {
   asked: number
   read: number
   written: number
-  /** Chunks read but not written, in order; a lost connection may have lost them. */
+  /**
+   * Chunks that were read and are not confirmed as written, in order; a lost connection may have
+   * lost them.
+   */
   readonly kept: SentChunk[]
   /**
    * Maximum chunks requested but not written, from 1 to windowChunks: as many as the connection can
@@ -61,11 +64,11 @@ interface Transfer {
    */
   window: number
   /**
-   * The window is cut at most once for all chunks in transit together, because they were requested
-   * under the previous window.
+   * Value of `asked` at the last cut of the window. Chunks requested before do not cut it again:
+   * the same congestion delayed all of them.
    */
   askedAtCut: number
-  /** Shortest time so far from sending a chunk to its acknowledgment. */
+  /** Shortest time from sending a chunk to its acknowledgment so far. */
   wayMsMin: number
   isOpen: boolean
   isWhole: boolean
@@ -83,23 +86,23 @@ interface Failures {
 }
 
 /**
- * Pause after the second consecutive failure, doubled after each further one. The first failure may
- * be a restart of the receiver.
+ * Pause after the second consecutive failure, doubled after each further one. The first failure
+ * causes no pause, because it may be a restart of the receiver.
  */
 const PAUSE_MS_MIN = 1000
 const PAUSE_MS_MAX = 60_000
 const WINDOW_AT_START = 2
 /**
- * Heartbeats share the connection: chunks that wait longer than this in a queue would delay them
- * too much.
+ * Heartbeats share the connection, so a chunk that is queued longer than this would delay them too
+ * much.
  */
 const QUEUEING_MS_MAX = 400
 
 /**
  * Sends snapshots to peers that fell behind, one transfer per peer. A lost connection suspends a
- * transfer, which resumes with the first unacknowledged chunk. It fails when the receiver does not
- * know it (any more) or is silent for too long, or when leadership is lost. The core waits and is
- * informed only of the end.
+ * transfer, which resumes with the first unacknowledged chunk. A transfer fails when the receiver
+ * does not know it, when the receiver is silent for too long, or when leadership is lost. The core
+ * waits and learns only that the transfer has ended.
  */
 export class SnapshotSender {
   readonly #options: SnapshotSenderOptions
@@ -123,8 +126,8 @@ export class SnapshotSender {
   }
 
   /**
-   * Continues an existing transfer to this peer. After several failures it starts later, because a
-   * receiver with a full disk would otherwise get the same data again and again.
+   * Starts a transfer, or continues the existing one to this peer. After several failures it starts
+   * later, because a receiver with a full disk would otherwise get the same data again and again.
    */
   start(to: NodeId, term: Term): void {
     if (this.#byPeer.has(to)) return
@@ -198,7 +201,7 @@ export class SnapshotSender {
     if (term === null) this.#failures.clear()
   }
 
-  /** Only members get snapshots. */
+  /** Aborts transfers to everyone who is not a member. */
   abandonUnless(isMember: (id: NodeId) => boolean): void {
     for (const to of this.#waiting.keys()) if (!isMember(to)) this.#waiting.delete(to)
     for (const transfer of Array.from(this.#byPeer.values())) {
@@ -294,7 +297,8 @@ export class SnapshotSender {
   }
 
   /**
-   * Some of these chunks may have arrived. The receiver skips them and acknowledges its position.
+   * Some of these chunks may have arrived already. The receiver skips them and acknowledges its
+   * position.
    */
   #resume(transfer: Transfer): void {
     const sentMs = this.#deps.clock.monotonicMs()

@@ -65,7 +65,7 @@ type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'rest
 
 /**
  * Main's part of snapshots: reads the store for peers that fell behind, one chunk per credit, and
- * writes a received snapshot beside the live store. Apply continues meanwhile.
+ * writes a received snapshot beside the live store. Apply continues during both.
  */
 export class SnapshotSource {
   readonly #machine: SnapshotMachine
@@ -79,7 +79,7 @@ export class SnapshotSource {
   #abandoned: Promise<void> = Promise.resolve()
   readonly #guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>
 
-  /** @param catchUps informed of every sent snapshot, because the log after it must be retained. */
+  /** @param catchUps receives every sent snapshot, because the log after it must be retained. */
   constructor(
     machine: SnapshotMachine,
     link: MainLink,

@@ -11,7 +11,7 @@ import {
 import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Position } from '../../raft/types.ts'
 
-// Format of a state that one controller sends to another: the sender splits its bytes into numbered
+// Format of a state that one controller sends to another. The sender splits its bytes into numbered
 // chunks with checksums, and the receiver verifies them.
 
 export interface StatePiece {
@@ -20,8 +20,8 @@ export interface StatePiece {
 }
 
 /**
- * The bytes of a store as copies, because a chunk of the store may be a view of memory with another
- * owner. One piece is held back until the next is known, so that the last one can be marked.
+ * The bytes of a store, in copies because a chunk of the store may be a view of memory with another
+ * owner. Each piece is held back until the next one is known, so that the last one can be marked.
  */
 export async function* statePieces(
   snapshot: Pick<StoreSnapshot, 'chunks'>,
@@ -102,7 +102,7 @@ export class ChunkCheck {
     if (this.#isWhole) return `unexpected chunk ${number} after the last one`
     if (number !== this.#received) return `received chunk ${number}, expected ${this.#received}`
     if (data.length > this.#chunkBytesMax) return `chunk ${number} is too large`
-    // Empty chunks make no progress, so a sender could continue forever.
+    // An empty chunk makes no progress, so a sender could continue forever.
     if (data.length === 0) return `chunk ${number} is empty`
     // @guard crc-of-a-snapshot-chunk
     if (crc32(data) !== sum) return `chunk ${number} is damaged`

@@ -15,7 +15,9 @@ import { fetchDigests, fetchState } from './state-transfer-client.ts'
 
 /** Callbacks to the rest of the controller when its state is wrong. */
 interface StateGuardHooks {
-  /** Nothing may be answered or sent from the state any more; consensus continues. */
+  /**
+   * The controller must not answer or send anything from its state any more; consensus continues.
+   */
   readonly onQuarantine: () => void
   /** Pauses apply until it is resumed or the state is replaced. */
   readonly hold: () => void
@@ -43,10 +45,7 @@ interface StateGuardDeps extends StateGuardHooks {
   readonly leaderId: () => NodeId | null
   /** Whether a member reports that it answers no requests. */
   readonly isFailing: (id: NodeId) => boolean
-  /**
-   * Received chunks of a snapshot that the leader sends on its own initiative; null if there is
-   * none.
-   */
+  /** Received chunks of a snapshot that the leader sends unasked; null if there is none. */
   readonly receivedChunks: () => number | null
   readonly dropReceived: () => void
 }
@@ -61,8 +60,8 @@ const PROVE_MS = 250
  */
 const RECEIVE_STALL_MS = 60_000
 /**
- * All members take digests only at some indexes. An index at which others have none is dropped
- * after this time.
+ * A digest at an index at which no other member has one is dropped after this time, because members
+ * take digests only at some indexes.
  */
 const PROVE_AT_MS_MAX = 2000
 
@@ -82,7 +81,10 @@ export class StateGuard {
   #appliedAtSweep: Index = 0
   #isAsking = false
   #rebuilding: Promise<void> | null = null
-  /** A snapshot of the leader will replace the state, or the process ends. */
+  /**
+   * True: a snapshot of the leader will replace the state, or the process ends, so no other state
+   * is needed.
+   */
   #isUnwanted = false
   #isReplacing = false
   #isStopped = false
@@ -138,7 +140,7 @@ export class StateGuard {
   }
 
   onPresence(id: NodeId, { isFailing, startedAtMs, digestIndex, digest }: Presence): void {
-    // A failing member's digest concerns a state that it does not answer from, so it is ignored.
+    // A failing member does not answer from its state, so its digest is ignored.
     if (isFailing) this.#digests.forget(id)
     if (isFailing || this.#isWrong) return
     const found = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
@@ -162,13 +164,13 @@ export class StateGuard {
     }
   }
 
-  /** Encloses each replacement of the state by a snapshot of the leader. */
+  /** Called before a snapshot of the leader replaces the state; `endReplacing` follows. */
   beginReplacing(): void {
     this.#isReplacing = true
     this.#desk.endAll()
   }
 
-  /** The machine has another state now. */
+  /** The state machine has another state now. */
   endReplacing(): void {
     this.#isReplacing = false
     this.#isHeld = false
@@ -204,7 +206,7 @@ export class StateGuard {
   }
 
   /**
-   * Idle members are at the same index between two multiples, so they can be compared there as
+   * Idle members stay at the same index between two multiples, so they can be compared there as
    * well.
    */
   #recordAtRest(): boolean {
@@ -328,8 +330,8 @@ export class StateGuard {
   }
 
   /**
-   * Source of another state: members of the majority first and the leader last, because it has the
-   * most load; another one for each attempt.
+   * Member to fetch the state from: members of the majority first, the leader last because it has
+   * the most load. Each attempt selects another one.
    */
   #source(): NodeId {
     const { peers, isFailing, leaderId } = this.#deps
@@ -344,9 +346,9 @@ export class StateGuard {
 }
 
 /**
- * Raises STATE_DIVERGED for members whose state differs from this controller's. Two members cannot
- * tell which state is wrong, so this takes no member out of service; the {@link StateGuard} does so
- * by majority.
+ * Raises STATE_DIVERGED for members whose state differs from this controller's. Two members alone
+ * cannot find out which state is wrong, so this takes no member out of service; the
+ * {@link StateGuard} does so by majority.
  */
 export class DivergenceWatch {
   readonly #alarms: AlarmRaiser
@@ -393,15 +395,16 @@ export class DivergenceWatch {
 interface DigestsAtIndex {
   readonly selfId: NodeId
   readonly own: string
-  /** Digests of other members, possibly not all of them. */
+  /** Digests of other members; some may be missing. */
   readonly heard: ReadonlyMap<NodeId, string>
   readonly voters: readonly NodeId[]
 }
 
 /**
- * fine: a majority of the voters has this controller's state; `odd` are the members that differ.
- * odd: a majority agrees on another state; `agreeing` have it. tie: all voters answered, and no
- * state has a majority. open: too few voters answered.
+ * - fine: a majority of the voters has this controller's state; `odd` are the members that differ.
+ * - odd: a majority has another state; `agreeing` are its members.
+ * - tie: all voters answered, and no state has a majority.
+ * - open: too few voters answered.
  */
 type StateVerdict =
   | { readonly kind: 'fine'; readonly odd: readonly NodeId[] }
@@ -410,9 +413,9 @@ type StateVerdict =
   | { readonly kind: 'open' }
 
 /**
- * Decides whose state is wrong. Only a majority of the voters that agree at the same index can
- * tell. A smaller group may itself be faulty, and one faulty or malicious member could take healthy
- * ones out of service.
+ * Decides whose state is wrong. Only a majority of the voters at the same index can show that. A
+ * smaller group may itself be faulty, and one faulty or malicious member could take healthy ones
+ * out of service.
  */
 export function judgeState({ selfId, own, heard, voters }: DigestsAtIndex): StateVerdict {
   const all = new Map(heard).set(selfId, own)

@@ -12,7 +12,8 @@ const OPEN_MS_MAX = 10_000
 const PIECE_MS_MAX = 10_000
 
 /**
- * Digests of these members at `index`, without members that do not answer or have no digest there.
+ * Digests of these members at `index`. Members that do not answer, or have no digest there, are
+ * missing.
  */
 export async function fetchDigests(
   peers: PeerChannel,
@@ -30,10 +31,10 @@ export async function fetchDigests(
 }
 
 /**
- * Fetches the state of member `from` at `least` or later, completely and verified, beside the live
- * one.
+ * Fetches the state of member `from` at index `least` or later, completely and verified, into files
+ * beside the live state.
  * @param isUnwanted checked between two pieces.
- * @throws when it is not available or no longer wanted, and leaves no files behind.
+ * @throws when the state is not available or no longer wanted; no files remain then.
  */
 export async function fetchState(
   { peers, machine }: { readonly peers: PeerChannel; readonly machine: Machine },

@@ -68,7 +68,7 @@ export class StateTransferServer {
     }
   }
 
-  /** The state is about to be replaced, or is not reliable. */
+  /** Ends all transfers, because the state is about to be replaced or is not reliable. */
   endAll(): void {
     for (const lending of Array.from(this.#lendings.values())) this.#end(lending)
   }
@@ -163,7 +163,7 @@ export class StateTransferServer {
 
   #end(lending: Lending): void {
     this.#lendings.delete(lending.id)
-    // During a read, the reader closes it.
+    // If a read is in progress, it closes the snapshot itself.
     if (!lending.isReading) void close(lending)
   }
 }
@@ -173,6 +173,6 @@ async function close({ pieces, snapshot }: Lending): Promise<void> {
     await pieces.return()
     await snapshot.close()
   } catch {
-    // The store was replaced, so its snapshot is already closed.
+    // The store was replaced, which has closed its snapshot.
   }
 }

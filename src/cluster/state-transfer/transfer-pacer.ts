@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts'
 
-/** Assumed size of a chunk until it arrives; corrected afterwards. */
+/** Assumed size of a chunk until it arrives; `settle` then corrects it. */
 const CHUNK_BYTES_ASSUMED = 256 * 1024
-/** Timers have this resolution: a chunk that is due sooner is granted at once. */
+/** Resolution of timers: a chunk that is due within this time is granted at once. */
 const EARLY_MS = 1
 
 /**
@@ -26,8 +26,8 @@ export class TransferPacer<T> {
   }
 
   /**
-   * Queues a transfer for one chunk; no effect if it is queued already. After a grant it must join
-   * again.
+   * Queues a transfer for one chunk; no effect if it is queued already. After a grant the transfer
+   * must join again.
    */
   join(transfer: T): void {
     if (this.#line.includes(transfer)) return
@@ -67,7 +67,7 @@ export class TransferPacer<T> {
   }
 
   #serve(): void {
-    // A granted transfer may join again during the loop, which then serves it.
+    // A transfer may join again during the loop, which then serves it.
     if (this.#isServing || this.#timer !== null) return
     this.#isServing = true
     for (let waitMs = this.#waitMs(); this.#line.length > 0; waitMs = this.#waitMs()) {

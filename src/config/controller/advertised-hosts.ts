@@ -17,7 +17,10 @@ export function advertisedHosts({
     ...(routers.advertise === null ? [] : [routers.advertise]),
     ...web.map(({ advertise }) => advertise),
   ]
-  const hosts = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
+  const hosts = [
+    ...addresses.flatMap((address) => parseHostPort(address)?.host ?? []),
+    ...web.flatMap(({ names }) => names),
+  ]
   const isLocal = hosts.some((host) => LOOPBACK_HOSTS.includes(host))
   return [...new Set([...hosts, ...(isLocal ? LOOPBACK_HOSTS : [])])]
 }

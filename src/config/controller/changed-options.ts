@@ -5,7 +5,7 @@ import { type ControllerConfig, controllerOptions } from './options.ts'
 
 /** An option whose value in the file differs from the one in force. */
 export interface ChangedOption {
-  /** `raft.tickMs`; a list of sections is one key, as `web`. */
+  /** `raft.tickMs`, `web[0].names`; a list whose length has changed is one key, as `web`. */
   readonly key: string
   /** Values for people, with secrets redacted; null for a list of sections. */
   readonly from: string | null
@@ -45,6 +45,14 @@ function mergedFields(
       merged[name] = mergedFields(node.fields, from, to, `${key}.`, changes)
       continue
     }
+    if (node.kind === 'list' && node.isReloaded !== true && isList(from) && isList(to)) {
+      if (from.length === to.length) {
+        merged[name] = from.map((item, at) =>
+          mergedFields(node.fields, item, to[at] ?? {}, `${key}[${at}].`, changes),
+        )
+        continue
+      }
+    }
     merged[name] = from
     if (canonicalJson(from) === canonicalJson(to)) continue
     const isReloaded = (node.kind === 'option' || node.kind === 'list') && node.isReloaded === true
@@ -61,6 +69,10 @@ function shown(
 ): Pick<ChangedOption, 'from' | 'to'> {
   if (node.kind !== 'option') return { from: null, to: null }
   return { from: formatOptionValue(node, from), to: formatOptionValue(node, to) }
+}
+
+function isList(value: unknown): value is readonly object[] {
+  return Array.isArray(value)
 }
 
 function isSection(value: unknown): value is object {

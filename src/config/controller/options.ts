@@ -14,6 +14,7 @@ import {
   choices,
   command,
   controllerId,
+  hostNames,
   hostPortText,
   hostPortTexts,
   mountPath,
@@ -129,6 +130,16 @@ const identityOptions = section('Certificate and key of this controller, for pee
   ),
 })
 
+/** @param why purpose of the section, for the documentation. */
+function proxyProtocol(why: string) {
+  return section(why, {
+    from: option(networks(64), {
+      default: [],
+      why: 'Networks of the load balancers. The listener then accepts connections from these networks alone, each with a header of PROXY protocol version 2, whose address counts as that of the client in audit log, events and limits. Empty: no load balancer; clients connect directly.',
+    }),
+  })
+}
+
 const serverCertificates = list(
   SERVER_CERTIFICATES_MAX,
   'Certificates of other authorities for the HTTPS listeners, such as a public one for browsers. Shown to clients that ask for a name (SNI) that is in one of them and not in `identity.cert`.',
@@ -211,6 +222,9 @@ export const controllerOptions = {
       default: null,
       why: 'Address that routers connect to; the certificate must contain this host. null: the host of cluster.advertise with the port of bind.',
     }),
+    proxyProtocol: proxyProtocol(
+      'Load balancers before the listener for routers. A port that web shares has the same networks in both.',
+    ),
   }),
   web: requiredList(16, 'HTTPS listeners. One that serves every API is the usual case.', {
     bind: option(hostPortText(), { default: REQUIRED_OPTION, why: 'Listen address.' }),
@@ -218,10 +232,16 @@ export const controllerOptions = {
       default: REQUIRED_OPTION,
       why: 'Address that clients connect to; the certificate must contain this host.',
     }),
+    names: option(hostNames(16), {
+      default: [],
+      isReloaded: true,
+      why: 'Further host names and IP addresses that clients use for this listener, such as that of a load balancer. The certificate must contain them; one issued by the cluster gets them automatically.',
+    }),
     apis: option(choices(WEB_API_NAMES), {
       default: WEB_DEFAULTS,
       why: 'APIs served. console: the web console at /console/; needs edge-management and fabric beside it. spa: the static files of spa. metrics: only metrics and health checks, without log-in; needs a separate private address.',
     }),
+    proxyProtocol: proxyProtocol('Load balancers before this listener; see load-balancers.md.'),
     spa: optionalSection('A folder of static files, such as the web console of OpenZiti.', {
       path: option(mountPath(), {
         default: '/zac',

@@ -12,6 +12,7 @@ export function checkRelations(config: ControllerConfig, fault: ReportFault): vo
   judgeTokens(config, fault)
   judgePorts(config, fault)
   judgeRouterAddress(config, fault)
+  judgeBalancers(config, fault)
   judgePages(config, fault)
   judgeMetricsListeners(config, fault)
   judgeSigner(config, fault)
@@ -125,6 +126,31 @@ function judgePorts({ cluster, routers, web }: ControllerConfig, fault: ReportFa
 function judgeRouterAddress({ routers }: ControllerConfig, fault: ReportFault): void {
   if (routers.advertise === null || routers.bind !== null) return
   fault('routers.advertise', 'requires routers.bind, the address to listen on')
+}
+
+/** A header is read before TLS, so before the port knows for which listener a connection is. */
+function judgeBalancers({ routers, web }: ControllerConfig, fault: ReportFault): void {
+  const listeners = [
+    { key: 'routers', ...routers },
+    ...web.map((listener, at) => ({ key: `web[${at}]`, ...listener })),
+  ]
+  for (const { key, bind, proxyProtocol } of listeners) {
+    const option = `${key}.proxyProtocol.from`
+    // @guard client-address-of-a-stranger--everyone
+    if (proxyProtocol.from.some((network) => network.endsWith('/0'))) {
+      fault(option, 'lets every host choose its address; list the networks of the load balancers')
+    }
+    if (bind === null && proxyProtocol.from.length > 0) {
+      fault(option, 'requires routers.bind, the address to listen on')
+    }
+    if (key === 'routers' || bind !== routers.bind) continue
+    if (isSameSet(proxyProtocol.from, routers.proxyProtocol.from)) continue
+    fault(option, 'must have the networks of routers.proxyProtocol.from, which shares the port')
+  }
+}
+
+function isSameSet(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((one) => b.includes(one))
 }
 
 /** Routers and clients may share a port: the TLS application protocol (ALPN) selects the side. */

@@ -100,6 +100,23 @@ export function hostPortTexts(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(itemsMax, 'host:port, each once', isHostPort)
 }
 
+/** DNS names without wildcards, and IP addresses without brackets. */
+export function hostNames(itemsMax: number): ValueType<readonly string[]> {
+  return distinctTexts(itemsMax, 'DNS names or IP addresses, each once, without ports', isHostName)
+}
+
+const HOST_LABEL = /^(?!-)[A-Za-z0-9_-]{1,63}(?<!-)$/
+const HOST_CHARACTERS_MAX = 253
+
+function isHostName(value: string): boolean {
+  if (isIP(value) !== 0) return !value.includes('%')
+  // Browsers read a name that ends with a number as an IPv4 address.
+  const labels = value.split('.')
+  const endsAsName = !/^[0-9]+$/.test(labels.at(-1) ?? '')
+  const isShort = value.length <= HOST_CHARACTERS_MAX
+  return isShort && endsAsName && labels.every((label) => HOST_LABEL.test(label))
+}
+
 export function addressPorts(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(
     itemsMax,

@@ -7,7 +7,7 @@ import { client, session } from './services.ts'
 
 let loading: Promise<ApiDocument> | null = null
 
-/** The document of the management API, loaded once for each tab. */
+/** The OpenAPI document of the management API, loaded once for each tab. */
 export function managementDocument(): Promise<ApiDocument> {
   loading ??= client
     .ask({ path: `${MANAGEMENT}/openapi.json`, timeoutMs: 10_000 })
@@ -41,8 +41,8 @@ export async function loadCaller(): Promise<void> {
 }
 
 /**
- * True if the console should offer an operation. The controller makes the actual decision; until
- * the permissions of the caller are known, everything is offered.
+ * True if the console should offer an operation. Only the controller enforces permissions. Until
+ * the permissions of the caller are known, the console offers everything.
  */
 export function hasPermission(permission: string): boolean {
   const { value } = caller

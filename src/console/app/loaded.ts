@@ -11,7 +11,7 @@ export interface Loaded<T> {
   readonly reload: () => void
 }
 
-/** A tab without input for so long sends no requests, so that its session expires. */
+/** A tab without input for this long sends no requests, so that its session expires. */
 const IDLE_MS = 15 * 60_000
 let lastInputMs = Date.now()
 for (const type of ['keydown', 'pointerdown', 'wheel']) {
@@ -57,7 +57,7 @@ class Loading<T> implements Loaded<T> {
   #load: ((signal: AbortSignal) => Promise<T>) | null = null
   #running: AbortController | null = null
 
-  /** One load at a time; only a reload replaces a running one. */
+  /** Runs one load at a time. Only a forced load replaces a running one. */
   run(load: (signal: AbortSignal) => Promise<T>, isForced = false): void {
     if (this.#running !== null && !isForced) return
     this.#running?.abort()

@@ -27,7 +27,10 @@ function decoded(name: string): string {
   }
 }
 
-/** A dot is escaped: a path that ends like a file would be requested as a file. */
+/**
+ * The path of a page. Dots are escaped, because a server would take a path that ends in a file
+ * extension for a file.
+ */
 export function pathTo(...names: readonly string[]): string {
   return [BASE, ...names.map((name) => encodeURIComponent(name).replaceAll('.', '%2E'))].join('/')
 }
@@ -37,7 +40,7 @@ export const place = signal<ConsolePage>({ names: [], query: new URLSearchParams
 /** Called before the user leaves a page; false keeps the page. */
 let mayLeave: () => boolean = () => true
 
-/** Asks the guard before each navigation. @returns a function that removes it. */
+/** Calls the guard before each navigation. @returns a function that removes the guard. */
 export function guardLeaving(guard: () => boolean): () => void {
   mayLeave = guard
   return () => {

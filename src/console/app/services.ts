@@ -18,7 +18,7 @@ session.attach(client)
 export const sharedSession = new SharedSession(session)
 export const feed = new EventFeed(client, navigator.locks)
 
-/** After this time without contact, a leader counts as absent. */
+/** After this time without contact, the cluster counts as having no leader. */
 const LEADERLESS_MS = 3_000
 const writeRefused = signal(false)
 
@@ -28,7 +28,8 @@ export const isReadOnly = computed(
 )
 
 /**
- * Called after a change was refused for lack of a leader; the next answer with a leader resets it.
+ * Called when a change was refused for lack of a leader. The next answer that names a leader resets
+ * it.
  */
 export function recordRefusal(error: unknown): void {
   const isLeaderless = error instanceof ApiProblem && error.code === 'CLUSTER_NO_LEADER'

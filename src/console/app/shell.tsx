@@ -30,7 +30,7 @@ export function Shell() {
     const timer = setInterval(refresh, REFRESH_MS)
     return () => clearInterval(timer)
   }, [])
-  // A broken stream is the first sign of a failed controller.
+  // A broken event stream is the first sign of a failed controller.
   useEffect(() => {
     if (feed.state.value === 'broken') refreshMembers().catch(() => undefined)
   }, [feed.state.value])

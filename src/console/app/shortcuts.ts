@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 
 import { goTo, pathTo } from './navigation.ts'
 
-/** `g` and then one of these goes to a page. */
+/** Pages by the key to press after `g`. */
 export const goKeys = new Map<string, { readonly path: string; readonly title: string }>()
 export const isHelpOpen = signal(false)
 

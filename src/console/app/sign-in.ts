@@ -6,17 +6,19 @@ import { failureText } from './failure.tsx'
 import { session } from './services.ts'
 
 let fault = ''
-/** True while the code of the sign-in page is redeemed: the log-in is not shown meanwhile. */
+/**
+ * True while the console redeems the code of the sign-in page; the log-in form is hidden meanwhile.
+ */
 export const isReturning = signal(false)
 
-/** Returns and clears the reason why the sign-in page led to no session; '' if there is none. */
+/** Returns and clears the reason why the sign-in page led to no session; '' for none. */
 export function popSignInFault(): string {
   const shown = fault
   fault = ''
   return shown
 }
 
-/** Leaves for the sign-in page of this controller. */
+/** Opens the sign-in page of this controller in this tab. */
 export async function startSignIn(): Promise<void> {
   const backTo = location.pathname + location.search
   location.assign(await beginSignIn(sessionStorage, location.origin, backTo))
@@ -31,7 +33,7 @@ export function finishSignIn(): void {
   const isBack = location.pathname === CALLBACK_PATH && query.has('state')
   if (!isBack) return
   const returned = readReturnedCode(sessionStorage, location)
-  // The code stays neither in the address nor in the history of the browser.
+  // Removes the code from the address and from the history of the browser.
   history.replaceState(null, '', returned?.backTo ?? CALLBACK_PATH)
   if (returned === null) {
     if (session.current.value === null) fault = texts.logIn.signInUnknown

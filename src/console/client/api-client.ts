@@ -22,7 +22,10 @@ export interface PageRequest extends ClusterRequest {
   readonly body?: unknown
   /** Sent as a form in place of a body. */
   readonly form?: Readonly<Record<string, string>>
-  /** Presents the certificate of the browser, which only the controller of the page can receive. */
+  /**
+   * Presents the certificate of the browser, which the browser sends only to the controller of the
+   * page.
+   */
   readonly showsCertificate?: boolean
   readonly signal?: AbortSignal
 }
@@ -40,7 +43,7 @@ export class ApiClient {
   readonly #session: SessionTokenSource
   readonly #fetch: typeof fetch
   readonly #core: ClusterClient<PageRequest>
-  /** Time since the controller that answered last has heard from a leader. */
+  /** Time since the controller that answered last heard from a leader. */
   readonly leaderSilenceMs = signal(0)
 
   constructor(
@@ -88,7 +91,7 @@ export class ApiClient {
     return this.#core.position
   }
 
-  /** Requests an answer whose body is read as a stream. */
+  /** Sends a request whose answer is read as a stream. */
   async stream(path: string, headers: Headers, signal: AbortSignal): Promise<Response> {
     const token = await this.#session.token()
     const shown = Object.entries(token === null ? {} : sessionHeader(token))
@@ -126,7 +129,7 @@ export class ApiClient {
       return { ...answer, header: (name) => response.headers.get(name) }
     } catch (error) {
       if (signal?.aborted === true) throw new CancelledError(path, { cause: error })
-      // A browser does not say whether the request was sent.
+      // A browser does not report whether the request was sent.
       throw new NoAnswerError(String(error), true, error)
     }
   }

@@ -19,10 +19,13 @@ export type FeedState = 'off' | 'live' | 'broken' | 'refused'
 const RETRY_MS_MIN = 1_000
 const RETRY_MS_MAX = 30_000
 const KEPT_MAX = 500
-/** A new tab shows the events of the last entries of the log. */
+/** A new tab also shows the events of this many earlier log entries. */
 const ENTRIES_BEFORE = 50
 
-/** Locks that the tabs of an origin share (`navigator.locks`): one holds, the others wait. */
+/**
+ * Locks that all tabs of an origin share (`navigator.locks`): one tab holds a lock, the others wait
+ * for it.
+ */
 interface TabLocks {
   request(
     name: string,
@@ -42,7 +45,7 @@ interface News {
 }
 
 /**
- * Messages between tabs: a tab asks for all kept events, and the tab with the stream answers with
+ * Messages between tabs. A new tab requests the kept events, and the tab with the stream sends
  * them.
  */
 type FeedMessage =
@@ -51,10 +54,10 @@ type FeedMessage =
   | News
 
 /**
- * The stream of events, shared by all tabs in which an identity is logged in. One tab reads it and
- * sends the events to the others, because a browser opens at most six connections to an origin.
- * When the reading tab closes, another one resumes after the last event, on any controller that
- * answers. After a gap, pages read their records again.
+ * The stream of events, shared by all tabs in which an identity is logged in. One tab reads the
+ * stream and sends the events to the others, because a browser opens at most six connections to an
+ * origin. When that tab closes, another one continues after the last event, at any controller that
+ * answers. After a gap, pages reload their records.
  */
 export class EventFeed {
   readonly state = signal<FeedState>('off')
@@ -123,7 +126,7 @@ export class EventFeed {
       if (this.#isReader) this.#send({ kind: 'kept', news: this.#news(this.events.value, false) })
     } else if (!this.#isReader) {
       const isKept = message.kind === 'kept'
-      // A tab that already has events has received every event since.
+      // A tab that already has events has received every later event itself.
       if (isKept && !this.#isNew) this.state.value = message.news.state
       else this.#show(isKept ? message.news : message, isKept)
       if (isKept) this.#isNew = false
@@ -154,7 +157,7 @@ export class EventFeed {
         waitMs = RETRY_MS_MIN
       } catch (error) {
         if (error instanceof ApiProblem && error.status === 401) {
-          // Another tab may have a valid session.
+          // Tries again later, because another tab may have a valid session.
           this.#enter('refused')
           return
         }
@@ -170,7 +173,7 @@ export class EventFeed {
     const headers = new Headers({ accept: 'text/event-stream' })
     const isFirst = this.#lastId === ''
     if (isFirst) this.#lastId = eventBefore(this.#client.position, ENTRIES_BEFORE)
-    // A new tab has missed no earlier events.
+    // A new tab has not missed any earlier event.
     this.#passesGap = isFirst
     if (this.#lastId !== '') headers.set('last-event-id', this.#lastId)
     const response = await this.#client.stream(`${FABRIC}/events`, headers, stopped)
@@ -201,7 +204,10 @@ export class EventFeed {
   }
 }
 
-/** ID of the event at which a new tab begins, shortly before the log position that it first saw. */
+/**
+ * Id of the event at which a new tab begins: shortly before the log position that the tab saw
+ * first.
+ */
 function eventBefore(position: string | null, entries: number): string {
   const [generation, index] = positionParts(position) ?? []
   if (generation === undefined || index === undefined) return ''
@@ -209,7 +215,8 @@ function eventBefore(position: string | null, entries: number): string {
 }
 
 /**
- * Ends at once when the feed is stopped: a waiting tab would keep the other tabs from the stream.
+ * Ends at once when the feed is stopped: a tab that waits longer would keep the other tabs from the
+ * stream.
  */
 async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -223,7 +230,10 @@ async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   })
 }
 
-/** Metrics are for monitoring systems, and commit events repeat the changes of their entry. */
+/**
+ * False for metrics, which are for monitoring systems, and for commit events, which repeat the
+ * changes of their entry.
+ */
 function isNews({ namespace, fields }: NetworkEvent): boolean {
   return namespace !== 'metrics' && fields['eventType'] !== 'committed'
 }

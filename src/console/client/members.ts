@@ -18,8 +18,8 @@ export const browserClock = { monotonicMs: () => performance.now() } as const
 type Addresses = NonNullable<ControllerDetail['apiAddresses']>
 
 /**
- * The origins that the console may call, as the cluster lists them. Nothing is guessed: an address
- * that is not HTTPS, or that serves only one of the two APIs, is left out.
+ * The origins that the console may call, as the cluster lists them. The list contains only
+ * addresses that are HTTPS and serve both APIs; no address is guessed.
  */
 export class Members {
   readonly own: string
@@ -59,7 +59,10 @@ export class Members {
     return this.list.value.find((member) => member.origin === origin)?.id ?? hostOf(origin)
   }
 
-  /** Keeps the list for the next load of this page: its controller may be gone then. */
+  /**
+   * Stores the list for the next load of this page, when the controller of the page may be
+   * unreachable.
+   */
   store(storage: Storage): void {
     storage.setItem(STORED, JSON.stringify(this.list.value))
   }
@@ -70,7 +73,7 @@ export class Members {
       if (!Array.isArray(stored)) return
       this.#take(stored.filter(isMember))
     } catch {
-      // Another release may have stored another format.
+      // Another release may have stored a format that this one cannot read.
     }
   }
 }
@@ -80,7 +83,7 @@ function isMember(value: unknown): value is Member {
   return typeof id === 'string' && typeof origin === 'string' && origin.startsWith('https://')
 }
 
-/** The origin that serves both APIs; the origin of this page, if it is one of them. */
+/** The origin that serves both APIs, preferably the origin of this page. */
 function originOf(addresses: Addresses, own: string): string | null {
   const fabric = new Set(originsIn(addresses['fabric']))
   const both = originsIn(addresses['edge-management']).filter((origin) => fabric.has(origin))

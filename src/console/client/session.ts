@@ -13,7 +13,10 @@ import {
   TOKEN_PATH,
 } from './sign-in.ts'
 
-/** Stored for this tab only, and sent only to members of the cluster. */
+/**
+ * Key of the session in the storage of this tab. The session is sent only to members of the
+ * cluster.
+ */
 const STORED = 'flotilla.session'
 
 /** The session of this tab; `isPartial`: it lacks a second factor. */
@@ -21,7 +24,7 @@ export interface Session {
   readonly token: string
   readonly identityId: string
   readonly name: string
-  /** True: the second factor must be shown before anything else. */
+  /** True: the user must give the second factor before anything else is shown. */
   readonly isPartial: boolean
   /** Expiry of an access token, UTC ms; null for the token of an API session. */
   readonly endsAtMs: number | null
@@ -40,10 +43,13 @@ interface SessionBody {
   }
 }
 
-/** The session of this tab: a log-in creates it, and the user logs in again when it has ended. */
+/** The session of this tab. A log-in creates it; when it has ended, the user logs in again. */
 export class TabSession implements SessionTokenSource {
   readonly current = signal<Session | null>(null)
-  /** True if a session ended while a page was open: the page stays behind the log-in form. */
+  /**
+   * True if the session ended while a page was open. The page stays in place behind the log-in
+   * form.
+   */
   readonly hasEnded = signal(false)
   readonly #storage: Storage
   readonly #waiting: (() => void)[] = []
@@ -71,8 +77,8 @@ export class TabSession implements SessionTokenSource {
   }
 
   /**
-   * A refusal does not say whether the session has ended or the caller lacks a permission, so this
-   * checks the session itself.
+   * A refusal does not show whether the session has ended or the caller lacks a permission, so this
+   * checks the session.
    */
   async renewed(refused: string | null): Promise<string | null> {
     const token = this.token()
@@ -131,8 +137,8 @@ export class TabSession implements SessionTokenSource {
   }
 
   /**
-   * An access token is exchanged after half of its remaining lifetime, so that the browser never
-   * stores a long-lived one. In an unused tab it expires.
+   * Exchanges an access token after half of its remaining lifetime, so that the browser never
+   * stores a long-lived one. In an unused tab the token expires.
    */
   #renewInTime(): void {
     clearTimeout(this.#renewal)
@@ -144,7 +150,7 @@ export class TabSession implements SessionTokenSource {
       if (!this.#isWatched()) return this.#renewInTime()
       this.#tokens(tokenExchangeForm(token)).then(
         (given) => this.#hold(given),
-        // Retries after half of the remaining time; at the end, the next request shows that the
+        // Retries after half of the remaining time. After the end, the next request shows that the
         // session has ended.
         () => this.#renewInTime(),
       )

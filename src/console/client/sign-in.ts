@@ -48,7 +48,7 @@ export async function beginSignIn(
   const query = new URLSearchParams({
     client_id: CLIENT_ID,
     response_type: 'code',
-    // No refresh token, because it would outlive the tab.
+    // Requests no refresh token, because it would outlive the tab.
     scope: 'openid',
     redirect_uri: origin + CALLBACK_PATH,
     code_challenge: base64url(new Uint8Array(digest)),
@@ -105,7 +105,8 @@ export function readSignInTokens(body: unknown): SignInTokens {
   if (typeof access_token !== 'string' || typeof expires_in !== 'number') {
     throw new TypeError('the answer holds no token')
   }
-  // The controller itself sent the token over TLS, and checks every request against its records.
+  // The claims need no verification: the controller itself sent the token over TLS, and it checks
+  // every request against its own records.
   const { sub, name } = claimsOf(typeof id_token === 'string' ? id_token : access_token)
   return {
     access: access_token,

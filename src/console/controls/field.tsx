@@ -71,7 +71,8 @@ export function TextField(
         <input
           {...ids}
           class={`input ${props.isMono === true ? 'mono' : ''}`}
-          // The types of inputs are a union that no variable of several fits.
+          // The type of an input is a union of texts that a variable with several of them does not
+          // match.
           type={(props.type ?? 'text') as 'text'}
           name={props.name}
           autocomplete={props.autocomplete ?? 'off'}

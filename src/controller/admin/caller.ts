@@ -28,7 +28,7 @@ export function callerHeader(): Readonly<Record<string, string>> {
   return { [CALLER_HEADER]: `${uid} ${name}` }
 }
 
-/** A uid may have no name on this host. */
+/** The name of this process's user; a uid may have no name on this host. */
 function ownName(): string {
   try {
     return userInfo().username
@@ -38,10 +38,10 @@ function ownName(): string {
 }
 
 /**
- * Actor of a request at the admin socket. Only two users can open a socket of mode 0600: the one
- * that the controller runs as, and root. The client says which of the two it is; any other claim
- * counts as the controller's user. Node cannot read SO_PEERCRED from the kernel, so this claim is
- * unverified. Both users may do everything here.
+ * Actor of a request at the admin socket. Only two users can open a socket of mode 0600: root, and
+ * the user of the controller. The client claims which of the two it is; any other claim counts as
+ * the controller's user. The claim is unverified, because Node cannot read SO_PEERCRED from the
+ * kernel. Both users may do everything here.
  */
 export function adminSocketActor(header: unknown, own: AdminCaller): Actor {
   const [, uidText = '', name = ''] = typeof header === 'string' ? (CALLER.exec(header) ?? []) : []

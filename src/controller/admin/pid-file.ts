@@ -31,7 +31,7 @@ export function removePidFile(configPath: string, pid = process.pid): void {
 /**
  * Finds the process that runs this controller or router: by its pid file, or by the lock of the
  * data folder, which a controller holds before it writes its pid file. Both survive a kill -9, and
- * the pid may then belong to another process. The command line must therefore show this
+ * the pid may then belong to another process. So the command line of the process must contain this
  * configuration (`controller run CONFIG`, `router run CONFIG`, or `cluster join CONFIG`, which
  * continues as a controller).
  * @param dataFolder null for a router, which has none.
@@ -63,7 +63,7 @@ function runsConfiguration(pid: number, configPath: string): boolean {
     const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
     return realpathSync(named) === realpathSync(configPath)
   } catch {
-    // The process has ended, or belongs to another user.
+    // The process has ended, or another user owns it.
     return false
   }
 }

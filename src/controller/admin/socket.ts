@@ -13,8 +13,8 @@ export const adminSocketLimits = {
 const OPENING_BRACE = 0x7b
 
 /**
- * Serves the API at the admin socket. Its routes are created with the first request, because most
- * controllers get none soon after their start.
+ * Serves the API at the admin socket. Its routes are created at the first request, because most
+ * controllers receive none soon after their start.
  */
 export class AdminSocket {
   readonly #server: Server
@@ -33,7 +33,7 @@ export class AdminSocket {
 
   /**
    * The caller must hold the lock of the data folder. Removes the socket of a killed process.
-   * @param version of this program, for clients of another version.
+   * @param version of this program, which clients compare with their own.
    * @throws the error of `listen`.
    */
   static async open(api: Api, dataFolder: string, version: string): Promise<AdminSocket> {
@@ -66,7 +66,7 @@ export class AdminSocket {
 
 async function listen(server: Server, path: string): Promise<void> {
   removeSocket(path)
-  // A narrow umask prevents connections of other users before the mode is set.
+  // A narrow umask keeps other users out until the mode is set.
   const umask = process.umask(0o177)
   try {
     await new Promise<void>((resolve, reject) => {
@@ -85,7 +85,10 @@ function removeSocket(path: string): void {
   if (status?.isSocket() === true) unlinkSync(path)
 }
 
-/** Programs before this protocol sent one line of JSON and understand only such a line. */
+/**
+ * Answers a program of a release before this protocol. Such a program sent one line of JSON, and
+ * understands only such a line.
+ */
 function answerEarlierProgram(
   error: Error & { readonly rawPacket?: unknown },
   socket: Socket,

@@ -67,8 +67,7 @@ async function listed(folder: Pick<BackupFolder, 'list'> | null): Promise<Schedu
 }
 
 /**
- * Returns the bytes of a backup. Reports the outcome once the consumer has read all, some or none
- * of them.
+ * The bytes of a backup. Records the outcome when the consumer has read all, some or none of them.
  */
 async function handedOut(
   deps: ControlDeps,
@@ -85,7 +84,7 @@ async function handedOut(
     }
   }
   const begun = bytes()
-  // A generator runs its `finally` only after it has started.
+  // Starts the generator, because its `finally` runs only after it has started.
   await begun.next()
   return begun
 }
@@ -100,7 +99,7 @@ async function recordRequest(
   by: Actor,
 ): Promise<void> {
   const wanted: ClusterAction = { ...actionOf(deps, options), outcome: 'requested' }
-  // Without a quorum the log accepts no record, and a backup may be the only remaining option.
+  // Without a quorum the log accepts no record, and a backup may be the only remaining remedy.
   if (options.isLinearizable) await actions.record(wanted, by)
   else void actions.note(wanted, by)
 }

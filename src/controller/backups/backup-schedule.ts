@@ -76,7 +76,10 @@ export class BackupSchedule {
     this.#dueAtMs = clock.nowMs() + (isDone ? everyMs : Math.min(everyMs, RETRY_MS_MAX))
   }
 
-  /** A restart takes no early backup. An unreadable folder is reported when the backup fails. */
+  /**
+   * When the first backup is due. A restart causes no early backup. An unreadable folder is
+   * reported when the backup fails.
+   */
   async #firstDueMs(): Promise<number> {
     const { folder, everyMs } = this.#deps
     const [newest] = await folder.list().catch(() => [])
@@ -118,14 +121,15 @@ export class BackupSchedule {
       log.info({ path, index, bytes, sha256 }, 'backup taken')
       return path
     } finally {
-      // `bytesOf` closes the snapshot only if it was read, which an unwritable folder prevents.
+      // `bytesOf` closes the snapshot once it is read. If the folder is not writable, nothing reads
+      // it.
       await taken.close()
     }
   }
 
   /**
-   * Without a leader, backs up the state that this controller has applied: a backup matters most
-   * then.
+   * Without a leader, backs up the state that this controller has applied: backups are needed most
+   * in such a failure.
    */
   async #takeLatest(recipient: BackupRecipient): Promise<BackupResult> {
     const { backups, log } = this.#deps

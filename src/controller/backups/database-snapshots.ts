@@ -37,7 +37,7 @@ const PARTIAL = /^\..*\.partial$/
 export interface SnapshotFolderDeps extends BackupDeps {
   /** The data folder. */
   readonly dir: string
-  /** Reserve that the store and the log keep free; a snapshot leaves twice as much free. */
+  /** Bytes that the store and the log keep free. A snapshot leaves twice as much free. */
   readonly freeBytesMin: number
   /** Bytes free on the file system of a folder. */
   readonly freeBytes?: (folder: string) => Promise<number>
@@ -60,9 +60,9 @@ export async function openSnapshots(
 }
 
 /**
- * Backups in the data folder, without the secrets of the cluster and not encrypted, of the state
- * that this controller has applied. A file gets its name once it is complete and durable, and no
- * file is overwritten.
+ * Unencrypted backups in the data folder of the state that this controller has applied, without the
+ * secrets of the cluster. A file gets its name once it is complete and durable, and no file is
+ * overwritten.
  */
 export class SnapshotFolder implements DatabaseSnapshots {
   readonly #deps: SnapshotFolderDeps
@@ -89,7 +89,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
   async take(path: string | null): Promise<string> {
     const { clock } = this.#deps
     const wanted = path ?? DEFAULT_PATH
-    // Checks the name before anything else, with the longest possible index.
+    // Checks the name before anything else, with the longest possible index in it.
     const index = Number.MAX_SAFE_INTEGER
     snapshotFileName(wanted, { folder: this.#folder, takenAtMs: clock.nowMs(), index })
     this.#checkPause()

@@ -77,7 +77,9 @@ class PlannedBackups {
     return this.#schedule?.lastTakenMs ?? null
   }
 
-  /** Alarms of the former schedule are cleared: its next attempt would, and there is none. */
+  /**
+   * Also clears the alarms of the former schedule, which has no next attempt that would clear them.
+   */
   configure({ backup, id, log }: ControllerConfig): void {
     this.#alarms.clear('BACKUP_FAILED')
     this.#alarms.clear('BACKUP_HOOK_FAILED')

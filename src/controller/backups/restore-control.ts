@@ -27,7 +27,7 @@ interface RestoreDeps extends Pick<BackupDeps, 'cluster' | 'machine' | 'secrets'
 }
 
 const RETRY_MS = 500
-/** Retries last much longer than an election. */
+/** Together these retries last much longer than an election. */
 const RETRIES_MAX = 60
 const APPLIED_POLL_MS = 100
 const APPLIED_MS_MAX = 60_000
@@ -101,7 +101,7 @@ async function propose(
 
 /**
  * Waits until all voters have applied the index, at most `APPLIED_MS_MAX`. A slower voter restores
- * from its log later.
+ * later, from its log.
  */
 async function appliedBy(cluster: BackupDeps['cluster'], index: number): Promise<string[]> {
   const endMs = performance.now() + APPLIED_MS_MAX
@@ -137,8 +137,8 @@ function endOf({ sha256, ifIndex, ...ending }: RestoreEnding): Uint8Array {
 const FACTORS_MAX = 64
 
 /**
- * Encrypts second factors of a backup that used a key of another cluster. The caller has the key of
- * the backup and so already knows their content.
+ * Re-encrypts second factors of a backup whose key belongs to another cluster. The caller has the
+ * key of the backup and so already knows their content.
  * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key in force;
  * COULD_NOT_VALIDATE.
  */

@@ -28,7 +28,7 @@ export interface BackupDeps {
 export interface TakeBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly hasSecrets: boolean
-  /** False: without contact to the leader, from the state applied here. */
+  /** False: backs up the state applied here, without contact to the leader. */
   readonly isLinearizable: boolean
 }
 
@@ -55,7 +55,7 @@ export async function takeBackup(
   const before = options.hasSecrets ? held(deps) : []
   const snapshot = await machine.snapshot()
   const close = async (): Promise<void> => {
-    // If the store was replaced meanwhile, its snapshot is already closed.
+    // If the store was replaced meanwhile, the snapshot is already closed.
     await snapshot.close().catch(() => undefined)
   }
   try {

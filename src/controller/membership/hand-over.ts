@@ -24,7 +24,7 @@ export async function handOverLeadership(
   const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX
   while (systemClock.monotonicMs() < deadlineMs) {
     const leader = clusterNode.leaderId()
-    // When all members stop at once, the possible successors disappear.
+    // If all members stop at once, no successor remains.
     if ((leader !== null && leader !== clusterNode.selfId) || !hasSuccessor(clusterNode)) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }

@@ -14,14 +14,14 @@ const HEAD = `# Addresses of the other controllers, written by this one. If its 
 interface SeedsFileDeps {
   readonly config: Seeded
   readonly configuration: () => ConfigurationInForce
-  /** Present mesh address of a connected member; null to use its member record. */
+  /** Current mesh address of a connected member; null to use its member record. */
   readonly addressOf: (id: string) => string | null
   readonly alarms: AlarmRaiser
 }
 
 /**
- * Keeps the addresses of the other members outside of the data folder, for all controllers: the
- * first one of a cluster has no seeds in its configuration, and those of others become outdated.
+ * Keeps the addresses of the other members outside of the data folder. The first controller of a
+ * cluster has no seeds in its configuration, and the seeds of the others become outdated.
  */
 export class SeedsFile {
   readonly #deps: SeedsFileDeps
@@ -50,7 +50,7 @@ export class SeedsFile {
   #write(text: string): void {
     const { alarms, config } = this.#deps
     try {
-      // The only member has nobody to ask: a start without data must be refused.
+      // The only member of a cluster has no peer to ask, so its start without data must be refused.
       if (text === '') rmSync(this.#path, { force: true })
       else writePublicFile(this.#path, `${HEAD}${text}\n`)
       this.#written = text

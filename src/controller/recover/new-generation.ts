@@ -13,10 +13,10 @@ import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import type { ReadSurvivor } from './survivor.ts'
 
 /**
- * Turns a data folder into the only member of a new generation: appends a configuration entry in a
+ * Turns a data folder into the only member of a new generation. Appends a configuration entry in a
  * new term, which also commits all entries before it. The caller holds the lock. The generation is
- * written first: after a crash before the entry, the folder has no majority, and the same call can
- * be repeated.
+ * written first: after a crash before the entry is written, the folder has no majority, and the
+ * same call can be repeated.
  * @throws {StoreError}
  */
 export function beginGeneration(
@@ -28,7 +28,8 @@ export function beginGeneration(
   const alone = onlyMember(read.configuration, identity.nodeId)
   writeIdentity(dataFolder, { ...identity, generation: options.generation })
   const { statePosition, stateCameBySnapshot } = read
-  // Cuts off damage, which the operator has accepted. No voter remains that could repair it.
+  // Cuts off the damaged part, as the operator has confirmed. No voter remains that could repair
+  // it.
   const { restored, disk } = openLog(dataFolder, {
     statePosition,
     stateCameBySnapshot,
@@ -51,7 +52,7 @@ export function beginGeneration(
 }
 
 /**
- * Removes the other members as a normal removal does, so that all secrets they could read are
+ * Removes the other members as a normal removal does, so that all secrets that they could read are
  * rotated.
  */
 function onlyMember(before: Configuration, id: string): Configuration {

@@ -29,8 +29,8 @@ export interface Survivor {
   /** Fault of the log, or null. */
   readonly finding: string | null
   /**
-   * Generation in which the cluster continued without this folder; null if the folder knows of
-   * none.
+   * Generation in which the cluster continued without this folder; null if the folder has no record
+   * of one.
    */
   readonly fencedBy: number | null
 }
@@ -108,8 +108,8 @@ async function readState(dataFolder: string): Promise<StateFacts> {
 }
 
 function endOf(log: InspectedLog, state: StateFacts): Pick<Survivor, 'last' | 'lastMs'> {
-  // A crash after storing a snapshot and before resetting the log leaves the state ahead of the
-  // log.
+  // If a crash came after a snapshot was stored and before the log was reset, the state is ahead of
+  // the log.
   if (state.position.index > log.last.index) return { last: state.position, lastMs: state.timeMs }
   return { last: log.last, lastMs: log.entries.at(-1)?.timeMs ?? state.timeMs }
 }

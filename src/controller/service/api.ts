@@ -100,8 +100,8 @@ function logLevelControl({ controller, running, clusterNode }: ApiSources): LogL
 
 /**
  * A controller without a leader still answers reads, so it counts as alive and must not be
- * restarted. Only critical alarms count as unhealthy: others can appear on all controllers at once
- * and would take the whole cluster out of service.
+ * restarted. Only critical alarms make it unhealthy: other alarms can appear on all controllers at
+ * once, which would take the whole cluster out of service.
  */
 function healthOf(node: NodeHealth): HealthReport {
   const critical = node.alarms.filter(({ isCritical }) => isCritical)

@@ -8,7 +8,8 @@ import { listenerTls } from '../../api/http/transport/tls.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import type { HostPort } from '../../lib/text/names.ts'
-import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { OpenPort } from '../../overlay/sockets/front-port.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { configuredApis } from '../settings.ts'
 import type { FileMount } from '../../api/files/file-mount.ts'
@@ -32,12 +33,15 @@ interface ListenersDeps {
   readonly api: Api
   readonly config: ControllerConfig
   readonly credentials: Credentials
-  /** Opens the ports that routers share. */
+  /** Opens the ports that routers share, and those behind load balancers. */
   readonly ports: TlsPorts
   readonly byName?: CertificatesByName | null
 }
 
-/** Applications (ALPN) of HTTP clients at a port that they share with routers. */
+/**
+ * Application protocols (ALPN) by which HTTP clients are recognized at a port that they share with
+ * routers.
+ */
 const HTTP_CLIENTS = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
 
 /** The HTTPS listeners of the configuration's `web` list. */
@@ -69,7 +73,7 @@ export class Listeners {
 
   async #listen(listener: WebListener, address: HostPort, key: string): Promise<void> {
     const { api, config, credentials, ports, byName = null } = this.#deps
-    const isShared = isRouterPort(config, listener.bind)
+    const hasFront = isRouterPort(config, listener.bind) || listener.proxyProtocol.from.length > 0
     let server: HttpsServer | null = null
     let port: OpenPort | null = null
     const app = api.listener({
@@ -86,23 +90,26 @@ export class Listeners {
         server = made
         this.#servers.push(made)
       },
-      ...(isShared ? { stopAccepting: async () => await port?.close() } : {}),
+      ...(hasFront ? { stopAccepting: async () => await port?.close() } : {}),
     })
     this.#closes.push(() => app.close())
-    if (!isShared) {
+    if (!hasFront) {
       await app.listen(address)
       return
     }
     assert(server !== null, 'the listener has an HTTPS server')
     port = await ports.open(server, address, key, HTTP_CLIENTS)
-    // The app closes only a server that it has opened.
+    // The app closes its server only if it opened the server itself.
     this.#closes.push(() => closeServer(app.server))
   }
 
-  /** New connections get this certificate. Open connections and their requests continue. */
+  /**
+   * New connections get this certificate. Open connections and their requests keep the previous
+   * one.
+   */
   renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
     for (const server of this.#servers) {
-      // Replaces all options of the context; omitted ones would fall back to defaults.
+      // This call replaces all options of the context: omitted ones would fall back to defaults.
       server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
     }
   }
@@ -130,7 +137,7 @@ function mountsOf({ apis, spa }: Pick<WebListener, 'apis' | 'spa'>): FileMount[]
   ]
 }
 
-/** A clone without a built console still serves everything else. */
+/** If the console is not built, as in a clone, everything else is served. */
 function consoleMount(): FileMount {
   const files = existsSync(join(consoleFolder, 'index.html')) ? FileSet.load(consoleFolder) : null
   const missing = "the console is not built; run 'make console' and start the controller again"

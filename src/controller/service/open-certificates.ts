@@ -43,8 +43,8 @@ export class Certificates {
   readonly #renewer: CertificateRenewer
 
   /**
-   * Reads the server certificates at once, before a listener uses another one. Everything else is
-   * not started.
+   * Reads the server certificates at once, so that no listener uses another certificate before.
+   * Everything else is not started.
    */
   constructor(deps: CertificatesDeps) {
     this.#renewer = renewerOf(deps)
@@ -67,9 +67,13 @@ export class Certificates {
     await this.#renewer.stop()
   }
 
-  /** Replaces the server certificates; the next reload reads the new ones. */
-  configure({ serverCertificates }: ControllerConfig): void {
-    this.servers.configure(serverCertificates)
+  /**
+   * Replaces the server certificates, which the next reload reads, and the hosts of the
+   * controller's own certificate.
+   */
+  async configure(config: ControllerConfig): Promise<void> {
+    this.servers.configure(config.serverCertificates)
+    await this.#renewer.requireHosts(advertisedHosts(config))
   }
 
   /** Checks at once; called when the issuing authority has changed. */
@@ -79,7 +83,7 @@ export class Certificates {
 
   /**
    * Rereads all files now and uses the valid ones.
-   * @throws {CertificateError | SecretFileError} for invalid ones, which leave the present set in
+   * @throws {CertificateError | SecretFileError} for invalid files; the previous set stays in
    * force.
    */
   async reload(): Promise<void> {

@@ -19,10 +19,13 @@ export interface OwnInspectionsDeps {
   readonly clients: () => Pick<ConnectionDuty, 'byIdentity'> | null
 }
 
-/** Go prints durations in nanoseconds. */
+/** OpenZiti prints durations in nanoseconds. */
 const NS_PER_MS = 1_000_000
 
-/** Values that a controller of OpenZiti answers about its routers, without records. */
+/**
+ * Values about its routers that this controller answers like one of OpenZiti, but without the
+ * records themselves.
+ */
 export function ownInspections(deps: OwnInspectionsDeps): OwnInspections {
   const { config, model, timelineId } = deps
   const modelIndex = (): object => ({ timeline: timelineId(), index: model.appliedIndex })
@@ -64,14 +67,14 @@ function connectionsOf(byIdentity: ReadonlyMap<string, readonly string[]>): obje
   )
 }
 
-/** Entries of each kind: the records themselves are not for everyone who may inspect. */
+/** Number of entries of each kind. The records themselves are not for everyone who may inspect. */
 function modelEntries(model: RouterModel): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { kind } of model.all()) counts[kind] = (counts[kind] ?? 0) + 1
   return counts
 }
 
-/** Routers that the next sweep reports to the others. */
+/** Routers whose changes the next sweep reports to the other routers. */
 function routerUpdates({ peers, connections }: OwnInspectionsDeps): readonly object[] {
   const changed = peers()?.changedIds() ?? []
   if (changed.length === 0) return []

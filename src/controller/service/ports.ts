@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import { clientSockets } from '../../lib/bounds/descriptors.ts'
-import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
+import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { routerLimits } from '../../fabric/limits.ts'
 import { configuredApiLimits } from '../settings.ts'
@@ -25,23 +25,39 @@ export async function boundAddresses(bind: string): Promise<HostPort[]> {
 
 /**
  * The TLS ports of a controller. A port that routers and HTTP clients share has the limits of both
- * listeners. Until the first message of a connection shows its listener, the higher limits are in
- * force: a separate port of either would have admitted it.
+ * listeners. A connection shows its listener with its first message. Until then the higher limits
+ * apply, because a separate port of either listener would admit the connection.
  */
 export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {
   const { bind } = config.routers
   const isShared = config.web.some((listener) => listener.bind === bind)
   const shared = bind !== null && isShared ? await boundAddresses(bind) : []
+  const balancers = await balancersByAddress(config)
   const { connectionsMax, connectionsPerSourceMax, handshakeTimeoutMs } =
     configuredApiLimits(config)
   const { routerConnectionsMax, routerConnectionsPerSourceMax, routerHandshakeTimeoutMs } =
     routerLimits
   return new TlsPorts({
     addresses: [...shared, ...shared],
+    balancers: (address) => balancers.get(formatHostPort(address)) ?? [],
     handshakeTimeoutMs: Math.max(handshakeTimeoutMs, routerHandshakeTimeoutMs),
     hellosWaitingMax: Math.max(connectionsMax, routerConnectionsMax),
     hellosWaitingPerSourceMax: Math.max(connectionsPerSourceMax, routerConnectionsPerSourceMax),
     room: clientSockets,
     log,
   })
+}
+
+async function balancersByAddress({
+  routers,
+  web,
+}: ControllerConfig): Promise<ReadonlyMap<string, readonly string[]>> {
+  const found = new Map<string, readonly string[]>()
+  for (const { bind, proxyProtocol } of [routers, ...web]) {
+    if (bind === null || proxyProtocol.from.length === 0) continue
+    for (const address of await boundAddresses(bind)) {
+      found.set(formatHostPort(address), proxyProtocol.from)
+    }
+  }
+  return found
 }

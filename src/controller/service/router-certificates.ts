@@ -10,11 +10,11 @@ import type { RouterStatuses } from '../../ports/router-status.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const LOOK_MS = 10 * 60_000
-/** Routers judged before other work of the thread gets its turn. */
+/** Number of routers to check before other work of the thread runs. */
 const ROUTERS_PER_TURN = 64
 
 /**
- * Remaining lifetime of a certificate that its router should have renewed. Routers of Flotilla
+ * Remaining lifetime below which a router should have renewed its certificate. Routers of Flotilla
  * renew when a third is left, those of OpenZiti seven days before the end.
  */
 const overdue = {
@@ -46,7 +46,7 @@ export class RouterCertificateWatch {
   readonly #deps: RouterCertificateDeps
   /** Parsed certificates by router ID. */
   #lives = new Map<string, Life>()
-  /** Routers that announced that they renew early, since this controller started. */
+  /** Routers that have announced, since this controller started, that they renew early. */
   #early = new Set<string>()
   #stopTimer: (() => void) | null = null
   #isLooking = false
@@ -102,7 +102,7 @@ export class RouterCertificateWatch {
     }
   }
 
-  /** A router that is off keeps what it announced before. */
+  /** Whether a router renews early. A disconnected router keeps its last announcement. */
   #renewsEarly(id: string): boolean {
     const status = this.#deps.statuses.of(id)
     return status === null ? this.#early.has(id) : renewsAtAThird(new Set(status.capabilities))

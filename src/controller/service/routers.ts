@@ -61,7 +61,8 @@ import {
 } from '../../fabric/router-channels.ts'
 import { routerLimitedLogger } from '../../fabric/router-log.ts'
 import { RouterStatusTopic } from '../../fabric/status-topic.ts'
-import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { OpenPort } from '../../overlay/sockets/front-port.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
@@ -85,7 +86,7 @@ interface RouterDeps {
 
 /** Services that decide about clients and tunnels of routers. */
 interface ServedByRouters {
-  /** Refusals are re-evaluated at the latest commit with these reads. */
+  /** A refusal is decided again with the latest committed state, which these reads provide. */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
@@ -211,7 +212,9 @@ export class RouterService {
     )
   }
 
-  /** Called before `open`, with the same rules for clients as the API. */
+  /**
+   * Must be called before `open`. Clients of routers follow the same rules as clients of the API.
+   */
   serve(
     { clients, tunnels, terminators, reads }: ServedByRouters,
     certifier: RouterCertifier,
@@ -348,7 +351,10 @@ export class RouterService {
   }
 }
 
-/** A new link is not usable until its other router is connected to this controller. */
+/**
+ * The type of a link event. A new link is not usable until its other router is connected to this
+ * controller.
+ */
 function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
   channels: RouterChannels,
   { destRouterId }: LiveLink,
@@ -358,7 +364,7 @@ function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
   return type === 'new' && !isConnected ? 'disconnectedDest' : type
 }
 
-/** Peers must not dial a disabled router, so it counts as removed. */
+/** The routers that peers may dial. A disabled router counts as removed. */
 function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
   for (const id of machine.ids('router')) {
     if (machine.get('router', id)?.disabled === false) yield id
@@ -425,7 +431,7 @@ export function createRouterGate({
  */
 const ROUTER_COST_MIN = 10
 
-/** Terminators from the records, in the form that circuits need. */
+/** The terminators of the records, in the form that circuits need. */
 export function createHosts(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
   return {
     service: (serviceId) => {
@@ -464,8 +470,8 @@ function hostOf(terminator: Terminator): Host {
 
 /**
  * The cluster as this controller reports it to routers.
- * @param isOusted whether the cluster continues without this controller. It then omits itself: a
- * router drops one of two controllers only when both omit it.
+ * @param isOusted whether the cluster continues without this controller. It then omits itself: of
+ * two controllers, a router drops one only when both omit it.
  */
 export function createRouterCluster(
   clusterNode: ClusterNode,
@@ -475,7 +481,7 @@ export function createRouterCluster(
     addresses: () => {
       const isGone = isOusted()
       const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
-      // Members that have never connected have no address yet, but may get one.
+      // A member that has never connected has no address yet, but may get one.
       const isKnown = members.every(
         ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
       )
@@ -507,7 +513,7 @@ export function createRouterCluster(
   }
 }
 
-/** Origins of its client API, where routers renew their certificates. */
+/** Base URLs of its client API, at which routers renew their certificates. */
 function clientApisOf({ apiAddresses }: Pick<MemberView, 'apiAddresses'>): readonly string[] {
   const origins = apiAddresses.flatMap(({ api, url }) =>
     api === 'edge-client' ? (URL.parse(url)?.origin ?? []) : [],

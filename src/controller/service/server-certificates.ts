@@ -138,9 +138,9 @@ function pathsKey({ cert, key }: ServerCertificatePaths): string {
 }
 
 /**
- * Server certificates of other authorities, chosen by the server name (SNI) of the client. They
- * have no other effect: their authorities authenticate nobody. Names in the controller's own
- * certificate always get that certificate, because its key signs enrollment tokens.
+ * Server certificates of other authorities, selected by the server name (SNI) of the client. They
+ * have no other effect: their authorities authenticate nobody. A name in the controller's own
+ * certificate always gets that certificate, because its key signs enrollment tokens.
  */
 export class ServerCertificates {
   #all: readonly ServerCertificate[]
@@ -189,7 +189,8 @@ export class ServerCertificates {
   }
 
   /**
-   * Rereads all files. @returns one sentence for each invalid certificate; valid ones take effect.
+   * Rereads all files; valid certificates take effect. @returns one sentence for each invalid
+   * certificate.
    */
   reload(): string[] {
     return this.#all.flatMap((one) => {

@@ -16,8 +16,8 @@ interface ReadinessDeps {
 
 /**
  * Whether the state includes this controller's own membership, and so everything committed before
- * its admission. Earlier, it could report from an incomplete state that an existing user does not
- * exist. Never returns to false.
+ * its admission. Before that, the controller could report from an incomplete state that an existing
+ * user does not exist. Once true, it stays true.
  */
 export class StartupReadiness {
   readonly #deps: ReadinessDeps

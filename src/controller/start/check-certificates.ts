@@ -59,7 +59,7 @@ export function readCredentials(
   const { set, faults, warning } = judgeIdentity(identity, owner, nowMs)
   for (const { file, about, error } of faults) {
     const remedy = remedies[about].replace('TRUST_DOMAIN', trustDomain).replace('ID', id)
-    // Errors about a key file already contain a remedy.
+    // Messages about a key file already contain a remedy.
     const isWhole = file === 'key' && about === 'file'
     const sentence = `identity.${file}: ${errorMessage(error)}`
     report.faults.push(isWhole ? sentence : `${sentence}; ${remedy}`)
@@ -76,8 +76,8 @@ export function readCredentials(
 }
 
 /**
- * Faults in them never prevent the start: peers need this controller, and clients with other server
- * names are still served.
+ * Faults in these certificates never prevent the start: peers need this controller, and clients
+ * with other server names are still served.
  */
 export function checkServerCertificates(
   { serverCertificates }: ControllerConfig,
@@ -97,8 +97,8 @@ export function checkServerCertificates(
 }
 
 /**
- * Anyone with this key can issue certificates for any identity, and a cluster stores its own
- * encrypted copy.
+ * Warns that a file still has the issuing key: anyone with the key can issue certificates for any
+ * identity, and the cluster stores its own encrypted copy.
  */
 export function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Report): void {
   if (signer.key === null || !existsSync(signer.key)) return
@@ -121,17 +121,19 @@ function warnOfLeaf(
       `${subject}expires in ${days} days; certificates issued by the cluster renew themselves while the controller runs, any other must be renewed by its issuer, for the same key`,
     )
   }
-  for (const [at, { advertise }] of config.web.entries()) {
+  for (const [at, { advertise, names }] of config.web.entries()) {
     const host = parseHostPort(advertise)?.host ?? ''
+    const lacks = (missing: string, key: string): string =>
+      `${subject}lacks ${missing} of web[${at}].${key}, so clients would reject it; a certificate issued by the cluster is renewed once the controller runs, for any other issue one with that name`
     if (missingHosts(leaf, [host]).length > 0) {
-      report.warnings.push(
-        `${subject}lacks ${host} of web[${at}].advertise, so clients would reject it; a certificate issued by the cluster is renewed once the controller runs, for any other issue one with that name, or advertise a host that it has`,
-      )
+      report.warnings.push(`${lacks(host, 'advertise')}, or advertise a host that it has`)
     }
+    const missing = missingHosts(leaf, names)
+    if (missing.length > 0) report.warnings.push(lacks(missing.join(', '), 'names'))
   }
 }
 
-/** @throws an error whose message follows the path of the file. */
+/** @throws an error whose message completes a sentence that starts with the path of the file. */
 export function readOperatorFile(path: string): string {
   try {
     return decodeText(readFileSync(path))

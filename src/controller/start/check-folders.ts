@@ -22,7 +22,7 @@ import { hasNoData } from './set-aside.ts'
 import type { Report } from './check-report.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
-/** Creates no file; checks only the permissions of its folder. */
+/** Creates no file; checks only the permissions of the folder. */
 export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
   if (path === null) return
   const subject = `logFile.path: ${path} cannot be written: `
@@ -78,7 +78,10 @@ function checkParent(folder: string, report: Report): void {
   report.warnings.push(`data: ${folder} is empty; a start requests re-admission from the seeds`)
 }
 
-/** Only if the folder has a lock file, because locking would create one in a fresh folder. */
+/**
+ * Checks the lock only if the folder has a lock file, because locking would create one in a fresh
+ * folder.
+ */
 async function checkUnused({ data }: ControllerConfig, report: Report): Promise<void> {
   if (!existsSync(join(data, 'lock'))) return
   try {
@@ -89,7 +92,7 @@ async function checkUnused({ data }: ControllerConfig, report: Report): Promise<
   }
 }
 
-/** A folder copied from another controller would repeat the votes of that one. */
+/** A folder copied from another controller would vote a second time in its name. */
 function checkOwner(config: ControllerConfig, report: Report): void {
   let owner: string
   try {

@@ -12,7 +12,7 @@ export async function checkListeners(config: ControllerConfig, report: Report): 
     ...config.web.map(({ bind }, at) => ({ key: `web[${at}].bind`, bind })),
   ]
   for (const [at, { key, bind }] of binds.entries()) {
-    // Routers and clients of one address share its port.
+    // An address that routers and clients share is one port.
     if (binds.slice(0, at).some((earlier) => earlier.bind === bind)) continue
     const fault = await listenFault(bind)
     if (fault !== null) report.faults.push(`${key}: ${bind} ${fault}`)
@@ -30,7 +30,7 @@ export async function listenFault(bind: string): Promise<string | null> {
 }
 
 export interface HeldAddress {
-  /** Why the address cannot be listened on, with its remedy; null if it is held. */
+  /** Why the address cannot be listened on, with its remedy; null if this object holds it. */
   readonly fault: string | null
   readonly release: () => Promise<void>
 }

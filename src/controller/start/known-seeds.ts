@@ -17,7 +17,7 @@ export interface Seeded extends Located {
   readonly cluster: Pick<ControllerConfig['cluster'], 'seeds'>
 }
 
-/** Beside the key, which survives the loss of the data folder. */
+/** The file is beside the key, which survives the loss of the data folder. */
 export function seedsPath({ id, identity }: Located): string {
   return join(dirname(identity.key), `${id}.seeds`)
 }
@@ -34,7 +34,10 @@ export function readSeeds(config: Located): readonly string[] {
   return lines.filter((line) => parseHostPort(line) !== null).slice(0, SEEDS_MAX)
 }
 
-/** Addresses that a controller without data can ask: those of the configuration first. */
+/**
+ * Addresses at which a controller without data can ask for admission: those of the configuration
+ * first.
+ */
 export function knownSeeds(config: Seeded): readonly string[] {
   return [...new Set([...config.cluster.seeds, ...readSeeds(config)])]
 }

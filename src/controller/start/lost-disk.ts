@@ -24,14 +24,13 @@ interface LostDisk {
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** Resolves when the program must stop. */
   readonly stop: Promise<unknown>
-  /** Called after admission; must move away any previous data folder. */
+  /** Called after admission; must move any previous data folder out of the way. */
   readonly makeRoom: () => void
 }
 
 /**
  * Requests admission with an empty disk until a member grants it, and creates a data folder that
- * the peers fill. The cluster revokes the vote of the lost disk at the same time, so that disk must
- * not return.
+ * the peers fill. The admission revokes the vote of the lost disk, so that disk must not return.
  * @returns a sentence if this controller was removed meanwhile; `stopped` when the program must
  * stop.
  */

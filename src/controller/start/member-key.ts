@@ -15,7 +15,7 @@ export interface MemberKeyDeps {
 }
 
 /**
- * Detects a key that differs from the member record. Every peer would refuse this controller.
+ * Checks that the key matches the member record; otherwise every peer would refuse this controller.
  * @returns whether the member record was available; a new folder has it only in its log.
  * @throws {CommandFailure}
  */
@@ -27,8 +27,8 @@ export function checkMemberKey({
 }: MemberKeyDeps): boolean {
   const member = configuration().members.find(({ id }) => id === config.id)
   if (member === undefined) return false
-  // If the store ids differ, the record of this store may still be in the log. The peers refuse a
-  // foreign store.
+  // The record is about another store. The record of this store may still be in the log; if it is
+  // not, the peers refuse the store.
   if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
   if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
     throw new CommandFailure(
@@ -40,8 +40,8 @@ export function checkMemberKey({
 }
 
 /**
- * For the first run of a folder: its member record is available after the first entries are applied
- * and persisted.
+ * For the first run of a data folder: its member record is available only after the first entries
+ * are applied and persisted.
  * @returns a function that stops the check.
  */
 export function watchMemberKey(deps: MemberKeyDeps, onFatal: (error: Error) => void): () => void {

@@ -12,10 +12,10 @@ interface OpenedState {
 }
 
 /**
- * Opens the state of a data folder whose lock the caller holds. Replaces a damaged state by an
- * empty one, which the log or, if the log starts later, the peers fill.
- * @param hasOtherVoters whether there are peers that can fill it.
- * @throws {StoreError} and {StateDamaged} if there are none.
+ * Opens the state of a data folder whose lock the caller holds. Replaces a damaged state with an
+ * empty one, which is filled from the log or, if the log starts later, by the peers.
+ * @param hasOtherVoters whether peers exist that can fill it.
+ * @throws {StoreError} and {StateDamaged} if the state is damaged and no peers exist.
  */
 export async function openState(
   dir: string,
@@ -39,7 +39,7 @@ function findingOf(error: unknown): string | null {
 
 async function openMachine(dir: string, freeBytesMin: number): Promise<StateMachine> {
   const store = await LevelStateStore.open(dir, { freeBytesMin })
-  // Once opened, the machine closes its store; before that, this function must.
+  // Once open, the machine closes its store; before that, this function must close it.
   return await StateMachine.open({ store, clock: systemClock }).catch(async (error: unknown) => {
     await store.close()
     throw error

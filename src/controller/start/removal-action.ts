@@ -2,13 +2,19 @@ import type { SelfRefusal } from '../../cluster/link.ts'
 import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
 import type { Fence } from '../../store/folder/fence-file.ts'
 
-/** Action of a controller when its cluster no longer accepts it. */
+/** Action of a controller that its cluster no longer accepts. */
 export type RemovalAction =
   /** It exits with success, because a restart would change nothing. */
   | { readonly type: 'removed'; readonly sentence: string }
-  /** The cluster continues without it in a newer generation. A restart must not forget that. */
+  /**
+   * The cluster continues without the controller in a newer generation. The controller must know
+   * this after a restart, too.
+   */
   | { readonly type: 'fenced'; readonly sentence: string; readonly fence: Fence }
-  /** The cluster knows another disk of this controller, so it starts with an empty one. */
+  /**
+   * The cluster has recorded another disk of this controller, so the controller starts with an
+   * empty one.
+   */
   | { readonly type: 'rebuild'; readonly sentence: string }
 
 /** @returns null: the controller continues to request admission. */
@@ -38,7 +44,8 @@ export function refusalRemovalAction(selfId: string, refusal: SelfRefusal): Remo
 
 /**
  * A refusal of admission is usually temporary. After a removal it is final: the leader has
- * confirmed that the key is neither a member's nor admitted, and only a new ticket changes that.
+ * confirmed that the key belongs to no member and is not admitted, and only a new ticket changes
+ * that.
  */
 export function admissionRemovalAction(answer: AdmissionOutcome): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
@@ -46,7 +53,7 @@ export function admissionRemovalAction(answer: AdmissionOutcome): RemovalAction 
   return isFinal ? { type: 'removed', sentence: answer.detail } : null
 }
 
-/** For the end of the process and for every later start. */
+/** Sentence for the end of the process and for every later start. */
 export function fencedSentence(selfId: string, { generation, by }: Fence): string {
   return `the cluster was recovered without ${selfId} (generation ${generation}, reported by ${by}); to join again, move its data folder, key and certificate away and use a new ticket`
 }

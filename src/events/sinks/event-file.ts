@@ -8,7 +8,7 @@ import { type EventPosition, parsePosition } from '../../ports/events.ts'
 const writeTo = promisify(write)
 const syncData = promisify(fdatasync)
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
-/** Enough for the last event of a file, unless that holds a very large record. */
+/** Contains the last event of a file, unless that event has a very large record. */
 const TAIL_BYTES = 2 * 1024 * 1024
 const EVENT_ID = /"event_id":"([^"]{1,128})"\}$/
 

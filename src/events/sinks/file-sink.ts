@@ -9,13 +9,17 @@ interface FileSinkDeps {
   readonly bus: EventBus
   readonly filter: EventFilter
   readonly options: EventFileOptions
-  /** Called with the reason when the file cannot be written, and with null once it can be again. */
+  /**
+   * Called with the reason when the file cannot be written, and with null when writing succeeds
+   * again.
+   */
   readonly onFault: (reason: string | null) => void
 }
 
 /**
- * Writes events to a file. If that fails, as on a full disk, it keeps retrying. It blocks no other
- * code; events that leave the ring meanwhile are counted and marked in the file.
+ * Writes events to a file. After a failure, for example on a full disk, it keeps retrying and
+ * blocks no other code. Events that leave the ring meanwhile are counted, and a line in the file
+ * marks the gap.
  */
 export class FileSink {
   readonly #deps: FileSinkDeps
@@ -43,7 +47,7 @@ export class FileSink {
     return this.#written
   }
 
-  /** Opening the file is retried like writing to it. */
+  /** If the file cannot be opened, that is retried like a write. */
   start(): void {
     this.#unlisten = this.#deps.bus.onEvents(() => this.#work())
     this.#work()
@@ -61,7 +65,7 @@ export class FileSink {
     this.#file?.close()
   }
 
-  /** Shows the next process that no event is missing in between. */
+  /** Writes the line by which the next process recognizes that no event is missing in between. */
   async #writeEnd(): Promise<void> {
     const { bus } = this.#deps
     await this.#file?.write(Buffer.from(`${stoppedLine(bus.selfId, bus.nextPosition())}\n`))
@@ -96,8 +100,8 @@ export class FileSink {
   }
 
   /**
-   * Continues after the events of an earlier process; entries that it applied but did not write are
-   * lost.
+   * Continues after the events of an earlier process. Events of entries that the earlier process
+   * applied but did not write are lost.
    */
   async #begin(file: EventFile): Promise<SinkReader> {
     const { bus, filter } = this.#deps

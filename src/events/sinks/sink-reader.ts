@@ -27,8 +27,8 @@ export class SinkReader {
   #lost = 0
 
   /**
-   * @param written last position that an earlier process wrote; entries that are applied again are
-   * not written again.
+   * @param written last position that an earlier process wrote. Events of entries up to there are
+   * not written again when the entries are applied again.
    */
   constructor(bus: EventBus, filter: EventFilter, written: EventPosition | null = null) {
     this.#bus = bus
@@ -62,7 +62,7 @@ export class SinkReader {
     return lines === '' ? null : { lines, events }
   }
 
-  /** Live events are always new, at any position of the log. */
+  /** A live event is always new, no matter which log position it has. */
   #isWritten({ isReplicated, position }: EmittedEvent): boolean {
     if (this.#written === null || !isReplicated) return false
     return comparePositions(position, this.#written) <= 0
@@ -78,7 +78,7 @@ export class SinkReader {
   }
 }
 
-/** Marks the position up to which a file is complete, when its writer stops. */
+/** A line that a stopping writer adds: the file is complete up to this position. */
 export function stoppedLine(selfId: string, at: EventPosition): string {
   return JSON.stringify({
     namespace: 'events',
@@ -90,8 +90,8 @@ export function stoppedLine(selfId: string, at: EventPosition): string {
 }
 
 /**
- * Marks in a file that events are missing.
- * @param count maximum number of them, of all namespaces; undefined: unknown.
+ * A line that marks missing events in a file.
+ * @param count maximum number of missing events, of all namespaces; undefined: unknown.
  */
 export function gapLine(
   selfId: string,

@@ -8,7 +8,7 @@ import { SinkReader } from './sink-reader.ts'
 export interface EventLines {
   /** Writes one or more lines with their newlines. */
   write(lines: string): void
-  /** True: the reader is behind, so more should be written later. */
+  /** True: the reader is behind, so the caller should write later. */
   readonly isCrowded: boolean
 }
 

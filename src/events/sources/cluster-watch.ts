@@ -22,7 +22,7 @@ interface ClusterWatchDeps {
 }
 
 const LOOK_MS = 500
-/** Time that a controller waits for another leader before it refuses writes. */
+/** How long a controller waits for another leader before it refuses writes. */
 const LEADERLESS_MS = 2000
 
 /**

@@ -11,24 +11,21 @@ export const closeReasons = {
 } as const
 
 /**
- * Output to the client of a stream. It writes events at once, and says when the client should read
- * first.
+ * Output to the client of a stream. It writes events at once, and reports when the client must read
+ * before more is written.
  */
 export interface StreamOutput {
   /** @returns false when nothing more should be written before `onDrain`. */
   event(event: EmittedEvent): boolean
-  /** Events after `from` may be missing; the stream is complete after `to`. */
+  /** Reports that events after `from` may be missing. The stream is complete after `to`. */
   gap(from: EventPosition, to: EventPosition): boolean
-  /** Says that the client has received all events up to this position. */
+  /** Reports that the client has received all events up to this position. */
   heartbeat(at: EventPosition): boolean
   /** Sends the reason and closes. A client that does not read it is disconnected after a while. */
   close(reason: string): void
 }
 
-/**
- * Stream to one reader. It takes events from the ring at its own pace, and keeps none in addition
- * to the ring.
- */
+/** Stream to one reader. It takes events from the ring at its own pace and stores none itself. */
 export class EventStream {
   readonly reader: EventReader
   readonly #bus: EventBus
@@ -68,7 +65,7 @@ export class EventStream {
     this.pump()
   }
 
-  /** Writes events until there are no more or the client should read first. */
+  /** Writes events until none are left or the client must read first. */
   pump(): void {
     const { ring } = this.#bus
     if (this.#isClosed || this.#blockedSinceMs !== null || this.#next >= ring.end) return
@@ -118,7 +115,9 @@ export class EventStream {
     this.#output.close(reason)
   }
 
-  /** Sends a gap for a position of another generation, or one that has left the ring. */
+  /**
+   * Reports a gap if the position belongs to another generation, or its events have left the ring.
+   */
   #resume(after: EventPosition): void {
     const { ring, generation } = this.#bus
     const isOther = after.generation !== generation
@@ -130,7 +129,9 @@ export class EventStream {
     this.#note(this.#output.gap(after, ring.floor))
   }
 
-  /** True if the client has read the event at another controller, which was ahead of this one. */
+  /**
+   * True if the client has received the event from another controller, which was ahead of this one.
+   */
   #isSeen({ position }: EmittedEvent): boolean {
     const after = this.#after
     if (after === null) return false

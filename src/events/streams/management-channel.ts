@@ -38,9 +38,10 @@ interface ManagementChannelDeps {
 }
 
 /**
- * The channel that OpenZiti's CLI opens for events and validations: each web socket message holds
- * one frame of the channel protocol, and no hello is exchanged. It accepts one request for events,
- * and one validation at a time. Other messages are answered as the protocol requires, or ignored.
+ * The channel that OpenZiti's CLI opens for events and validations. Each web socket message
+ * contains one frame of the channel protocol; hellos are not exchanged. It accepts one request for
+ * events, and one validation at a time. Other messages are answered as the protocol requires, or
+ * ignored.
  */
 export class ManagementChannel implements StreamOutput {
   readonly #deps: ManagementChannelDeps
@@ -50,7 +51,7 @@ export class ManagementChannel implements StreamOutput {
   #hasAsked = false
   #isValidating = false
   #isClosed = false
-  /** Resumes a validation, once its client has read. */
+  /** Continues a validation after its client has read. */
   #resume: () => void = () => undefined
 
   constructor(upgrade: Upgrade, deps: ManagementChannelDeps) {
@@ -109,7 +110,7 @@ export class ManagementChannel implements StreamOutput {
     }
   }
 
-  /** The CLI reads only an answer of this type. */
+  /** Runs a validation. The CLI reads only an answer of the type that belongs to its request. */
   async #validate(message: ChannelMessage): Promise<void> {
     if (this.#isValidating) {
       return this.#start(message, 'a validation is under way on this connection; open another one')
@@ -124,7 +125,7 @@ export class ManagementChannel implements StreamOutput {
         if (finding.kind !== 'host') rest -= 1
         if (!(await this.#sendFinding(finding))) return
       }
-      // Otherwise the client would wait for the missing findings.
+      // Closes the channel, because the client would wait for the missing findings.
       if (rest > 0) this.close('the validation failed; the log of the controller says why')
     } catch (error) {
       if (!(error instanceof Problem)) throw error

@@ -6,12 +6,12 @@ import type { StreamOutput } from './event-stream.ts'
 import { TextPipe } from './text-pipe.ts'
 
 /**
- * Server-sent events (HTML standard, 9.2). Each has the id at which its client resumes; a gap and
- * the end are events of these names. A heartbeat is a comment with an id, so that the position of a
- * quiet client advances.
+ * Server-sent events (HTML standard, 9.2). The id of each is the position at which its client can
+ * resume. A gap and the end are events with these names. A heartbeat is a comment with an id, so
+ * that the position of the client also advances without events.
  */
 export class ServerSentEvents implements StreamOutput, ByteStream {
-  /** The client has read, and more can be written. */
+  /** The client has read, so more can be written. */
   onDrain: () => void = () => undefined
   /** The client no longer reads. */
   onGone: () => void = () => undefined

@@ -27,7 +27,10 @@ const nothingWanted = {
   entityTypes: null,
 } as const
 
-/** The HTTP readers of one controller, limited for each caller and in total. */
+/**
+ * The HTTP clients that read events of one controller. Limits their number, for each caller and in
+ * total.
+ */
 export class StreamRoom implements EventStreams {
   readonly #deps: StreamRoomDeps
   readonly entityTypes = entityTypeNames
@@ -87,8 +90,8 @@ export class StreamRoom implements EventStreams {
     validations: NetworkValidations,
   ): void {
     const { bus, clock } = this.#deps
-    // The connection counts as a stream even before its request arrives: otherwise a client that
-    // sends no request could open any number of connections.
+    // The connection counts as a stream even before its request arrives. Otherwise a client could
+    // open any number of connections without sending a request.
     let stream: EventStream | null = null
     const channel: ManagementChannel = new ManagementChannel(upgrade, {
       permits,

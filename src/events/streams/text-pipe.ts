@@ -1,7 +1,7 @@
 interface TextPipeDeps {
-  /** All written text has been read: the writer may continue. */
+  /** Called when all written text has been read, so that the writer may continue. */
   readonly onTaken: () => void
-  /** The reader has stopped reading. */
+  /** Called when the reader stops reading. */
   readonly onReturned: () => void
 }
 
@@ -9,8 +9,8 @@ type Taken = IteratorResult<Uint8Array, undefined>
 const OVER: Taken = { done: true, value: undefined }
 
 /**
- * Text that is written in pieces and read as bytes when there is room. The writer limits the
- * buffered text: when `write` returns false, it waits for `onTaken`.
+ * Text that is written in pieces, and read as bytes. The writer limits the buffered text: when
+ * `write` returns false, it waits for `onTaken`.
  */
 export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #charactersMax: number

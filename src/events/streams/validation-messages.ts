@@ -27,9 +27,9 @@ const asked = { terminators: 10_100, links: 10_103, circuits: 10_118 } as const
 const contentTypes = { terminator: 10_102, links: 10_105, circuits: 10_120, host: 10_121 } as const
 
 /**
- * Other validations of OpenZiti, with the type of the answer that its CLI expects: of terminators
- * of SDKs, the data model, connections of identities, terminators of edge routers and dialers of
- * controllers.
+ * Validations of OpenZiti that Flotilla does not offer, with the type of the answer that OpenZiti's
+ * CLI expects: of terminators of SDKs, the data model, connections of identities, terminators of
+ * edge routers and dialers of controllers.
  */
 const notOffered = notBuiltYet([
   [10_106, 10_107],

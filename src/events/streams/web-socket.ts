@@ -31,7 +31,8 @@ const server = webSocketUpgrades({
 
 /**
  * Server side of a web socket, as the management channel needs it: binary messages without
- * extensions. It closes at a message above the size limit, and at a violation of RFC 6455.
+ * extensions. Closes the connection after a message above the size limit, or a violation of RFC
+ * 6455.
  */
 export class EventSocket {
   readonly #socket: Duplex
@@ -41,7 +42,7 @@ export class EventSocket {
   constructor({ request, socket, head }: Upgrade, handlers: EventSocketHandlers) {
     this.#socket = socket
     server.handleUpgrade(request, socket, head, (web) => this.#begin(web, handlers))
-    // The client has disconnected meanwhile.
+    // The client disconnected before the handlers were set.
     if (this.#web === null) setImmediate(handlers.onClose)
   }
 
@@ -52,7 +53,7 @@ export class EventSocket {
       if (isBinary) handlers.onMessage(data as Buffer)
       else this.close(closeCode.protocol, 'only binary messages are accepted')
     })
-    // A client that does not read its answers gets no more.
+    // A client that does not read receives no more answers.
     web.on('ping', (data) => {
       // @guard pings-without-reading
       if (!this.#socket.writableNeedDrain) web.pong(data)
@@ -68,7 +69,10 @@ export class EventSocket {
     return !this.#socket.writableNeedDrain
   }
 
-  /** No pong is awaited: a failure of the connection shows that the client has gone. */
+  /**
+   * Sends a ping without waiting for its answer: a failed connection shows that the client has
+   * gone.
+   */
   ping(): boolean {
     if (!this.#isClosing) this.#web?.ping()
     return !this.#socket.writableNeedDrain

@@ -64,8 +64,8 @@ interface ChangedEntry {
 }
 
 /**
- * Two events: the change, and its commit. Called for each write, so texts are computed only for a
- * reader.
+ * Two events: the change, and its commit. Called for each write, so texts are created only when a
+ * reader needs them.
  * @param position of the change.
  */
 export function entityChangeEvents(

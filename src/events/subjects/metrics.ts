@@ -72,7 +72,7 @@ export function metricEvent(figure: MetricFigure, source: MetricSource): NewEven
   }
 }
 
-/** Each event repeats them. */
+/** Characters that each event of the source repeats. */
 function charactersOf({ eventId, tags }: MetricSource): number {
   // @guard reports-of-a-router--tags
   return Object.entries(tags).reduce(

@@ -28,7 +28,8 @@ export const session: EventSubject = {
 }
 
 export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: number): NewEvent {
-  // The record of the API session may be gone; only those of OIDC have a UUID.
+  // The record of the API session may be deleted already, but only API sessions of OIDC have a
+  // UUID.
   const isOfOidc = parseUuid(of.apiSessionId) !== null
   return {
     namespace: 'session',

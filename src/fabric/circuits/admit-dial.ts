@@ -17,7 +17,7 @@ import type { Hosts } from './hosts.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
-/** Circuits of a tunnel have no session. */
+/** Session ID of circuits that a tunnel dials, which have no session. */
 export const NO_SESSION = ''
 
 /** A refused dial; `code` is OpenZiti's error code for clients. */
@@ -39,7 +39,7 @@ export interface DialJudges {
 
 export interface AdmittedDial {
   readonly client: AdmittedClient
-  /** Whether the dial would still be admitted, for rights whose end is not signaled. */
+  /** Whether the dial would still be admitted. Needed for rights whose end causes no event. */
   readonly isGranted: () => boolean
 }
 
@@ -96,7 +96,10 @@ async function admitClient(
   return { client: judged.client, isGranted: () => true }
 }
 
-/** Admits circuits that begin at a router itself, whichever part of the router requests them. */
+/**
+ * Admits circuits that begin at a router itself, no matter which component of the router requests
+ * them.
+ */
 async function admitTunnel(
   { tunnels, reads }: DialJudges,
   routerId: string,

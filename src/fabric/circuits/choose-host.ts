@@ -8,11 +8,11 @@ export interface HostCandidate {
 
 export interface HostChoice {
   readonly strategy: HostedService['strategy']
-  /** 0 to 1, for random strategies. */
+  /** Random number from 0 to 1, for random strategies. */
   readonly drawn: number
   /** The client's previous terminator, for the sticky strategy; '' if none. */
   readonly sticksTo: string
-  /** Cost of a terminator in addition to its record and its path. */
+  /** Cost of a terminator, in addition to the costs in its record and of its path. */
   readonly costAt: (terminatorId: string) => number
 }
 

@@ -36,7 +36,10 @@ export class CircuitAllowance {
     this.#ofClients = new KeyedRate({ ...ofClient, keysMax: circuitClientsMax }, clock)
   }
 
-  /** The request counts until `end`. @throws {CircuitRefusedError} when too many are pending. */
+  /**
+   * Counts the request until `end` is called. @throws {CircuitRefusedError} when too many are
+   * pending.
+   */
   begin(routerId: string): void {
     // @guard circuits-of-one-router--waiting
     if (this.#waiting.of(routerId) >= circuitsWaitingMax || this.#table.isFull) {

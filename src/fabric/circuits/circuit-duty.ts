@@ -57,7 +57,7 @@ import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 const { circuitsUnknownMs, hostsAwaitedMax, hostsAwaitedMs, routeAttemptsMax, routeTimeoutMs } =
   routerLimits
-/** Interval for looking for an awaited host. */
+/** Interval at which a dial looks again for a host that it waits for. */
 const AWAITED_STEP_MS = 500
 
 /** Binding of terminators hosted by a router's tunnel. */
@@ -71,7 +71,7 @@ export interface CircuitDutyDeps extends DialJudges {
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
   readonly clock: Clock
-  /** 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   readonly draw: () => number
   readonly log: RouterLogger
   readonly publishFact?: PublishFact
@@ -83,7 +83,10 @@ export interface CircuitDutyDeps extends DialJudges {
   readonly onInvalidHost?: (host: Host) => void
 }
 
-/** A path that is being routed: the routers that have not answered, and the host's peer data. */
+/**
+ * A path that is being routed, with the routers that have not answered yet and the host's peer
+ * data.
+ */
 interface Attempt {
   readonly number: number
   /** Routers from the client to the host. */
@@ -148,8 +151,8 @@ interface Laid {
 
 /**
  * Creates circuits from clients to hosts. The controller that created a circuit owns it; other
- * controllers know the circuit, but it is not replicated. When its owner is gone, the circuit
- * continues, and another controller becomes its owner.
+ * controllers know the circuit from soft state, but it is not replicated. When its owner fails, the
+ * circuit continues, and another controller becomes its owner.
  */
 export class CircuitDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -223,7 +226,7 @@ export class CircuitDuty implements RouterDuty {
     this.upkeep.onSessionsEnded(sessionIds)
   }
 
-  /** Also prevents pending circuits from being opened. */
+  /** Also prevents circuits that are being created from being opened. */
   endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitUpkeep['endAtForbidden']>): void {
     for (const lay of this.#lays.values()) {
       const isMeant = lay.sessionId !== NO_SESSION && identityIds?.has(lay.clientId) !== false
@@ -385,8 +388,8 @@ export class CircuitDuty implements RouterDuty {
   }
 
   /**
-   * A controller that has just started knows the hosts of a service before their routers have
-   * reconnected and reported their links, so a dial waits for them.
+   * Waits for a host. A controller that has just started knows the hosts of a service before their
+   * routers have reconnected and reported their links.
    * @throws {CircuitRefusedError} when the right to dial ends meanwhile.
    */
   async #awaited(
@@ -515,8 +518,8 @@ export class CircuitDuty implements RouterDuty {
     const attempt = this.#attempts.get(id)
     // @guard circuits-of-others--answer
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
-      // The answer is too late for its attempt. Unrouting must not remove the route of a later
-      // attempt.
+      // The answer may arrive too late for its attempt. Unrouting must not remove the route of a
+      // later attempt.
       const isLaid = attempt?.routerIds.includes(router.id) === true
       if (!isLaid && this.upkeep.carriedBy(router.id, id) === undefined) {
         channel.send(unrouteMessage(id, true))
@@ -557,7 +560,7 @@ function newCircuitId(): string {
   return randomUUID()
 }
 
-/** Unique among the ends of all circuits of a router, whichever controller created them. */
+/** Unique among the ends of all circuits of a router, no matter which controller created them. */
 function newAddress(): string {
   return randomUUID()
 }

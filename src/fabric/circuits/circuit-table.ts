@@ -13,9 +13,9 @@ export interface Circuit {
   readonly ends: CircuitEnds
   readonly hostId: string
   readonly instanceId: string
-  /** Dialed by the tunnel of the first router. */
+  /** True: the tunnel of the first router dialed it. */
   readonly isOfTunnel: boolean
-  /** Hosted by the tunnel of the last router, `hostId`. */
+  /** True: the tunnel of the last router, `hostId`, hosts it. */
   readonly isHostedByTunnel: boolean
   /** Number of takeovers from one controller by another. */
   readonly turn: number
@@ -29,8 +29,9 @@ export interface CircuitFollower {
 }
 
 /**
- * The circuits that a controller owns, and how many of them lead to each terminator. The routers at
- * their start, and their clients, share the limit, so that none of them can fill the table.
+ * The circuits that a controller owns, and how many of them lead to each terminator. The first
+ * routers of the circuits, and their clients, share the limit, so that none of them can fill the
+ * table.
  */
 export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   readonly #openAt = new Map<string, number>()

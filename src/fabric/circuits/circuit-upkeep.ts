@@ -37,7 +37,7 @@ export interface CircuitUpkeepDeps {
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
   readonly publishFact?: PublishFact
-  /** Whether a path of the circuit over the router is being routed. */
+  /** Whether a path of the circuit over the router is being set up. */
   readonly isLaid: (routerId: string, circuitId: string) => boolean
   /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
@@ -49,7 +49,10 @@ export interface CircuitUpkeepDeps {
 export class CircuitUpkeep {
   readonly #deps: CircuitUpkeepDeps
   readonly #circuits: CircuitTable
-  /** Connections that were sent the routes of their circuits again; this happens once each. */
+  /**
+   * Connections over which the routes of their circuits were sent again; that happens once per
+   * connection.
+   */
   readonly #routedAgain = new WeakSet<RouterConnection>()
   readonly #startedMs: number
 
@@ -67,7 +70,10 @@ export class CircuitUpkeep {
     this.#deps.shared?.sweep()
   }
 
-  /** This controller becomes the owner; the session may have ended or the path may be broken. */
+  /**
+   * This controller has become the owner. Meanwhile the session may have ended, or the path may be
+   * broken.
+   */
   #onTakenOver(circuit: Circuit): void {
     const { shared, links, isGranted } = this.#deps
     const { ends, path } = circuit
@@ -91,7 +97,8 @@ export class CircuitUpkeep {
     { body }: ChannelMessage,
   ): Generator<void, void> {
     const { circuitIds, idleTimes } = yield* decodeInSteps(CircuitConfirmationSchema, body)
-    // Unknown circuits: this controller has restarted, or it ended them while the router was away.
+    // Circuits that no controller knows: this controller has restarted, or it ended them while the
+    // router was disconnected.
     for (const id of circuitIds) {
       const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
       const circuit = this.#answeredFor(router.id, id)
@@ -126,8 +133,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * The circuit that a router asks about; after a restart of its owner, another controller may own
-   * it.
+   * The circuit that a router reports about. After a restart of its owner, another controller may
+   * own it.
    */
   #answeredFor(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     return this.carriedBy(routerId, id) ?? this.#deps.shared?.claim(routerId, id, hasEnded)
@@ -142,7 +149,10 @@ export class CircuitUpkeep {
     return circuit?.path.routerIds.includes(routerId) === true ? circuit : undefined
   }
 
-  /** A router cannot continue circuits, or has lost a link that only circuits refer to. */
+  /**
+   * A fault at a router: it cannot continue circuits, or has lost a link that is known only from
+   * circuits.
+   */
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
@@ -187,7 +197,7 @@ export class CircuitUpkeep {
 
   /**
    * Sends routes again, because messages on the previous channel may have been lost. A restarted
-   * router has no ends and refuses the routes of circuits that end there.
+   * router has no ends of circuits, and refuses the routes of circuits that end at it.
    */
   *#routeAgain({ router, channel }: RouterConnection): Generator<void, void> {
     let looked = 0
@@ -270,7 +280,7 @@ export class CircuitUpkeep {
     )
   }
 
-  /** A router refuses a reroute, because it no longer has the end of the circuit. */
+  /** A router refused a reroute, because it no longer has the end of the circuit. */
   onNotRerouted(routerId: string, id: string, errorCode: number): void {
     if (errorCode === INVALID_LINK) return
     if (this.carriedBy(routerId, id) !== undefined) this.#circuits.remove(id, true)

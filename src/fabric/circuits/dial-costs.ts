@@ -6,7 +6,10 @@ const { failingHostsMax } = routerLimits
 const OPEN_CIRCUIT = 2
 const FAILED_DIAL = 20
 const SUCCESSFUL_DIAL = 2
-/** Cost forgiven per minute; it doubles every five minutes without a failure. */
+/**
+ * Cost of failures that is forgiven per minute. The amount doubles every five minutes without a
+ * failure.
+ */
 const FORGIVEN_MIN = 10
 const DOUBLES_EVERY_MINUTES = 5
 const MINUTE_MS = 60_000
@@ -16,7 +19,7 @@ const FAILURES_MAX = 65_535
 interface Failures {
   cost: number
   failedMs: number
-  /** Full minutes since the last failure that are already forgiven. */
+  /** Number of full minutes since the last failure whose cost is already forgiven. */
   forgivenMinutes: number
 }
 

@@ -3,14 +3,14 @@ export interface Host {
   readonly terminatorId: string
   readonly routerId: string
   readonly hostId: string
-  /** Created by its router, for a client or for its own tunnel, as the identity `hostId`. */
+  /** True: a router created it, for a client or for its own tunnel, as the identity `hostId`. */
   readonly isMadeByRouter: boolean
   readonly binding: string
   readonly address: string
   readonly cost: number
   readonly precedence: 'default' | 'required' | 'failed'
   readonly instanceId: string
-  /** Values by header key. */
+  /** Values by header key, for the dialer. */
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
@@ -28,6 +28,6 @@ export interface Hosts {
   service(serviceId: string): HostedService | undefined
   /** Cost of the router in its record. */
   routerCost(routerId: string): number
-  /** The router does not carry circuits between other routers. */
+  /** True: the router does not carry circuits between other routers. */
   isEndOnly(routerId: string): boolean
 }

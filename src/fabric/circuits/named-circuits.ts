@@ -11,7 +11,10 @@ export function* splitWords(text: string): Generator<string, void> {
   }
 }
 
-/** The controller sends such an ID back to the router that named it. */
+/**
+ * Whether a text may be a circuit ID. The controller sends such an ID back to the router that sent
+ * it.
+ */
 export function isCircuitId(id: string): boolean {
   return id !== '' && id.length <= CIRCUIT_ID_CHARACTERS_MAX
 }

@@ -4,7 +4,7 @@ import type { LiveLinks, PathLink } from '../../ports/live-table.ts'
 export interface CircuitPath {
   /** Routers from the client's to the terminator's; at least one. */
   readonly routerIds: readonly string[]
-  /** One link less than routers. */
+  /** Links between consecutive routers, so one fewer than routers. */
   readonly links: readonly PathLink[]
   readonly cost: number
 }
@@ -12,7 +12,7 @@ export interface CircuitPath {
 export interface PathRules {
   /** Cost of the router itself, in addition to the link. */
   readonly routerCost: (routerId: string) => number
-  /** Circuits may begin and end at the router, but not pass through it. */
+  /** True: circuits may begin and end at the router, but not pass through it. */
   readonly isEndOnly: (routerId: string) => boolean
 }
 
@@ -25,7 +25,7 @@ interface Reached {
 /**
  * The cheapest paths from one router to others (Dijkstra) over links that are up. Ties are broken
  * by router and link IDs, so that the same network always gives the same paths. It visits only the
- * links of routers nearer than the last goal.
+ * links of routers that are nearer than the last goal.
  */
 export function cheapestPaths(
   start: string,

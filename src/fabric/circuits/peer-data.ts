@@ -3,8 +3,8 @@ import type { PeerData } from '../../channel/messages/circuit-requests.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /**
- * Peer data of the host that the dialer receives. It does not contain the addresses of the host and
- * its target.
+ * Header keys of the host's peer data that the dialer receives. The addresses of the host and its
+ * target are not among them.
  */
 const sentToDialer: ReadonlySet<number> = new Set<number>([
   peerDataKey.publicKey,

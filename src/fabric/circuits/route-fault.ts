@@ -7,7 +7,7 @@ import {
 
 /** Why a path could not be routed. */
 export interface RouteFault {
-  /** For the client and the log. */
+  /** Text for the client and the log. */
   readonly text: string
   readonly cause: CircuitFailureCause
 }
@@ -48,7 +48,7 @@ const results: ReadonlyMap<string, DialResult> = new Map([
   [causes[4], 'terminatorRefused'],
 ])
 
-/** Result under which a failed attempt is counted. */
+/** Result by which a failed attempt is counted. */
 export function failedDialResult({ cause }: RouteFault): DialResult {
   return results.get(cause) ?? 'other'
 }

@@ -17,7 +17,7 @@ export interface SharedCircuitsDeps {
   readonly table: CircuitTable
   /** The controllers that can currently own circuits, as far as this one knows. */
   readonly controllers: () => Iterable<string>
-  /** False while this controller may be partitioned from a working cluster. */
+  /** False while this controller may be separated from a working majority. */
   readonly isInQuorum: () => boolean
   readonly isSessionOver: (sessionId: string) => boolean
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -42,7 +42,7 @@ interface Claimed {
 
 /**
  * The circuits that all controllers publish to each other. Each circuit has one owner. If the owner
- * is gone, the controller with the next ID takes over. If two controllers claim a circuit, for
+ * fails, the controller with the next ID takes over. If two controllers claim a circuit, for
  * example after a partition, the last takeover wins.
  */
 export class SharedCircuits {
@@ -79,9 +79,9 @@ export class SharedCircuits {
   }
 
   /**
-   * A router on the path of a circuit treats this controller as the owner, for example as before a
-   * restart, so this controller takes the circuit over.
-   * @param hasEnded one of its ends is gone, so its routers need no route.
+   * Takes a circuit over, because a router on its path treats this controller as the owner, for
+   * example as before a restart.
+   * @param hasEnded true: one of its ends is gone, so its routers need no route.
    * @returns undefined if no controller knows the circuit, or the router is not on its path.
    */
   claim(routerId: string, id: string, hasEnded = false): Circuit | undefined {
@@ -104,15 +104,16 @@ export class SharedCircuits {
     return this.#recordOf(id) !== undefined
   }
 
-  /** The session of its client has ended, possibly while the circuit had no owner. */
+  /** Whether the session of its client has ended, possibly while the circuit had no owner. */
   isOver({ live: { sessionId } }: Circuit): boolean {
     // @guard circuits-taken-over--session
     return sessionId !== NO_SESSION && this.#deps.isSessionOver(sessionId)
   }
 
   /**
-   * The record of a circuit that ends soon after it was claimed stays for a while. If it were
-   * withdrawn unsent, the previous owner would never learn of the claim and would keep the circuit.
+   * The record of a circuit that ends soon after it was claimed stays published for a while. If it
+   * were withdrawn before it is sent, the previous owner would never learn of the claim and would
+   * keep the circuit.
    */
   #onDropped(id: string): void {
     if (!this.#claimed.has(id)) this.#deps.topic.withdraw(id)
@@ -209,7 +210,9 @@ export class SharedCircuits {
   }
 }
 
-/** Finds the next controller in ID order; the first one follows the last. */
+/**
+ * Finds the controller that takes over: the next one in ID order, and the first one after the last.
+ */
 class Heirs {
   readonly #ids: readonly string[]
 
@@ -223,7 +226,7 @@ class Heirs {
   }
 }
 
-/** Null if the record of another controller is invalid. */
+/** Null if the record, which another controller published, is invalid. */
 function readRecord(id: string, record: Uint8Array): Circuit | null {
   try {
     return decodeCircuit(id, record)

@@ -26,9 +26,9 @@ interface Own {
 }
 
 /**
- * Traces requested from any controller, shared as soft state, because any controller may create the
- * circuit. Each controller withdraws its own traces when they expire, so that clocks are never
- * compared.
+ * Traces requested from any controller. They are shared as soft state, because any controller may
+ * create the circuit. Each controller withdraws its own traces when they expire, so that clocks are
+ * never compared.
  */
 export class TracedIdentities implements IdentityTraces {
   readonly #deps: TracedIdentitiesDeps
@@ -64,7 +64,7 @@ export class TracedIdentities implements IdentityTraces {
       this.#drop(identityId)
       return
     }
-    // No trace of another controller lasts longer.
+    // Traces of other controllers do not last longer either.
     const untilMs = this.#deps.clock.nowMs() + traceMsMax
     this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
   }

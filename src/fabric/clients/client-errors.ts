@@ -14,8 +14,8 @@ export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
 }
 
 /**
- * Code for a refused dial. A client that names the service itself gets one code for an unknown
- * service and for one that it may not dial.
+ * Code for a refused dial. A client that names the service itself gets the same code for an unknown
+ * service as for one that it may not dial.
  */
 export function dialFaultCode(fault: ClaimFault, isByService: boolean): number {
   return claimFaultCodes[isByService && fault === 'access' ? 'service' : fault]
@@ -27,8 +27,9 @@ export function claimFaultText(use: 'dial' | 'bind', fault: ClaimFault): string 
 }
 
 /**
- * Hint for a refused host. A client that starts over requests a service session from a controller,
- * which has the last word; a client that does not may close its listener for as long as it runs.
+ * Hint for a refused host. A client that is to start over requests a service session from a
+ * controller, which makes the final decision. A client that is not to start over may close its
+ * listener for as long as it runs.
  */
 export const claimFaultHints: Readonly<Record<ClaimFault, number>> = {
   apiSession: retryHint.startOver,

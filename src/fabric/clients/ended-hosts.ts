@@ -26,10 +26,10 @@ export interface EndedHostsDeps {
 }
 
 /**
- * Removes terminators of clients whose service sessions have ended. Routers are informed of each
- * ended session and remove its terminators themselves; a router that keeps one would continue to
- * get the traffic of the service. Also ends circuits of clients at routers that policies no longer
- * let them use, because routers do not know this for OIDC clients.
+ * Removes terminators of clients whose service sessions have ended. Routers learn of each ended
+ * session and remove its terminators themselves, but a router that keeps one would still get the
+ * traffic of the service. Also ends circuits of clients at routers that policies no longer let them
+ * use, because routers do not know this for OIDC clients.
  */
 export class EndedHosts implements RouterDuty {
   readonly handlers: RouterDuty['handlers'] = new Map()
@@ -38,7 +38,7 @@ export class EndedHosts implements RouterDuty {
   readonly #ended = new Set<string>()
   #stop: (() => void) | null = null
   #isAllDue = true
-  /** Clients whose circuits may have to end; null: all. */
+  /** Clients whose circuits may have to end; null: all clients. */
   #moved: Set<string> | null = null
   #isLooking = false
 
@@ -103,7 +103,7 @@ export class EndedHosts implements RouterDuty {
     }
   }
 
-  /** A missing leader or answer is expected; the next sweep retries. */
+  /** A missing leader or answer is normal; the next sweep retries. */
   async #remove(hosts: Iterable<string>): Promise<void> {
     const { terminators, proposer, endHosting } = this.#deps
     let looked = 0

@@ -69,7 +69,7 @@ export class PostureDuty implements RouterDuty {
   }
 }
 
-/** Reports here do not name the check that they answer. */
+/** Empty, because reports through routers do not name the check that they answer. */
 const checkId = ''
 
 /**

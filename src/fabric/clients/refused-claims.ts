@@ -32,7 +32,7 @@ export class RefusedClaims {
   }
 
   /**
-   * Whether a refused claim may be checked again at the latest commit, which costs the leader a
+   * Whether a refused claim may be checked again with the latest state, which costs the leader a
    * round trip to a majority.
    */
   isWorthAnotherLook(claim: Claim): boolean {
@@ -52,7 +52,7 @@ export class RefusedClaims {
   }
 
   /**
-   * A report is sent to all controllers, so it costs each of them.
+   * Counts a report. Reports are sent to all controllers, so each one costs all of them.
    * @throws {Problem} when the client has reported too often.
    */
   beginReport(client: Claim): void {

@@ -49,8 +49,8 @@ export interface RouterWritesDeps {
 }
 
 /**
- * Writes of routers about their terminators, sent to the leader. Writes of one router wait for each
- * other; beyond the limit, further ones are refused as busy.
+ * Writes of routers about their terminators, which go to the leader. Each router may have a few
+ * writes in progress and some that wait; further ones are refused as busy.
  */
 export class RouterWrites {
   readonly #deps: RouterWritesDeps
@@ -90,7 +90,7 @@ export class RouterWrites {
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
         msg: reasonOf(outcome),
-        // Otherwise its listener would replace another host.
+        // Without this, its listener would replace another host.
         ...(isOfInstance
           ? { errorCode: edgeErrorCode.invalidInstanceId, retryHint: retryHint.notRetriable }
           : { errorCode: edgeErrorCode.internal }),
@@ -130,7 +130,7 @@ export class RouterWrites {
       this.#deps.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'
-    // A retry would be just as large.
+    // A retry would be just as large, so it is not requested.
     if (error instanceof Problem && error.code === 'REQUEST_ENTITY_TOO_LARGE') {
       const { FAILED_OTHER } = CreateTerminatorResult
       return {

@@ -21,7 +21,7 @@ import { SentSessions } from './sent-sessions.ts'
 const { wholeSessionsEveryMs } = routerLimits
 /** Sessions in one message; routers wait for the last message of a list. */
 const CHUNK_SESSIONS = 100
-/** Checks, each of one session and one router, between two turns of the event loop. */
+/** Number of checks, each of one session at one router, between two turns of the event loop. */
 const SLICE_CHECKS = 20_000
 const STRATEGY = 'instant'
 
@@ -42,9 +42,9 @@ interface News {
 }
 
 /**
- * Sends each edge router the API sessions that it may know: a client presents its session token and
- * certificate to a router. Only the leader sends them, because a full list replaces earlier lists,
- * and a lagging controller would end valid sessions.
+ * Sends each edge router the API sessions that it may know, because clients present their session
+ * tokens and certificates to routers. Only the leader sends them: a full list replaces earlier
+ * lists, so a lagging controller would end valid sessions.
  */
 export class SessionDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -61,8 +61,8 @@ export class SessionDuty implements RouterDuty {
   /** Routers whose set of visible sessions may have changed. */
   readonly #moved = new Set<RouterConnection>()
   /**
-   * Routers that requested the full list, and the time each last received it, because it is
-   * expensive.
+   * Routers that requested the full list. The list is expensive, so the time at which each last
+   * received it is stored.
    */
   readonly #asking = new Set<RouterConnection>()
   readonly #answeredMs = new WeakMap<RouterConnection, number>()
@@ -199,7 +199,7 @@ export class SessionDuty implements RouterDuty {
   #wholeState(bodies: readonly Uint8Array[]): OutboundMessage[] {
     const id = this.#nextSyncId()
     return bodies.map((body, sequence) => {
-      // A router crashes on a state that is not JSON or has no ID.
+      // Without valid JSON and an ID in the state, the router would crash.
       const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
       const headers = new Map([
         [controlHeader.syncStrategyType, encodeText(STRATEGY)],
@@ -238,7 +238,7 @@ export class SessionDuty implements RouterDuty {
 
   /**
    * Reports ended sessions to each router that knows the API session or presented the service
-   * session; the router ends what it still carries for them.
+   * session. The router ends the circuits and terminators that it still has for them.
    */
   #reportEnded(): void {
     if (this.#ended.size === 0) return
@@ -378,7 +378,8 @@ function newsFor(news: Map<RouterConnection, News>, connection: RouterConnection
 }
 
 /**
- * At least one chunk, which may be empty: a router may hold sessions that ended while it was away.
+ * At least one chunk, which may be empty: sessions that the router knows may have ended while it
+ * was disconnected.
  */
 function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[] {
   const some: (readonly ClientSession[])[] = []

@@ -14,8 +14,8 @@ import { RefusedClaims } from './refused-claims.ts'
 const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
 
 /**
- * Judges claims, and keeps the tokens of valid ones: a service session has a token for each
- * request, and older routers know it by the token that the client presented.
+ * Decides about claims, and stores the tokens of valid ones. A service session has a different
+ * token for each request, and older routers identify it by the token that the client presented.
  */
 export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
   readonly #clients: Pick<RouterClients, 'judge' | 'report'>
@@ -51,7 +51,7 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
   }
 
   /**
-   * The client may have logged in at another controller just before.
+   * Passes on a report; the client may have logged in at another controller just before.
    * @throws {Problem} as `RouterClients.report`, and when the client reports too often.
    */
   async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
@@ -91,7 +91,8 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
     const own = this.#byRouter.get(routerId) ?? new Map<string, string>()
     if (own.size >= sessionsShownPerRouterMax || this.#count >= sessionsShownMax) {
       const [oldest] = own.keys()
-      // The router has no token to drop; it makes no room at the expense of other routers.
+      // If the router itself has no token to drop, nothing is dropped at the expense of other
+      // routers.
       if (oldest === undefined) return
       own.delete(oldest)
       this.#count -= 1

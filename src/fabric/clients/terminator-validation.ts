@@ -32,14 +32,14 @@ export interface TerminatorValidationDeps {
 
 /** Terminators in a pending validation over one connection. */
 interface Asked {
-  /** Repeated in the router's answer. */
+  /** Number that the router repeats in its answer. */
   readonly marker: bigint
   readonly ids: Set<string>
 }
 
 /**
- * A validation of one router's terminators for an operator, over one connection; it removes nothing
- * itself.
+ * A validation of one router's terminators over one connection, requested by an operator. The
+ * controller removes nothing.
  */
 interface Look {
   readonly connection: RouterConnection
@@ -51,9 +51,9 @@ interface Look {
 }
 
 /**
- * Asks each router after it connects which of the terminators it created still exist, and removes
- * the others. A router that restarted, or missed the end of a session while away, hosts less than
- * the records say, and dials to those terminators would fail.
+ * Asks each router, after it has connected, which of the terminators that it created still exist,
+ * and removes the others. A router that restarted, or missed the end of a session while
+ * disconnected, hosts less than the records say, and dials to the missing terminators would fail.
  */
 export class TerminatorValidation implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -163,7 +163,8 @@ export class TerminatorValidation implements RouterDuty {
       }
       yield
     }
-    // OpenZiti routers answer once, for all they can answer; Flotilla routers answer per binding.
+    // OpenZiti routers answer once, with everything that they can answer; Flotilla routers answer
+    // for each binding.
     const isWhole = message.headers.has(headerKey.replyFor)
     for (const look of looks) if (isWhole || look.ids.size === 0) look.end()
     if (gone.length > 0) void this.#remove(connection, gone)
@@ -202,9 +203,9 @@ function validationOf(
   terminators: readonly RouterTerminator[],
   marker: bigint,
   how: {
-    /** The router drops terminators whose host is gone. */
+    /** True: the router drops terminators whose host is gone. */
     readonly isFixing: boolean
-    /** The router answers from its own state, without asking hosts. */
+    /** True: the router answers from its own state, without asking hosts. */
     readonly isPastCreation: boolean
   },
 ): OutboundMessage {

@@ -29,7 +29,7 @@ import { precedenceName } from '../../channel/messages/terminators.ts'
 
 /** Terminators checked between two turns of the event loop. */
 const SLICE = 250
-/** A change within this time after a check waits for the next sweep. */
+/** After a check, changes within this time wait for the next sweep. */
 const LOOK_MS_MIN = 250
 
 /** Whether the tunnel of a router may dial or host a service. */
@@ -52,9 +52,9 @@ export interface TunnelDutyDeps {
 }
 
 /**
- * Services hosted by the tunnel of a router, with the permissions of the router's identity. There
- * is no session that ends with these permissions. When relevant records change, each controller
- * therefore checks its own circuits of tunnels, and the leader checks the terminators.
+ * Services hosted by the tunnel of a router, with the permissions of the router's identity. No
+ * session ends with these permissions. So when relevant records change, each controller checks its
+ * own circuits of tunnels, and the leader checks the terminators.
  */
 export class TunnelDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -150,7 +150,7 @@ export class TunnelDuty implements RouterDuty {
     }
   }
 
-  /** A missing leader or answer is expected; the next sweep retries. */
+  /** A missing leader or answer is normal; the next sweep retries. */
   async #removeUngranted(): Promise<void> {
     const { tunnels, proposer } = this.#deps
     let judged = 0

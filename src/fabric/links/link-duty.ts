@@ -28,15 +28,21 @@ const NAME_CHARACTERS_MAX = 256
 interface LinkDutyDeps {
   readonly table: LinkTable
   readonly log: RouterLogger
-  /** Called with the metrics of a router, except those that another controller publishes. */
+  /** Called with the metrics of a router, unless another controller publishes them. */
   readonly onMetrics?: (metrics: RouterMetrics) => void
-  /** A fault that does not concern a link in the table. @returns the resulting work, in steps. */
+  /**
+   * Handles a fault that is not about a link in the table. @returns the resulting work, in steps.
+   */
   readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
-  /** A router has reported all links that it dialed. @returns the resulting work, in steps. */
+  /**
+   * Called when a router has reported all links that it dialed. @returns the resulting work, in
+   * steps.
+   */
   readonly onLinksReported?: (routerId: string, ids: LinkIds) => Iterable<void> | undefined
   /**
-   * Whether one of the fingerprints, hex SHA-1, belongs to the router's current certificate. Uses
-   * the records, so that any controller can answer for a router connected elsewhere.
+   * Whether one of the fingerprints, hex SHA-1, belongs to the router's current certificate.
+   * Decided by the records, so that any controller can answer for a router that is connected
+   * elsewhere.
    */
   readonly isCertificateOf: (routerId: string, fingerprints: readonly string[]) => boolean
 }
@@ -50,7 +56,7 @@ export function linkDuty(deps: LinkDutyDeps): RouterDuty {
         controlMessage.routerLinks,
         function* ({ router }, { body }) {
           const { links, fullRefresh } = yield* decodeInSteps(RouterLinksSchema, body)
-          // Removes lost links first, to make room for new ones.
+          // Lost links are removed first, to make room for new ones.
           const byId = new Map<string, RouterLink>()
           for (const link of links) {
             if (link.id !== '') byId.set(link.id, link)

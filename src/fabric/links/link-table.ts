@@ -35,16 +35,16 @@ interface LinkTableDeps {
   /** Whether the router has a channel to this controller. */
   readonly isConnected: (routerId: string) => boolean
   /**
-   * Whether the router must carry nothing, because it is disabled or must enroll again. A router
-   * unknown here may be new, so it is not barred.
+   * Whether the router must not carry anything, because it is disabled or must enroll again. False
+   * for an unknown router, which may be new.
    */
   readonly isBarred: (routerId: string) => boolean
   /** Informs a router that a link is gone, so that it closes its end. */
   readonly sendGone: (routerId: string, link: LiveLink) => void
-  /** A link is new, has other sockets, or was reported again. */
+  /** Called when a link is new, has other sockets, or was reported again. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /**
-   * A link was lost or removed; not called if its router is merely disconnected from this
+   * Called when a link was lost or removed; not called if its router is only disconnected from this
    * controller.
    */
   readonly onGone: (link: LiveLink) => void
@@ -109,7 +109,8 @@ export class LinkTable implements LiveLinks {
   report(sourceRouterId: string, reported: ReportedLink): boolean {
     const link = bounded(reported)
     if (!this.#add(sourceRouterId, link)) return false
-    // It was dialed while the peer was barred, and nothing else informs the dialing router.
+    // The link was dialed while the peer was barred, and nothing else informs the router that
+    // dialed it.
     if (this.#deps.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
     return true
   }
@@ -135,7 +136,7 @@ export class LinkTable implements LiveLinks {
     this.#deps.onSeen?.(this.#view(kept), 'connectionsChanged')
   }
 
-  /** One of its two routers lost the link; the other one is informed. */
+  /** Called when one of its two routers has lost the link; informs the other one. */
   lost(routerId: string, id: string, iteration: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || kept.link.iteration > iteration) return
@@ -174,7 +175,7 @@ export class LinkTable implements LiveLinks {
     for (const id of Array.from(this.#bySource.get(routerId) ?? [])) this.#drop(id)
   }
 
-  /** The router may carry no more circuits; its peers must close their links with it. */
+  /** The router may not carry circuits any more; its peers must close their links with it. */
   banish(routerId: string): void {
     const ids = [...(this.#bySource.get(routerId) ?? []), ...(this.#byDest.get(routerId) ?? [])]
     for (const id of ids) {

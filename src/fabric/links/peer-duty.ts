@@ -86,7 +86,7 @@ export class PeerDuty implements RouterDuty {
   onSweep(): void {
     const byId = this.#connectedById()
     if (byId.size === 0) {
-      // The next router that connects gets the full list.
+      // No router is connected, and the next one that connects gets the full list anyway.
       this.#changed.clear()
       return
     }
@@ -101,7 +101,7 @@ export class PeerDuty implements RouterDuty {
     for (const { router, channel } of byId.values()) {
       if (!this.#changed.has(router.id)) channel.send(toOthers)
       else {
-        // A router that receives its own addresses would dial itself.
+        // Without its own entry, because a router would dial itself.
         const others = changes.filter(({ id }) => id !== router.id)
         if (others.length > 0) channel.send(changesMessage(others))
       }
@@ -123,7 +123,7 @@ export class PeerDuty implements RouterDuty {
       return create(PeerStateChangeSchema, { id, state })
     }
     const listeners = [...(this.#listeners.get(id) ?? [])]
-    // A router that cannot parse the version does not dial.
+    // A router does not dial a peer whose version it cannot parse.
     const { version } = connection.version
     return create(PeerStateChangeSchema, { id, version, state: PeerState.HEALTHY, listeners })
   }

@@ -126,8 +126,8 @@ function subtypeOf(terms: ModelCheckTerms): Subtype {
         value: {
           osList: terms.systems.map(({ osType, versions }) => ({
             osType,
-            // OpenZiti routers accept no version if none is listed, so an empty list is sent as all
-            // versions.
+            // OpenZiti routers accept no version if the list is empty, so all versions are sent in
+            // place of an empty list.
             osVersions: versions.length === 0 ? [EVERY_VERSION] : [...versions],
           })),
         },

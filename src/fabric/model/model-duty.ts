@@ -43,14 +43,14 @@ interface Subscription {
   readonly connection: RouterConnection
   id: string
   untilMs: number
-  /** Index that the router has; null if it needs the full model. */
+  /** Index of the router's model; null if the router needs the full model. */
   position: number | null
 }
 
 /**
- * Keeps the data model of edge routers up to date. Routers use it to decide access without asking.
- * A router subscribes at one controller at a time. It gets the changes it missed if they are still
- * known, otherwise the full model.
+ * Keeps the data model of edge routers up to date. Routers decide about access with it, without
+ * asking a controller. A router subscribes at one controller at a time. It gets the changes that it
+ * missed if they are still known, otherwise the full model.
  */
 export class ModelDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -60,13 +60,15 @@ export class ModelDuty implements RouterDuty {
   #log: ModelLog
   /** The last requested full model. */
   #whole: { readonly key: string; readonly bytes: Promise<Uint8Array> } | null = null
-  /** IDs of routers that are being sent the full model; one copy each, however often they ask. */
+  /** IDs of routers to which the full model is being sent; only one copy at a time for each. */
   readonly #senders = new Set<string>()
   #keys: readonly PublicKeyValue[] = []
   #keysText = ''
   #sentIndex = 0
   #sentIndexMs = -Infinity
-  /** Identity ID → UTC ms at which it is enabled again; no log entry is written at that time. */
+  /**
+   * Identity ID → UTC ms at which the identity is enabled again, for which there is no log entry.
+   */
   readonly #disabledUntil = new Map<string, number>()
   #isFlushDue = false
 
@@ -109,7 +111,9 @@ export class ModelDuty implements RouterDuty {
     this.#stop = null
   }
 
-  /** Starts following with the first edge router; until then, writes have no extra cost. */
+  /**
+   * Begins to follow changes with the first edge router; before that, writes have no extra cost.
+   */
   #follow(): () => void {
     const { model } = this.#deps
     this.#restart()
@@ -156,7 +160,8 @@ export class ModelDuty implements RouterDuty {
       return
     }
     const index = Number(asked.index)
-    // If the leader is behind a router, the router has followed a log that no longer exists.
+    // If the index of a router is ahead of the leader's, the router has followed a log that no
+    // longer exists.
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
@@ -179,7 +184,7 @@ export class ModelDuty implements RouterDuty {
     this.#flushSoon()
   }
 
-  /** Apply does not wait for sending, and several entries are sent together. */
+  /** Sends soon, so that apply does not wait, and several entries are sent together. */
   #flushSoon(): void {
     if (this.#isFlushDue || this.#subscriptions.size === 0) return
     this.#isFlushDue = true
@@ -231,8 +236,9 @@ export class ModelDuty implements RouterDuty {
   }
 
   /**
-   * Waits until the router has read everything sent, or has disconnected. A router that is too slow
-   * loses its channel, because others wait for its slot; it subscribes again after reconnecting.
+   * Waits until the router has read everything that was sent, or has disconnected. A router that is
+   * too slow loses its channel, because others wait for its slot; it subscribes again after it has
+   * reconnected.
    */
   async #sent({ router, channel }: RouterConnection): Promise<void> {
     const { clock, log } = this.#deps
@@ -291,7 +297,8 @@ export class ModelDuty implements RouterDuty {
   }
 
   /**
-   * Sends changes that are not in the log. A router accepts them from any controller at any index.
+   * Sends changes that are not in the log. Routers accept them from any controller, regardless of
+   * the index.
    */
   #sendSynthetic(changes: EncodedEvent[], connections: readonly RouterConnection[]): void {
     if (changes.length === 0 || connections.length === 0) return

@@ -79,8 +79,8 @@ export class ModelLog {
 }
 
 /**
- * The change set with the router's index added: appending a field to an encoded message adds it to
- * the message.
+ * Adds the router's index to a change set: a field that is appended to an encoded message belongs
+ * to the message.
  */
 export function withPreviousIndex(bytes: Uint8Array, previousIndex: number): Uint8Array {
   const previous = create(ModelChangeSetSchema, { previousIndex: BigInt(previousIndex) })

@@ -1,6 +1,6 @@
 import { hash, X509Certificate } from 'node:crypto'
 
-/** Uses of a key, as numbered by OpenZiti routers. */
+/** Numbers that OpenZiti routers assign to the uses of a key. */
 const SIGNS_TOKENS = 0
 const SIGNS_CERTIFICATES_OF_CLIENTS = 1
 const CERTIFICATE_DER = 0

@@ -16,11 +16,11 @@ import { policyBit, type Side, type Sides } from './sides.ts'
 export interface AccessGroup {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
-  /** null: they stay. */
+  /** null: the members keep their policies. */
   readonly move: ClassMove | null
   /** Members whose client view changed: all of them, or these. */
   moved: 'all' | Set<string>
-  /** A policy means them no more, or grants otherwise than before. */
+  /** True: a policy no longer selects them, or grants something else than before. */
   hasLost: boolean
 }
 
@@ -115,7 +115,8 @@ export class AccessDelta {
     const sides = this.#sides
     const { before: had, after: has } = sides.hasChecks
     if (had !== has) {
-      // Services show their policies by name now, or do not any more.
+      // The first check was added, or the last one removed, so services begin or cease to show
+      // their policies by name.
       for (const from of this.#classes.all()) this.#moveIfAnything(from)
       return
     }
@@ -168,7 +169,10 @@ export class AccessDelta {
     }
   }
 
-  /** The group's lost policies as they were before, and its gained policies as they are now. */
+  /**
+   * The policies that the group lost, as they were before, and those that it gained, as they are
+   * now.
+   */
   #differences(group: AccessGroup): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
     const after = policiesAfter(group)
     const lost: ServicePolicy[] = []
@@ -191,8 +195,8 @@ export class AccessDelta {
   }
 
   /**
-   * Whether any unchanged service is linked by other policies, or by one with another type or other
-   * checks.
+   * Whether any unchanged service is linked by different policies, or by one whose type or checks
+   * differ.
    */
   #linksDiffer(lost: readonly ServicePolicy[], gained: readonly ServicePolicy[]): boolean {
     const sides = this.#sides
@@ -237,7 +241,7 @@ export class AccessDelta {
     )
   }
 
-  /** Whether one of the policies grants something that the policies of the other side do not. */
+  /** Whether one of the policies grants something that none of the others grants. */
   #addsTo(added: readonly ServicePolicy[], others: ReadonlySet<string>, side: Side): boolean {
     for (const policy of added) {
       const bit = policyBit(policy)
@@ -292,8 +296,8 @@ export class AccessDelta {
   }
 
   /**
-   * The config changes the view of everyone who sees the service, except identities with an
-   * override for it, which are checked one by one.
+   * The change of a config changes the view of everyone who sees the service. Identities with an
+   * override for it are checked one by one.
    */
   #judgeServiceConfig(serviceId: string): void {
     const service = this.#sides.service(serviceId, 'after')

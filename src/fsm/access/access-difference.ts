@@ -10,7 +10,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 export const accessRights = ['dial', 'bind', 'router', 'serviceRouter'] as const
 export type AccessRight = (typeof accessRights)[number]
 
-/** One write that is not made. */
+/** One previewed write; it is not executed. */
 export interface PreviewedWrite {
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: KindName
@@ -31,7 +31,7 @@ export interface PairChanges {
   readonly change: 'given' | 'taken'
   readonly count: number
   /**
-   * Pairs of ids: an identity or a service, then the record that it has the right to. All
+   * Pairs of ids: an identity or a service, and then the record to which it has the right. All
    * controllers return the same order.
    */
   page(offset: number, limit: number): readonly (readonly [left: string, other: string])[]
@@ -42,7 +42,7 @@ export interface CheckChanges {
   readonly policyId: string
   readonly given: readonly string[]
   readonly taken: readonly string[]
-  /** Checks that it keeps but whose requirements differ. */
+  /** Checks that the policy keeps, but whose requirements differ. */
   readonly written: readonly string[]
 }
 
@@ -52,7 +52,7 @@ export interface AccessDifference {
   readonly checks: readonly CheckChanges[]
   /** The record after the writes, or before them if they delete it. */
   record(kind: KindName, id: string): EntityRecord | undefined
-  /** Whether the writes make it. */
+  /** Whether the writes create the record. */
   isNew(kind: KindName, id: string): boolean
 }
 
@@ -68,9 +68,9 @@ export type AccessPreview =
   | {
       readonly outcome: 'judged'
       /**
-       * Works out the difference, a bounded part of the work with each `next`. Null: records have
-       * changed meanwhile, and it is to be begun again.
-       * @throws {Problem} COULD_NOT_VALIDATE when it costs too much.
+       * Computes the difference in steps: each `next` does a bounded part of the work. Null:
+       * records have changed meanwhile, and the caller must start again.
+       * @throws {Problem} COULD_NOT_VALIDATE when the cost exceeds its limit.
        */
       readonly difference: Generator<void, AccessDifference | null>
     }

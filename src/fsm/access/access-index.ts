@@ -10,7 +10,7 @@ import { type AccessClass, AccessClasses, type ClassChanges } from './classes.ts
 import { AccessDelta, type AccessGroup, differsInEffect } from './access-delta.ts'
 import { Sides } from './sides.ts'
 
-/** Identities without a session whose grants are remembered until something changes. */
+/** Number of identities without a session whose grants are cached until something changes. */
 const visitorsMax = 8
 /**
  * If a policy changes more services than this, the index drops the view of the class, because
@@ -58,9 +58,9 @@ export class AccessIndex implements WriteFollower {
   }
 
   /**
-   * Applies the changes noted since the last call. `onJudged` gets their effect before the classes
-   * are updated, and may return a function to call after that. Neither may write a record that
-   * grants access.
+   * Applies the changes noted since the last call. `onJudged` receives their effect before the
+   * classes are updated, and may return a function to call after that. Neither may write a record
+   * that grants access.
    */
   settle(onJudged: (judgement: AccessConsequences) => (() => void) | null = () => null): void {
     if (this.#writes.isEmpty) return
@@ -85,8 +85,8 @@ export class AccessIndex implements WriteFollower {
   }
 
   /**
-   * True when no policy matches, or matched, any of the changed services: no identity is shown
-   * them, and nothing was granted on them.
+   * True when no policy selects, or selected, any of the changed services: then no identity saw
+   * them or had a right on them.
    */
   #matchNoPolicy({ service: changed }: AccessChanges): boolean {
     const isMatched = (service: EntityRecord | undefined): boolean =>
@@ -145,7 +145,7 @@ export class AccessIndex implements WriteFollower {
     this.#views.change(of, serviceId, sides.bits(of.policies, serviceId, 'after'))
   }
 
-  /** Grants of policies to an identity, active or not. Good until the next change. */
+  /** Rights that policies grant to an identity, active or not. Valid until the next change. */
   grantsOf(identity: EntityRecord): PolicyGrants {
     this.settle()
     const of = this.#classes.of(identity.id)
@@ -180,7 +180,7 @@ export class AccessIndex implements WriteFollower {
     return this.#classes
   }
 
-  /** Kept now: for measurements. */
+  /** Current numbers of cached objects, for measurements. */
   get size(): { readonly classes: number; readonly views: number; readonly viewIds: number } {
     return { classes: this.#classes.count, views: this.#views.size, viewIds: this.#views.ids }
   }

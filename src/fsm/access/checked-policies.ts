@@ -14,7 +14,7 @@ export function policyChecks(state: State, policy: ServicePolicy): PostureCheck[
   )
 }
 
-/** Whether one of the policies grants, which is one whose checks all pass. */
+/** Whether at least one of the policies grants: one whose checks all pass. */
 export function isGrantedByAny(
   state: State,
   policies: readonly ServicePolicy[],
@@ -34,7 +34,7 @@ export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolic
   }
 }
 
-/** The service policies that have an identity. */
+/** The service policies that select an identity. */
 export function identityPolicies(state: State, identity: EntityRecord): ServicePolicy[] {
   const table = state.table('servicePolicy')
   return policiesMatching(table, 'identityRoles', identity)

@@ -56,13 +56,13 @@ export function buildClassView(state: State, policies: Iterable<string>): ClassV
 
 /**
  * Cached views of access classes, updated with each change. They are derived from the records, so
- * any of them can be dropped; the least recently used ones are.
+ * any of them can be dropped; the least recently used one is dropped first.
  */
 export class ClassViews {
   readonly #views = new Map<AccessClass, ClassView>()
   #ids = 0
 
-  /** Without counting as a use. */
+  /** Returns the view without counting this as a use. */
   peek(of: AccessClass): ClassView | undefined {
     return this.#views.get(of)
   }
@@ -101,7 +101,7 @@ export class ClassViews {
     this.#ids -= view.weight
   }
 
-  /** The members of one class have become another one. */
+  /** All members of one class now belong to another one, which takes over the view. */
   transfer(from: AccessClass, to: AccessClass): void {
     const view = this.#views.get(from)
     if (view === undefined) return

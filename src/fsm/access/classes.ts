@@ -14,9 +14,12 @@ import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 import { type AccessChanges, isSameTexts } from './changes.ts'
 
-/** The active identities that the same service policies mean: they may use the same services. */
+/**
+ * The active identities that are selected by the same service policies, and so may use the same
+ * services.
+ */
 export interface AccessClass {
-  /** Derived from the policies only, so it is the same on every controller. */
+  /** Derived only from the policies, so it is the same on every controller. */
   readonly key: string
   readonly policies: ReadonlySet<string>
   readonly members: Set<string>
@@ -30,11 +33,11 @@ export interface ClassMove {
   readonly policies: ReadonlySet<string>
 }
 
-/** Moves of an entry among the classes. */
+/** How an entry moves identities between classes. */
 export interface ClassChanges {
-  /** Identities that became active, with the policies that mean them. */
+  /** Identities that became active, with the policies that select them. */
   readonly entered: ReadonlyMap<string, ReadonlySet<string>>
-  /** Identities that are not active any more. */
+  /** Identities that are no longer active. */
   readonly left: ReadonlySet<string>
   readonly moves: readonly ClassMove[]
 }
@@ -48,8 +51,8 @@ function rolesOfIdentities(policy: ServicePolicy): RoleList {
 }
 
 /**
- * Groups identities with an API session by the policies that match them. Other identities, however
- * many, are in no class; their access is computed on request.
+ * Groups identities with an API session by the policies that select them. Other identities, however
+ * many, belong to no class; their access is computed on request.
  */
 export class AccessClasses {
   readonly #state: State
@@ -57,7 +60,7 @@ export class AccessClasses {
   readonly #classOf = new Map<string, AccessClass>()
   readonly #byKey = new Map<string, AccessClass>()
   readonly #byPolicy = new Map<string, Set<AccessClass>>()
-  /** Ids of active identities alone, by attribute. */
+  /** Ids of active identities, by attribute. */
   readonly #byAttribute = new Map<string, Set<string>>()
   readonly #attributes = new Map<string, readonly string[]>()
 
@@ -139,7 +142,7 @@ export class AccessClasses {
     return requirePresent(this.#state.get('identity', id), `identity ${id} is there`)
   }
 
-  /** Finds the identities that a changed policy newly matches or no longer matches. */
+  /** Finds the identities that a changed policy begins or ceases to select. */
   #flip({ id, before, after }: RecordChange<'servicePolicy'>, flips: Flips): void {
     const old = before === undefined ? null : rolesOfIdentities(before)
     const next = after === undefined ? null : rolesOfIdentities(after)
@@ -160,7 +163,7 @@ export class AccessClasses {
     }
   }
 
-  /** The active identities that a role list without `#all` means. */
+  /** The active identities that a role list without `#all` selects. */
   #matching({ roles, semantic }: RoleList): Set<string> {
     const found = new Set<string>()
     const postings: ReadonlySet<string>[] = []
@@ -272,10 +275,7 @@ export class AccessClasses {
   }
 }
 
-/**
- * Policies that mean members of a class after an entry and did not before it, or the other way
- * round.
- */
+/** Policies that begin or cease to select members of a class because of an entry. */
 class Flips {
   readonly #classes = new Map<
     AccessClass,
@@ -291,7 +291,7 @@ class Flips {
     return entry
   }
 
-  /** For all members alike. */
+  /** Notes a policy for all members of a class. */
   ofClass(from: AccessClass, policy: string): void {
     this.#entry(from).shared.add(policy)
   }
@@ -307,7 +307,7 @@ class Flips {
 
 function* identitiesOfSessions(changes: Iterable<RecordChange<'apiSession'>>): Iterable<string> {
   for (const { before, after } of changes) {
-    // Its activity was noted, no more.
+    // Only the time of its last activity was written.
     if (before !== undefined && after !== undefined) continue
     const session = before ?? after
     if (session !== undefined) yield session.identityId

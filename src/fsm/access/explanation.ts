@@ -22,29 +22,32 @@ import { type RouterOverlap, findRouterOverlap } from './routers.ts'
 import type { ClusterState } from './cluster-state.ts'
 import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './nearest-policy.ts'
 
-/** Bounds of the lists in the explanation of one pair; the counts are of all there are. */
+/** Limits for the lists in the explanation of one pair; the counts have no limit. */
 export const explanationLimits = {
   explainedPoliciesMax: 50,
   explainedChecksMax: 50,
   explainedRoutersMax: 25,
-  /** Whether more than these are at a router that is online is not looked at. */
+  /** If a service has more terminators than this, the rest is not checked for an online router. */
   explainedTerminatorsMax: 1000,
 } as const
 
-/** The first of many, and how many there are. */
+/** The first elements of a list, and the number of all elements. */
 export interface LimitedList<T> {
   readonly total: number
   readonly first: readonly T[]
 }
 
-/** A policy that links two records, with the roles in each of its lists that match one of them. */
+/** A policy that links two records, with the roles in each of its lists that select one of them. */
 export interface LinkingPolicy {
   readonly policy: Policy
   /** Matching roles by field, such as `identityRoles`. */
   readonly roles: Readonly<Record<string, readonly string[]>>
 }
 
-/** Why an identity may dial, or bind, a service. The posture of clients is not considered. */
+/**
+ * Why an identity may or may not dial, or bind, a service. The posture of clients is not
+ * considered.
+ */
 export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean
@@ -57,7 +60,7 @@ export interface ExplainedRight {
   readonly nearest: NearestPolicy | null
 }
 
-/** Everything that the records say of an identity and a service. */
+/** Everything that the records say about the access of an identity to a service. */
 export interface AccessExplanation {
   readonly identity: Identity
   readonly service: Service
@@ -147,7 +150,7 @@ function explainedRight(
   }
 }
 
-/** The policy, and of each of its role lists the roles that mean the record of that side. */
+/** The policy, with the roles in each of its lists that select the record of that side. */
 function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): LinkingPolicy {
   const roles = Object.entries(sides).map(([field, record]) => [
     field,

@@ -7,7 +7,9 @@ import type { State } from '../records/state.ts'
 /** Whether an identity has credentials; `notAllowed`: its auth policy accepts none of them. */
 export type LogInAbility = 'some' | 'none' | 'notAllowed'
 
-/** Acts by the certificate of its router, and logs in nowhere. */
+/**
+ * An identity of this type belongs to a router, which uses its own certificate and never logs in.
+ */
 const ROUTER_TYPE = 'Router'
 
 /** Whether the identity has a credential that its auth policy accepts. */
@@ -25,7 +27,7 @@ export function logInAbility(state: State, identity: Identity): LogInAbility {
     if (!acceptsTokensOf(policy, id)) continue
     const signer: ExternalJwtSigner | undefined = enabledSigner(state, id)
     if (signer === undefined) continue
-    // Its tokens name identities by their id, unless they do by the external one.
+    // Its tokens name an identity by its id, or by its external id if the signer says so.
     if (!signer.useExternalId || (identity.externalId ?? '') !== '') return 'some'
   }
   return hasAny ? 'notAllowed' : 'none'

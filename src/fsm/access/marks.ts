@@ -14,8 +14,8 @@ function markOf(state: State, id: string): AccessMark | undefined {
 }
 
 /**
- * Log time of the last change to the client view of an active identity; 0: none since its first
- * session.
+ * Log time of the last change to the client view of an active identity; 0: no change since its
+ * first session.
  */
 function movedAt(state: State, identityId: string, key: string): number {
   const own = markOf(state, ofIdentity(identityId))
@@ -25,18 +25,18 @@ function movedAt(state: State, identityId: string, key: string): number {
 }
 
 /**
- * Records whose views an entry has moved. If the view of a whole class moves, one mark covers the
- * class, so that a service seen by a hundred thousand identities does not cost a hundred thousand
- * writes. An identity has a separate mark once it moved alone or joined a class whose earlier marks
- * do not apply to it.
+ * Records whose client views an entry has changed. If the view of a whole class changes, one mark
+ * covers the class, so that a service seen by a hundred thousand identities does not cost a hundred
+ * thousand writes. An identity has a separate mark once its view changed alone, or once it joined a
+ * class whose earlier marks do not apply to it.
  */
 export class AccessMarker {
   readonly #state: State
   readonly #context: CommandContext
   readonly #judgement: AccessConsequences
   /**
-   * Moves by target: a class that is new and that one group alone becomes may take over the mark of
-   * the old one.
+   * Moves by the class that is their target. A new class whose members all come from one class may
+   * take over the mark of that class.
    */
   readonly #movesTo: ReadonlyMap<string, readonly ClassMove[]>
   readonly #leftKeys = new Set<string>()
@@ -105,7 +105,10 @@ export class AccessMarker {
     return this.#movesTo.get(key)?.length === 1
   }
 
-  /** The new mark is later than any earlier mark of the class, so it counts. */
+  /**
+   * A mark for one identity. It is later than any earlier mark of its class, so it takes
+   * precedence.
+   */
   #moveAlone(id: string): void {
     const own = markOf(this.#state, ofIdentity(id))
     this.#put(ofIdentity(id), this.#context.logTimeMs, own?.index ?? 0)
@@ -125,7 +128,9 @@ export class AccessMarker {
   }
 }
 
-/** Time that `service-updates` shows: the last movement, or the beginning of the session. */
+/**
+ * Time that `service-updates` shows: the last change of the view, or the beginning of the session.
+ */
 export function servicesChangedAt(
   state: State,
   session: { readonly identityId: string; readonly createdAt: number },

@@ -21,7 +21,7 @@ import { policyChecks } from './checked-policies.ts'
 import { previewLimits, PreviewWork, RelationChange } from './relation-change.ts'
 import { roleRelations } from './role-relation.ts'
 
-/** Kinds that decide on a right, in the words in which policies name them. */
+/** Kinds of records between which policies grant rights, as the policies name them. */
 const recordKinds = ['identity', 'service', 'edgeRouter'] as const
 const policyKinds = ['servicePolicy', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'] as const
 const checkKind = 'postureCheck'
@@ -66,7 +66,7 @@ export function previewAccess(
   return { outcome: 'judged', difference: differenceOf(current, before, after) }
 }
 
-/** The log index after the last applied one. */
+/** The log index after the last applied entry. */
 function placeIn({
   position,
   logTimeMs,
@@ -104,7 +104,7 @@ function* differenceOf(
         break
       }
       yield
-      // Work begun on other records comes to nothing.
+      // Records have changed since the work began, so its result would be wrong.
       if (hasMoved()) return null
     }
   }
@@ -117,7 +117,7 @@ function* differenceOf(
   }
 }
 
-/** Moves with every change of a record that decides on a right. */
+/** Changes with every write of a record that affects a right. */
 function versionsOf(state: State): readonly string[] {
   return [
     ...recordKinds.map((kind) => String(state.table(kind).matchVersion)),
@@ -130,7 +130,7 @@ function idsOf(state: State, kind: KindName, changes: readonly RecordChange[]): 
   return changes.flatMap((change) => (change.kind === table ? [change.id] : []))
 }
 
-/** Records of the kind that came, went, or have other role attributes. */
+/** Records of the kind that were created or deleted, or whose role attributes changed. */
 function movedIds(
   before: State,
   after: State,
@@ -188,7 +188,7 @@ function without(all: readonly EntityRecord[], others: readonly EntityRecord[]):
   return all.flatMap(({ id }) => (known.has(id) ? [] : [id]))
 }
 
-/** Fields that do not change the requirement of a check. */
+/** Fields whose change does not change what a check requires. */
 const aside: ReadonlySet<string> = new Set([
   'name',
   'tags',

@@ -22,9 +22,9 @@ export const previewLimits = {
   previewWorkMax: 4_000_000,
 } as const
 
-/** Between two turns of others. */
+/** Units of work between two pauses for other work. */
 const turnUnits = 2000
-/** Number of records of one side up to which their policies are looked up one by one. */
+/** Up to this number of records on one side, their policies are looked up one by one. */
 const askedRecordsMax = 256
 
 /** Counts the cost of one preview and yields to other work. */
@@ -44,7 +44,7 @@ export class PreviewWork {
     yield
   }
 
-  /** Each of many in turn, at the cost of a unit. */
+  /** Calls `run` for each element, at a cost of one unit each. */
   *each<T>(all: Iterable<T>, run: (one: T) => void): Generator<void, void> {
     let count = 0
     for (const one of all) {
@@ -71,7 +71,10 @@ interface Blocks {
   readonly taken: Block[]
 }
 
-/** Ids of the other side that policies grant, and the records of the left side that get them. */
+/**
+ * Ids of the other side that policies grant, and the records of the left side that have these
+ * grants.
+ */
 interface Token {
   readonly key: string
   readonly of: 'before' | 'after' | 'unchanged'
@@ -86,7 +89,7 @@ interface Group {
   readonly members: string[]
 }
 
-/** Kinds whose records were made, deleted, or have other role attributes. */
+/** Records by kind that were created or deleted, or whose role attributes changed. */
 type MovedIds = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
@@ -130,7 +133,7 @@ export class RelationChange {
 
   *#judgeRecord(id: string, own: RelationSide, to: RelationSide): Generator<void, void> {
     const isLeft = own === this.#relation.left
-    // A pair of two records that moved is one of the left one.
+    // A pair of two changed records counts as a pair of the left one.
     const skipped: ReadonlySet<string> = isLeft ? new Set() : this.#lefts
     const side = (state: State): Ids => relatedIds(state, this.#relation, own, id, to)
     const [had, has] = [side(this.#before), side(this.#after)]
@@ -180,7 +183,7 @@ export class RelationChange {
     return ids.flatMap((id) => findRelationPolicy(state, this.#relation, id) ?? [])
   }
 
-  /** Unchanged records that policies select, before and after alike. */
+  /** Unchanged records that policies select, both before and after. */
   *#meantBy(
     policies: readonly Policy[],
     side: RelationSide,
@@ -195,7 +198,7 @@ export class RelationChange {
   }
 
   /**
-   * Unchanged policies that may match records of both sides. Pairs that they grant are neither
+   * Unchanged policies that may select records of both sides. Pairs that they grant are neither
    * gained nor lost.
    */
   *#overlapping(
@@ -222,7 +225,7 @@ export class RelationChange {
     return this.#policies(this.#before, [...found].sort())
   }
 
-  /** One token for policies that mean the same records of the other side. */
+  /** Adds one token for policies that select the same records of the other side. */
   *#addTokens(
     tokens: Token[],
     of: Token['of'],
@@ -245,7 +248,7 @@ export class RelationChange {
     }
   }
 
-  /** Splits the left side, token by token, until no token means some of a group alone. */
+  /** Splits the left side, token by token, until each token applies to whole groups. */
   *#grouped(
     lefts: ReadonlySet<string>,
     tokens: readonly Token[],
@@ -313,7 +316,7 @@ function keyOf({ roles, semantic }: RoleList): string {
   return `${semantic} ${roles.join(' ')}`
 }
 
-/** Walks the smaller one of two sets for the common elements. */
+/** The common elements of two sets; iterates over the smaller one. */
 function both(
   a: Ids,
   b: ReadonlySet<string>,

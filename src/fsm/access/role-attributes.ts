@@ -39,8 +39,8 @@ export interface RoleAttributeUsage extends Page {
 }
 
 /**
- * Symbols that the lists are filtered and sorted by: the attribute is the `id` of its row, and its
- * `name`, by which OpenZiti's console sorts every list. Rows are stored nowhere.
+ * Symbols for filters and sort orders of the lists. The attribute is the `id` of its row, and its
+ * `name`, by which OpenZiti's console sorts every list. The rows are not stored.
  */
 const rows = defineEntity({
   name: 'roleAttribute',
@@ -56,7 +56,7 @@ const shownSymbols: Entity<string> = {
   ),
 }
 const lister = new Lister(noLinks)
-/** Rows of one answer take part in no digest. */
+/** Rows of an answer belong to no digest. */
 const noLanes = digestLanes('', '')
 
 export const roleAttributeFields: readonly string[] = shownSymbols.symbols.map(({ name }) => name)
@@ -92,7 +92,7 @@ export function listRoleAttributes(state: State, kind: Entity, query: ListQuery)
   return pageOf(heldAttributes(state, kind), query)
 }
 
-/** Attributes that are looked at between two turns of others. */
+/** Number of attributes that are processed between two pauses for other work. */
 const turnAttributes = 2000
 
 /**
@@ -125,7 +125,7 @@ function holderCount(state: State, kind: Entity, within: IdScope | null, name: s
   return state.table(kind.name).indexes.ids('roleAttributes', name).size
 }
 
-/** Policy kinds with a role list of the kind, and the name of that list. */
+/** Policy kinds with a role list for the kind, and the name of that list. */
 function naming(kind: Entity): readonly (readonly [Entity, string])[] {
   return entities.flatMap((entity) =>
     Object.entries(entity.fields)

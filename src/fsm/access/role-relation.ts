@@ -10,7 +10,9 @@ import type { State } from '../records/state.ts'
 
 type PolicyKind = 'servicePolicy' | 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy'
 
-/** One side of a relation: the kind of its records, and the role list of a policy about them. */
+/**
+ * One side of a relation: the kind of its records, and the role list of a policy that selects them.
+ */
 export interface RelationSide {
   readonly kind: KindName
   readonly field: string
@@ -23,7 +25,7 @@ export interface RelationSide {
 export interface RoleRelation {
   readonly right: AccessRight
   readonly policyKind: PolicyKind
-  /** Policies of this type alone; null: the kind has no types. */
+  /** Only policies of this type; null: the kind has no types. */
   readonly type: string | null
   readonly left: RelationSide
   readonly other: RelationSide
@@ -80,7 +82,7 @@ export function policyRolesForSide({ field }: RelationSide, policy: Policy): Rol
 
 type Ids = ReturnType<typeof unorderedRoleMembers>
 
-/** The ids of the other kind that a record has the right to; empty for an unknown record. */
+/** The ids of the other kind on which a record has the right; empty for an unknown record. */
 export function relatedIds(
   state: State,
   { policyKind, type }: RoleRelation,

@@ -7,7 +7,7 @@ import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 
-/** The role list of a policy kind that speaks of records of that kind. */
+/** The role list of a policy kind that selects records of that kind. */
 function roleFieldOf(policyKind: KindName, kind: string): string {
   const found = Object.entries(findEntity(policyKind).fields).find(
     ([, field]) => field.kind === 'roleList' && field.reference?.to === kind,
@@ -79,7 +79,7 @@ export function findRouterOverlap(
   return { ofIdentity, ofService, common }
 }
 
-/** The edge routers that the identity may reach the service through, whether they are up or not. */
+/** The edge routers through which the identity may reach the service, online or not. */
 export function commonRouters(
   state: State,
   identity: EntityRecord,

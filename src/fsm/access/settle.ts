@@ -8,8 +8,9 @@ import { AccessMarker } from './marks.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /**
- * Applies the consequences of an entry for access, once, at its end: marks the client views that it
- * changed, and ends the service sessions that no policy grants any more. A refused entry has none.
+ * Applies the consequences of an entry for access, once at its end: marks the client views that it
+ * changed, and ends the service sessions that no policy grants any more. A refused entry has no
+ * consequences.
  */
 export function settleAccess(state: ClusterState, context: CommandContext): void {
   state.access.settle((judgement) => {
@@ -22,7 +23,7 @@ export function settleAccess(state: ClusterState, context: CommandContext): void
   })
 }
 
-/** Administrators keep existing sessions without a grant. */
+/** Sessions of administrators continue without a grant. */
 function endUngranted(state: State, judgement: AccessConsequences, context: CommandContext): void {
   if (state.table('session').rows.size === 0) return
   for (const id of doubtful(state, judgement)) {
@@ -32,7 +33,7 @@ function endUngranted(state: State, judgement: AccessConsequences, context: Comm
   }
 }
 
-/** Sessions that the entry may have left without a grant, in one order. */
+/** Sessions that the entry may have left without a grant, in the same order on every controller. */
 function doubtful(state: State, { sides, groups }: AccessConsequences): string[] {
   const { indexes } = state.table('session')
   const found = new Set<string>()

@@ -16,15 +16,14 @@ import type { AccessChanges, ChangesOf, WatchedKind } from './changes.ts'
 export type Side = 'before' | 'after'
 
 /**
- * Maximum number of services cached while one entry is evaluated: their policies, and the roles
- * that select them.
+ * Maximum number of services cached during the evaluation of one entry: their policies, and the
+ * roles that select them.
  */
 const rememberedMax = 100_000
 
 /**
- * Policies, services and configs as they were before the changes of an entry and as they are after
- * them, for one judgement. The indexes show the state after; changed records are compared
- * one by one.
+ * Policies, services and configs before and after the changes of an entry, for one evaluation. The
+ * indexes have the state after the changes; changed records are compared one by one.
  */
 export class Sides {
   readonly policies: ChangesOf<'servicePolicy'>
@@ -34,7 +33,7 @@ export class Sides {
   readonly configTypes: ChangesOf<'configType'>
   readonly overrides: ChangesOf<'serviceConfig'>
   readonly identities: ChangesOf<'identity'>
-  /** Whether any posture check exists: without one, a service shows no policies. */
+  /** Whether any posture check exists. Without one, services show no policies. */
   readonly hasChecks: Readonly<Record<Side, boolean>>
   readonly #state: State
   readonly #policiesOf = new Map<string, readonly ServicePolicy[]>()
@@ -76,7 +75,7 @@ export class Sides {
     return this.#record('service', this.services, id, side)
   }
 
-  /** The policies whose role list `field` means the record of that side. */
+  /** The policies whose role list `field` selects the record on that side. */
   policiesMeaning(
     field: 'serviceRoles' | 'postureCheckRoles',
     record: EntityRecord | undefined,
@@ -116,7 +115,7 @@ export class Sides {
     return bits
   }
 
-  /** Ids of the services that the policy selects now, without services that changed. */
+  /** Ids of the services that the policy selects now, except changed services. */
   *unchangedServices({ serviceRoles: roles, semantic }: ServicePolicy): Iterable<string> {
     if (roles.length === 0) return
     const key = `${semantic}\n${roles.join('\n')}`
@@ -143,7 +142,7 @@ export class Sides {
     return this.meansUnchangedService(policy)
   }
 
-  /** Ids of the unchanged posture checks that the policy means. */
+  /** Ids of the unchanged posture checks that the policy selects. */
   unchangedChecks({ postureCheckRoles: roles, semantic }: ServicePolicy): string[] {
     if (roles.length === 0) return []
     const found = unorderedRoleMembers(this.#state, 'postureCheck', [{ roles, semantic }])
@@ -151,8 +150,8 @@ export class Sides {
   }
 
   /**
-   * Configs of an unchanged service that the identity sees, by type name. Its overrides replace the
-   * configs of the service.
+   * Configs of an unchanged service that the identity sees, by type name. Overrides of the identity
+   * replace the configs of the service.
    */
   configsShown(identityId: string, service: Service, side: Side): string {
     const shown = new Map<string, string>()

@@ -10,8 +10,8 @@ import type { Table } from '../records/table.ts'
 const disclosingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
 /**
- * Whether a detail contains a secret with which its reader could act as an identity with more
- * rights.
+ * Whether the detail of a record contains a secret with which its reader could act as an identity
+ * with more rights.
  */
 export function disclosesAdminSecret(
   records: Pick<State, 'get'>,
@@ -21,7 +21,9 @@ export function disclosesAdminSecret(
   return disclosingKinds.has(kind) && belongsToPrivileged(records, kind, record)
 }
 
-/** The ids of a list without records that only administrators see; null: all of the table. */
+/**
+ * The ids of a list without records that only administrators see; null: all records of the table.
+ */
 export function withoutAdminSecrets(
   state: State,
   table: Table,
@@ -37,7 +39,7 @@ export function withoutAdminSecrets(
   return new SetScope(shown)
 }
 
-/** Whether the detail of a record is another one for a reader that is no administrator. */
+/** Whether readers that are not administrators see another detail of the record. */
 export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean {
   // @guard enrollments-read-before-a-promotion--shown
   return kind === 'identity'
@@ -45,12 +47,12 @@ export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean
     : routerKinds.has(kind) && hasPermittedNames(record)
 }
 
-/** Kinds whose details show the token that their router enrolls by. */
+/** Kinds whose details show the token with which the router enrolls. */
 const routerKinds: ReadonlySet<string> = new Set(['edgeRouter', 'router', 'transitRouter'])
 
 /**
- * The detail of a privileged identity, or of a router with allowed names, without the secrets that
- * only administrators see.
+ * The detail of a privileged identity, or of a router with permitted names, without the secrets
+ * that only administrators see.
  */
 export function shownToNonAdmin(detail: JsonObject): JsonObject {
   const { enrollmentToken: _token, enrollmentJwt: _jwt, ...shown } = detail

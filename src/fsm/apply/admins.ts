@@ -44,8 +44,8 @@ const lastAbleReason =
   'no administrator could log in after it; give another one a password and an auth policy that takes it without a JWT'
 
 /**
- * Checks only previous administrators, because a change that removes rights creates no
- * administrator.
+ * Checks only identities that were administrators before, because a change that removes rights
+ * creates no administrator.
  */
 function someAdmin(state: State, records: RecordSource, condition: Condition): boolean {
   for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {

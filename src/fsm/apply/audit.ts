@@ -14,7 +14,7 @@ import type { AuditRecord } from '../../ports/audit.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 
-/** One record that an entry writes, or would have written. */
+/** One record that an entry writes, or would write if it were not refused. */
 export interface TouchedRecord {
   readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: string
@@ -32,8 +32,8 @@ const unaudited: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Not recorded, because each attempt would fill the audit log; attempts that lock a password are
- * recorded.
+ * Attempts to log in. They are not recorded, because they would fill the audit log; attempts that
+ * lock a password are recorded.
  */
 const attempts: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
@@ -83,7 +83,7 @@ export function entryAuditRecord(
   }
 }
 
-/** An action other than a record write, planned or done, that a command reports. */
+/** An action other than a record write that a command reports, as planned or as done. */
 function recordedAction({
   kind,
   payload,
@@ -98,13 +98,15 @@ function recordedAction({
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
-/** Reason of a restore: the backup that takes the place of all records. */
+/**
+ * The reason in the audit record of a restore: the backup whose records replace the current ones.
+ */
 function restoreReason({ kind, payload }: Command): string {
   if (kind !== CommandKind.RESTORE_END) return ''
   return fromBinary(RestoreEndSchema, payload).reason
 }
 
-/** Whether the system acts on its own initiative. */
+/** Whether the system acts on its own, not for a caller. */
 function isSystemAlone(actor: Command['actor']): boolean {
   return actor.case === 'system' && actor.value.identityId === ''
 }

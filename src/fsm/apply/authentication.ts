@@ -22,28 +22,25 @@ export function identityAuthPolicy(
   return records.get('authPolicy', authPolicyId === '' ? DEFAULT_AUTH_POLICY : authPolicyId)
 }
 
-/** Factor that a session still lacks to be a full one. */
+/** Factor that a session lacks until it is fully authenticated. */
 export type PendingFactor =
   | { readonly kind: 'totp' }
   | { readonly kind: 'extJwt'; readonly signerId: string }
 
-/** Factors that a session has shown so far. */
+/** Factors that a session has provided so far. */
 type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
 /**
- * Session field that records each factor; null: each request proves the factor. The compiler
- * demands an entry for every kind, because routers also refuse a session that lacks one of its
- * recorded factors.
+ * Session field that records each factor; null: no field, because each request proves the factor.
+ * The compiler requires an entry for every kind, because routers also refuse a session that lacks a
+ * recorded factor.
  */
 const givenFields: Readonly<Record<PendingFactor['kind'], keyof GivenFactors | null>> = {
   totp: 'isMfaComplete',
   extJwt: null,
 }
 
-/**
- * Whether a factor is pending that the session records (in contrast to one that each request
- * proves).
- */
+/** Whether a pending factor is one that the session records, not one that each request proves. */
 export function lacksSessionFactor(pending: readonly PendingFactor[]): boolean {
   return pending.some(({ kind }) => givenFields[kind] !== null)
 }
@@ -60,7 +57,7 @@ export function recordedFactors(given: GivenFactors): PendingFactor['kind'][] {
 const TOTP = { kind: 'totp' } as const
 
 /**
- * Field of an auth policy that requires each factor. The compiler demands an entry for every kind,
+ * Field of an auth policy that requires each factor. The compiler requires an entry for every kind,
  * because recoveries and restores must find all policies that require it.
  */
 const askingFields: Readonly<Record<PendingFactor['kind'], keyof SecondaryRules>> = {
@@ -95,8 +92,8 @@ type AskedFactors = {
 }
 
 /**
- * Factors that a session of the identity still lacks; none for a full session. An external JWT
- * counts only for the request that carries it (`pendingFactorsWithToken`).
+ * Factors that a session of the identity still lacks; none for a fully authenticated session. An
+ * external JWT counts only for the request that contains it (`pendingFactorsWithToken`).
  */
 export function pendingFactors(
   records: RecordSource,
@@ -112,16 +109,16 @@ export function pendingFactors(
   })
 }
 
-/** Whether an identity has shown that it holds the secret of its codes. */
+/** Whether an identity has proved that it has the secret of its TOTP codes. */
 export function hasMfa(records: RecordSource, identityId: string): boolean {
   return records.get('mfa', identityId)?.isVerified === true
 }
 
 /** Limits of attempts to submit a code, per identity, over all controllers. */
 export const mfaLimits = {
-  /** Attempts without a correct code; each further one is followed by a pause. */
+  /** Number of attempts without a correct code. Each further attempt causes a pause. */
   attemptsMax: 10,
-  /** The first pause; each one is twice as long as that before it. */
+  /** Duration of the first pause; each pause is twice as long as the one before. */
   pauseMsMin: 30_000,
   pauseMsMax: 15 * 60_000,
 } as const
@@ -171,18 +168,21 @@ export function recoveryAuthPolicy(
 }
 
 export const lockoutLimits = {
-  /** Longest lock of the password of an administrator, whatever its auth policy says. */
+  /** Maximum lock of an administrator's password, regardless of its auth policy. */
   adminLockMsMax: 15 * 60_000,
 } as const
 
-/** Level from which on every lock of the password of an administrator has an end. */
+/** Feature level from which every lock of an administrator's password ends. */
 const BOUNDED_FROM_LEVEL = 2
 
 /** Rules by which wrong attempts lock the password of one identity. */
 export interface LockoutRules extends Pick<PrimaryRules['updb'], 'maxAttempts'> {
-  /** Time of the auth policy; Infinity: until an administrator ends the lock. */
+  /** Lock time of the auth policy; Infinity: until an administrator ends the lock. */
   readonly policyLockMs: number
-  /** The password opens again after this time. Attempts count on until the policy's has passed. */
+  /**
+   * The lock ends after this time. Attempts are still counted until the time of the auth policy has
+   * passed.
+   */
   readonly lockMs: number
 }
 
@@ -219,7 +219,7 @@ export function isLockedOut(
   return attempts.count >= maxAttempts && atMs < (attempts.lastAt ?? 0) + lockMs
 }
 
-/** Begin and end of the lock of a password; null: it is not locked. */
+/** Begin and end of the lock of a password; null: the password is not locked. */
 export function passwordLock(
   state: Pick<State, 'get' | 'table' | 'featureLevel'>,
   identity: Identity,
@@ -237,7 +237,7 @@ export function passwordLock(
   return null
 }
 
-/** The number of the next attempt: 1 if a lock of the auth policy has expired. */
+/** The number of the next attempt: 1 if a lock by the auth policy has expired. */
 export function nextAttempt(
   attempts: Attempts | undefined,
   rules: LockoutRules,
@@ -251,9 +251,9 @@ export function nextAttempt(
 }
 
 /**
- * Whether the certificate that opened a session may still log in: a third-party CA that issued it
- * must be verified and enabled for authentication. True for a session that was opened by other
- * means.
+ * Whether the certificate that opened a session may still log in. A third-party CA that issued it
+ * must be verified and enabled for authentication. True for a session that was opened without a
+ * certificate.
  */
 export function isCertificateHonoured(records: RecordSource, session: ApiSession): boolean {
   if (session.certFingerprint === null) return true

@@ -19,7 +19,10 @@ import { type Refusal, refusedOutcome } from './outcome.ts'
 /** Rights of the actor of a command. */
 interface ActorRights {
   readonly authority: CommandAuthority
-  /** Permissions of its identity; a limited caller can act only on identities with fewer. */
+  /**
+   * Permissions of its identity. A limited caller can act only on identities with fewer
+   * permissions.
+   */
   readonly held: readonly string[]
 }
 
@@ -37,9 +40,9 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Rights of a command's actor when it is applied; null: none. The receiving controller has checked
- * them on its own state; checking them here again respects a log-out or a revoked permission that
- * precedes this entry in the log. A missing field or an unknown permission of the actor grants
+ * Rights of a command's actor when the command is applied; null: none. The receiving controller has
+ * checked them with its own state. They are checked again here, because a log-out or a revoked
+ * permission may precede this entry in the log. A missing field or an unknown permission grants
  * nothing.
  */
 export function actorRights(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
@@ -58,8 +61,8 @@ export function actorRights(state: State, actor: ClaimedActor, kind: number): Ac
 }
 
 /**
- * The credential that authorizes each of these commands: a token one operation, the certificate of
- * a router the router's own operations.
+ * The credential that authorizes each of these commands. A token authorizes one operation; the
+ * certificate of a router authorizes the router's own operations.
  */
 const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
   [CommandKind.ENROLL, 'enrollmentId'],
@@ -74,9 +77,9 @@ const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
 ])
 
 /**
- * Commands refused to every session. Only the host of a controller sends the first ones, which
- * replace all records or set the time by which everything expires. The last one follows from the
- * removal of a compromised controller.
+ * Commands that are refused for every session. The first ones replace all records, or set the time
+ * by which everything expires; only the host of a controller sends them. The last one follows from
+ * the removal of a compromised controller.
  */
 // @guard access-after-a-compromise--actor, log-time-of-an-attacker--session
 const systemAlone: ReadonlySet<number> = new Set([
@@ -105,7 +108,7 @@ function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   const pending = standing.pendingFactors
   if (pending.length > 0 && pendingFactorsWithToken(state, pending, shown).length > 0) return null
   if (isAdmin || permission === 'session') return { authority: 'full', held }
-  // A command that comes through the log is no read.
+  // A command in the log is never a read.
   return isGranted(held, permission, false) ? { authority: 'limited', held } : null
 }
 
@@ -129,18 +132,20 @@ export function belongsToPrivileged(records: Records, kind: KindName, record: Js
   return kind === 'enrollment' && hasPermittedNames(enrolledRouterOf(records, record))
 }
 
-/** The router that an enrollment is for; undefined for one of an identity. */
+/** The router that an enrollment is for; undefined for an enrollment of an identity. */
 function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject | undefined {
   const id = enrollment['edgeRouterId'] || enrollment['transitRouterId']
   return typeof id === 'string' ? records.get('router', id) : undefined
 }
 
-/** Whether an administrator allowed names for the router, which may be those of a controller. */
+/**
+ * Whether an administrator permitted names for the router. They may be the names of a controller.
+ */
 export function hasPermittedNames(router: JsonObject | undefined): boolean {
   return namesOf(router).length > 0
 }
 
-/** Whether a router gains a name that its certificate may have. */
+/** Whether a router gains a name that its certificate may contain. */
 export function gainsCertificateNames(before: JsonObject | undefined, after: JsonObject): boolean {
   const known = namesOf(before)
   return namesOf(after).some((name) => !known.includes(name))
@@ -163,9 +168,7 @@ const unsettable = 'only an administrator may set isAdmin or permissions'
 const unnameable = 'only an administrator may set allowedNames'
 const unenrollable = 'only an administrator may enroll a router that has allowedNames'
 
-/**
- * Why a caller may not act on an identity; null when it may, or when the identity does not exist.
- */
+/** Why a caller may not act on an identity; null if it may, or if the identity does not exist. */
 export function identityGuard(
   state: State,
   identityId: string,
@@ -204,8 +207,8 @@ function isHeld(held: readonly string[], permission: string): boolean {
 }
 
 /**
- * Whether an identity gains a right, so that a limited caller with access to it before may no
- * longer.
+ * Whether an identity gains a right, so that a limited caller that could act on it before no longer
+ * may.
  * @param before undefined for a new identity.
  */
 export function gainsRights(before: JsonObject | undefined, after: JsonObject): boolean {
@@ -224,14 +227,14 @@ function permissionsOf(identity: JsonObject | undefined): readonly string[] {
 interface GuardedWrite {
   readonly kind: KindName
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
-  /** Undefined at create. */
+  /** Undefined for a creation. */
   readonly before: EntityRecord | undefined
-  /** Fields that were given. */
+  /** The given fields. */
   readonly fields: JsonObject
 }
 
 /**
- * Why a caller may not write that record, though it may write others of the kind; null when it may.
+ * Why a caller that may write other records of the kind may not write this one; null when it may.
  */
 export function writeGuard(
   state: State,
@@ -256,7 +259,8 @@ export function writeGuard(
 }
 
 /**
- * Whether a write changes the allowed names of a router, with which it could pass for a controller.
+ * Whether a write changes the permitted names of a router, with which the router could impersonate
+ * a controller.
  */
 function changesNames(before: EntityRecord | undefined, fields: JsonObject): boolean {
   const { allowedNames: names } = fields

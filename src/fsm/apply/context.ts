@@ -6,38 +6,41 @@ import type { State } from '../records/state.ts'
 import type { Index } from '../../raft/types.ts'
 import type { TouchedRecord } from './audit.ts'
 
-/** A write that its fields and references allow. */
+/** A write whose fields and references are valid. */
 export interface AllowedWrite<R extends EntityRecord = EntityRecord> {
   readonly id: string
-  /** Undefined at create. */
+  /** Undefined for a creation. */
   readonly before: R | undefined
-  /** All fields on update; on create only the given ones. */
+  /** All fields of an updated record; only the given fields of a created one. */
   readonly after: Partial<R>
 }
 
-/** A write that was done. */
+/** A completed write. */
 export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
-  /** Undefined at create. */
+  /** Undefined for a creation. */
   readonly before: R | undefined
   readonly after: R
 }
 
-/** Operations for consequences of a write. They belong to the same entry and cannot be refused. */
+/**
+ * Operations for the consequences of a write. They belong to the same entry and cannot be refused.
+ */
 export interface Consequences {
   readonly state: State
   readonly context: CommandContext
-  /** Writes a record whole, system fields included; its base fields are made from the entry. */
+  /** Writes a whole record. The entry determines its base fields. */
   put(kind: KindName, id: string, fields: Readonly<Record<string, Json>>): void
   /**
-   * Removes a record with its dependents; does nothing if it does not exist. Guards against
-   * deletion by callers do not apply.
+   * Removes a record and its dependents; does nothing if it does not exist. The rules for deletions
+   * by callers do not apply.
    */
   remove(kind: KindName, id: string): void
 }
 
 /**
- * Rules for the writes of one kind that depend on other records (beyond uniqueness and references),
- * and their consequences. Apply runs them, so they must depend on state and entry alone.
+ * Rules for writes of one kind that depend on other records (in addition to uniqueness and
+ * references), and their consequences. They run during apply, so they must depend only on state and
+ * entry.
  */
 export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Why a write is refused; null when it is allowed. */
@@ -57,7 +60,7 @@ export interface KindRules<R extends EntityRecord = EntityRecord> {
  */
 export interface CommandContext {
   readonly index: Index
-  /** UTC ms; never running back along the log. */
+  /** UTC ms; never decreases along the log. */
   readonly logTimeMs: number
   /** The API session of the request; '' without one. */
   readonly sessionId: string
@@ -65,7 +68,10 @@ export interface CommandContext {
   readonly routerId: string
   /** Extent of the caller's rights. */
   readonly authority: CommandAuthority
-  /** Permissions of the caller; a limited authority can act only on identities with fewer. */
+  /**
+   * Permissions of the caller. A limited authority can act only on identities with fewer
+   * permissions.
+   */
   readonly held: readonly string[]
   /** Records that the entry has written for its caller, for the audit record. */
   readonly touched: TouchedRecord[]
@@ -74,7 +80,7 @@ export interface CommandContext {
 }
 
 /**
- * `full`: an administrator, a session in matters of its identity, or the system actor. `limited`:
- * an identity with a permission, which cannot act on identities with more rights.
+ * `full`: an administrator, a session that acts on its own identity, or the system actor.
+ * `limited`: an identity with permissions, which cannot act on identities with more rights.
  */
 export type CommandAuthority = 'full' | 'limited'

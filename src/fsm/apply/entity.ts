@@ -31,7 +31,7 @@ import {
 const idCharactersMax = 128
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws when the bytes are no JSON object: the command is undecodable. */
+/** @throws when the bytes are not a JSON object: the command cannot be decoded. */
 export function parseFields(json: Uint8Array): JsonObject {
   const value = JSON.parse(utf8.decode(json)) as Json
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
@@ -41,8 +41,8 @@ export function parseFields(json: Uint8Array): JsonObject {
 }
 
 /**
- * Keeps only fields that are writable at the current feature level, so that no proposer can set a
- * read-only field or one that some voter does not know.
+ * Keeps only fields that can be written at the current feature level. So no proposer can set a
+ * read-only field, or a field that some voter does not know.
  */
 function writable(
   entity: Entity,
@@ -110,7 +110,9 @@ function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWri
   return { entity, write, fields: writable(entity, parseFields(write.json), at) }
 }
 
-/** A required field must be present, because its zero would otherwise pass for a value. */
+/**
+ * A required field must be present, because its zero value would otherwise look like a given value.
+ */
 function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
   for (const name in entity.fields) {
     const field = entity.fields[name]
@@ -122,7 +124,7 @@ function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): O
   return null
 }
 
-/** POST: creates a record with the given fields; others get their zero. */
+/** POST: creates a record with the given fields; other fields get their zero value. */
 export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return insert(state, fromBinary(EntityWriteSchema, payload), context)
 }
@@ -164,7 +166,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   return acceptedOutcome(write.id)
 }
 
-/** Other changes of a write. */
+/** Writes the consequences of a write. */
 function follow(
   state: State,
   entity: Entity,
@@ -234,14 +236,17 @@ function update(
 }
 
 /**
- * PUT: sets every writable field to the given value or zero; keeps read-only fields and fields
- * fixed at creation.
+ * PUT: sets every writable field to the given value or to zero. Keeps read-only fields, and fields
+ * that are fixed at creation.
  */
 export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, false)
 }
 
-/** PATCH: sets the given fields and keeps the others as they are at apply. */
+/**
+ * PATCH: sets the given fields. The others keep the values that they have when the entry is
+ * applied.
+ */
 export function patchEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, true)
 }
@@ -268,7 +273,7 @@ function remove(state: State, entity: Entity, id: string, context: CommandContex
 }
 
 export const batchLimits = {
-  /** More than any operation needs; a longer one would keep the log waiting. */
+  /** More steps than any operation needs. A longer batch would delay the log. */
   stepsMax: 64,
 } as const
 

@@ -9,7 +9,7 @@ import type { PendingFactor } from './authentication.ts'
 // the proposal. These checks run at authentication, and again at apply with the records of that
 // moment.
 
-/** The signer of a request's external JWT, as it was when the JWT was verified. */
+/** The signer of a request's external JWT, at the time when the JWT was verified. */
 interface ShownSigner {
   readonly signerId: string
   readonly signerRevision: number

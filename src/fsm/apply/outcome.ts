@@ -20,7 +20,7 @@ export function fieldFaultOutcome(
   return { ok: false, code, fault, detail: null }
 }
 
-/** Refusal in OpenZiti's words. */
+/** A refusal with the words that OpenZiti uses. */
 export function notFoundOutcome(entity: string, id: string): Refusal {
   return refusedOutcome('NOT_FOUND', `${entity} with id ${id.slice(0, 128)} not found`)
 }

@@ -6,7 +6,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { fieldFaultOutcome } from './outcome.ts'
 
-/** Level from which on names refuse characters that a terminal acts on. */
+/** Feature level from which names must not contain characters on which a terminal acts. */
 const PRINTABLE_FROM_LEVEL = 2
 
 type Levelled = Pick<State, 'featureLevel'>
@@ -31,7 +31,7 @@ export function unprintableFields(
   return null
 }
 
-/** @param field that the text is for. */
+/** @param field that contains the text. */
 export function unprintableName(state: Levelled, field: string, text: string): Outcome | null {
   if (state.featureLevel < PRINTABLE_FROM_LEVEL) return null
   const found = firstUnprintable(text)

@@ -4,18 +4,19 @@ import type { CommandContext, Consequences } from './context.ts'
 import { createConsequences } from './references.ts'
 
 // Callers with few rights may read the enrollment tokens of identities without rights, and of
-// routers. Once such an identity gains rights, or an administrator allows names for a router, these
-// callers could use its open enrollments to get more rights, or a certificate for these names.
+// routers. If such an identity later gained rights, or an administrator permitted names for a
+// router, these callers could use its open enrollments to get more rights, or a certificate with
+// these names. So the open enrollments are withdrawn then.
 
-/** Level from which on an identity that gains a right loses its open enrollments. */
+/** Feature level from which an identity that gains a right loses its open enrollments. */
 export const WITHDRAWN_FROM_LEVEL = 2
 
-/** Fields of an enrollment that name who is to enroll. */
+/** Fields of an enrollment that name the record that enrolls. */
 type Subject = 'identityId' | 'edgeRouterId' | 'transitRouterId'
 
 /**
- * Removes every open enrollment of an identity or a router; the audit record of the entry names
- * each.
+ * Removes every open enrollment of an identity or a router. The audit record of the entry lists
+ * each of them.
  */
 export function withdrawEnrollmentsOf(
   field: Subject,
@@ -29,8 +30,8 @@ export function withdrawEnrollmentsOf(
 }
 
 /**
- * Removes the open enrollments of all identities with rights and of all routers with names: nothing
- * says whether they had fewer before, or have since.
+ * Removes the open enrollments of all identities with rights and of all routers with names: the
+ * records do not show whether they gained these after the enrollment was created.
  */
 export function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
   const { remove } = createConsequences(state, context)
@@ -42,7 +43,10 @@ export function withdrawPrivilegedEnrollments(state: State, context: CommandCont
   }
 }
 
-/** Called at the raise to the level: promotions before it kept the enrollments. */
+/**
+ * Called when the cluster is raised to that level, because earlier gains of rights kept the
+ * enrollments.
+ */
 export function withdrawPrivilegedEnrollmentsAtLevel(
   state: State,
   from: number,

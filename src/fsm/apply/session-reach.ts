@@ -3,18 +3,19 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { isPrivileged } from './authority.ts'
 
-// An edge router needs the token of each client that connects to it, so a stolen router is stolen
-// tokens. A session is therefore of one of two kinds, by the API that it was opened at: routers may
-// know those of the client API, and those of the management API may manage the network.
+// An edge router needs the token of each client that connects to it, so a stolen router reveals
+// tokens. A session is therefore of one of two kinds, by the API at which it was opened. Routers
+// may know the tokens of sessions of the client API. Sessions of the management API may manage the
+// network.
 
 type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
 
-/** Feature level from which each session records at which API it was opened. */
+/** Feature level from which each session records the API at which it was opened. */
 const SAID_FROM_LEVEL = 2
 
 /**
- * Whether the client of the session may use routers, which see its token. For an identity with
- * rights, only if the token is useless without the key of its certificate.
+ * Whether the client of the session may use routers, which see its token. If the identity has
+ * rights, it may only if the token is useless without the key of the session's certificate.
  */
 export function canUseRouters(session: ApiSession, identity: Identity | undefined): boolean {
   const { api } = session
@@ -26,7 +27,7 @@ export function canUseRouters(session: ApiSession, identity: Identity | undefine
 
 /**
  * Whether the tokens of a session are useless without the key of a certificate: the one that opened
- * it, or one that was issued during the log-in.
+ * the session, or one that was issued during the log-in.
  */
 export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession): boolean {
   // @guard oidc/session-keys--bound
@@ -34,8 +35,8 @@ export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession):
 }
 
 /**
- * Whether the API of the session is still undecided: an OIDC session is opened at no API, and
- * belongs to the API of its first use.
+ * Whether the session is not yet bound to an API. An OIDC session is opened at no API and is bound
+ * to the one that it uses first.
  */
 export function hasUndecidedApi({ api, clientId }: ApiSession): boolean {
   // @guard oidc/code-flow--first-use
@@ -43,9 +44,8 @@ export function hasUndecidedApi({ api, clientId }: ApiSession): boolean {
 }
 
 /**
- * Whether APIs other than the client API accept the session. Routers may know the token of a
- * session that does not record its API if its client has a certificate, so such a session is
- * excluded.
+ * Whether APIs other than the client API accept the session. If the session does not record its API
+ * and its client has a certificate, routers may know its token, so it is not accepted.
  */
 export function isAcceptedByManagement(records: Records, session: ApiSession): boolean {
   // @guard sessions-at-a-stolen-router--manages
@@ -56,8 +56,8 @@ export function isAcceptedByManagement(records: Records, session: ApiSession): b
 
 /**
  * Whether a client may use the session at the client API with the given certificate. Routers know
- * the tokens of their clients, so a session that is bound to a key needs its certificate too.
- * @param fingerprint of the certificate that the client proved to hold; null: none.
+ * the tokens of their clients, so a session that is bound to a key also needs its certificate.
+ * @param fingerprint of the certificate that the client proved to have; null: none.
  */
 export function isUsableWithCertificate(
   records: Records,

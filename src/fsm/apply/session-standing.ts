@@ -7,17 +7,18 @@ import type { CommandContext, Consequences } from './context.ts'
 import { isSignerHonoured } from './external-tokens.ts'
 import { createConsequences } from './references.ts'
 
-/** Validity of a session by the records, regardless of the time. */
+/** Validity of a session by the records, without its expiry. */
 interface SessionStanding {
   readonly session: ApiSession
   readonly identity: Identity
   /**
-   * Whether the certificate and the signer that opened it are still accepted; true if neither did.
+   * Whether the certificate and the signer that opened the session are still accepted; true if it
+   * was opened without them.
    */
   readonly isHonoured: boolean
-  /** Second factors that the session lacks; empty for a full session. */
+  /** Second factors that the session lacks; empty for a fully authenticated session. */
   readonly pendingFactors: readonly PendingFactor[]
-  /** An administrator, in a full session. */
+  /** True: an administrator in a fully authenticated session. */
   readonly isAdmin: boolean
 }
 
@@ -28,14 +29,15 @@ interface Judgement {
 }
 
 /**
- * Last judgment of each session, by the state that holds it. Records are replaced, never modified,
- * so a rewritten session has no entry here. An old session object keeps no other records alive.
+ * Last evaluation of each session, by the state that contains it. Records are replaced, never
+ * modified, so a rewritten session has no entry here. An old session object keeps no other records
+ * alive.
  */
 const judgements = new WeakMap<ValidityRecords, WeakMap<ApiSession, Judgement>>()
 
 /**
  * Evaluates whether a session is valid, for requests and commands. The result is cached until a
- * record is written that decides it: the session, its identity, or any of `validityKinds`.
+ * relevant record is written: the session, its identity, or a record of `validityKinds`.
  * @returns null if the session or its identity does not exist.
  */
 export function sessionValidity(
@@ -72,12 +74,12 @@ function judged(
 }
 
 /**
- * From this level on, sessions end in the log when the credential that opened them is no longer
+ * Feature level from which the log ends sessions when the credential that opened them is no longer
  * accepted.
  */
 const ENDED_FROM_LEVEL = 2
 
-/** Field of a session that references a record without which it ends. */
+/** Field of a session that references a record on which the session depends. */
 type Owner = 'identityId' | 'authenticatorId' | 'caId' | 'signerId'
 
 /**
@@ -97,8 +99,8 @@ export function endSessionsReferencing(
 }
 
 /**
- * Ends sessions that a changed record refuses. Without this, the controllers would only refuse
- * their requests, and routers would keep their circuits.
+ * Ends sessions that are invalid after a change of a record. Otherwise the controllers would only
+ * refuse their requests, and routers would keep their circuits.
  */
 export function endSessionsRefusedBy(
   consequences: Consequences,

@@ -5,7 +5,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
-/** Actions are words of the program, which the audit records without escaping. */
+/** Names of actions are constants of the program, which the audit log stores without escaping. */
 const ACTION = /^[a-z][a-z-]{0,63}$/
 const OUTCOME = /^(?:requested|done|[A-Z][A-Z0-9_]{0,63})$/
 

@@ -25,16 +25,16 @@ import {
 } from '../apply/outcome.ts'
 import { removeWrappedSecrets, missingSecret, addWrappedSecrets } from './secret.ts'
 
-/** Limits of records that joining leaves in the state. */
+/** Limits for records that joining controllers leave in the state. */
 export const joiningLimits = {
   ticketLifetimeMsMax: 7 * 24 * 60 * 60_000,
   /**
-   * Tolerance for a ticket's end, which the clock of the issuing controller sets and log time
-   * decides.
+   * Tolerance for the expiry of a ticket: the clock of the issuing controller sets the time, and
+   * log time is compared with it.
    */
   ticketSlackMs: 5 * 60_000,
   ticketsMax: 256,
-  /** Expired tickets that one command clears away. */
+  /** Maximum number of expired tickets that one command removes. */
   ticketsPrunedMax: 32,
   admissionsMax: 64,
   certificateCharactersMax: 64 * 1024,
@@ -46,7 +46,7 @@ const TICKET_ID = /^[A-Za-z0-9_-]{8,64}$/
 const DIGEST_BYTES = 32
 const STORE_ID_BYTES = 16
 
-/** Prunes expired tickets, a few at each command, so that no timer is needed. */
+/** Removes expired tickets, a few with each command, so that no timer is needed. */
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
   for (const id of Array.from(state.table('joinTicket').ids)) {
@@ -110,8 +110,8 @@ export function revokeTicket(state: State, payload: Uint8Array): Outcome {
 
 /**
  * Uses a ticket. The signature and the request were verified before the proposal. This checks again
- * what can have changed since: of two controllers with the same ticket or id, the first in the log
- * is admitted.
+ * whatever can have changed since: of two controllers with the same ticket or id, the first in the
+ * log is admitted.
  */
 export function redeemTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TicketRedeemSchema, payload)
@@ -185,8 +185,8 @@ function ticketRefusal(
 }
 
 /**
- * A controller's id, key and store belong together permanently. A known one in another combination
- * is a mistake or an attack.
+ * The id, key and store of a controller belong together permanently. A known one in another
+ * combination is a mistake or an attack.
  */
 function takenRefusal(
   state: State,
@@ -274,7 +274,7 @@ export function deleteAdmission(
 
 /**
  * Removes everything with which a controller could still become a member: unused tickets, and
- * admissions of controllers that are no members yet, with the secrets encrypted for them. A
+ * admissions of controllers that are not members yet, with the secrets encrypted for them. A
  * compromised controller may have created both.
  */
 export function withdrawJoining(state: State, context: CommandContext): void {
@@ -295,7 +295,7 @@ export function withdrawJoining(state: State, context: CommandContext): void {
   }
 }
 
-/** Member by the configuration applied last. */
+/** The member with this id in the last applied configuration. */
 function memberNamed(state: State, id: string): Member | undefined {
   const { members } = fromBinary(ConfigurationSchema, state.configuration)
   return members.find((member) => member.id === id)

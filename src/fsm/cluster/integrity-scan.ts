@@ -10,7 +10,7 @@ import { indexedElements } from '../records/indexes.ts'
 import { recordKey, type Table } from '../records/table.ts'
 import type { State } from '../records/state.ts'
 
-/** Records, or entries of indexes, looked at in one step. */
+/** Records, or index entries, that one step checks. */
 const STEP_ITEMS = 64
 
 /** Repair of a fault, by entries that every controller applies. */
@@ -40,7 +40,7 @@ export interface IntegrityFinding {
 export class StateScan {
   /** Findings in the order found, at most as many as are shown. */
   readonly findings: IntegrityFinding[] = []
-  /** There were more. */
+  /** True: more findings exist than are kept. */
   hasMore = false
   readonly #state: State
   readonly #items: Iterator<void>
@@ -51,7 +51,7 @@ export class StateScan {
   }
 
   /**
-   * Checks a bounded part.
+   * Checks a bounded number of records.
    * @returns false when everything was checked.
    */
   step(): boolean {
@@ -154,7 +154,7 @@ interface Missing {
   readonly at: { readonly field: string; readonly missingId: string }
 }
 
-/** The references of a record that lead nowhere. */
+/** The references of a record to missing records. */
 function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[] {
   const missing: Missing[] = []
   for (const name of entity.indexes) {
@@ -170,7 +170,7 @@ function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[
   return missing
 }
 
-/** The ids that a reference holds. */
+/** The ids that a reference contains. */
 function referredBy(field: Field, value: EntityRecord[string] | undefined): readonly string[] {
   const elements = indexedElements(value)
   if (field.kind !== 'roleList') return elements

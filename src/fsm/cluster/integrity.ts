@@ -17,7 +17,7 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 import { detachReference } from '../apply/references.ts'
 
 export const integrityLimits = {
-  /** Kept of a run; of more it says that there were more. */
+  /** Maximum number of findings that are kept of a run. If more exist, the result says so. */
   findingsMax: 1000,
   descriptionCharactersMax: 512,
   elementCharactersMax: 128,
@@ -28,7 +28,7 @@ function runOf(state: State): IntegrityRun | undefined {
   return state.get('integrityRun', integrityRunId)
 }
 
-/** One run at a time in the whole cluster, whether it checks or fixes. */
+/** Starts a run, which checks or repairs. The whole cluster has at most one run at a time. */
 export function startIntegrityRun(
   state: State,
   payload: Uint8Array,

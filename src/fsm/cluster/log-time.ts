@@ -10,7 +10,7 @@ import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
 /**
- * Resets log time. Timestamps of log entries never go back, so log time is from here on the
+ * Resets log time. Timestamps of log entries never decrease, so after the reset log time is the
  * timestamp minus a fixed setback. Times that were stored while log time was ahead are shifted too;
  * otherwise they would expire late.
  */
@@ -20,7 +20,7 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
     return fieldFaultOutcome({ field: 'targetMs', reason: 'targetMs is no time' })
   }
   const aheadMs = state.logTimeMs - targetMs
-  // Asked for twice, or overtaken by the clocks.
+  // The reset was requested twice, or the clocks have caught up.
   // @guard log-time-of-an-attacker--forward
   if (aheadMs <= 0) return acceptedOutcome('0')
   state.logTimeMs = targetMs
@@ -31,8 +31,8 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
     updatedAt: targetMs,
     revision: context.index,
     setbackMs: state.setbackMs + aheadMs,
-    // Ids that were forgotten as log time ran ahead must not take effect twice. The clock of their
-    // maker may have been ahead by so much.
+    // Request ids that were forgotten while log time was ahead must not take effect twice. The
+    // clock of the client may have been ahead by that much.
     // @guard log-time-of-an-attacker--twice
     requestFloorMs: targetMs + requestAheadMsMax + 1,
   })
@@ -84,7 +84,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
   }
 }
 
-/** The shifted end of a period, which keeps its length. */
+/** The shifted end of a period, so that the period keeps its length. */
 function lasting(fromMs: number | null, toMs: number | null, targetMs: number): number | null {
   return fromMs === null || toMs === null || fromMs <= targetMs ? toMs : toMs - (fromMs - targetMs)
 }

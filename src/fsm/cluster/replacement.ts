@@ -73,7 +73,7 @@ export function planReplacement(
   })
 }
 
-/** @returns null for a record that does not come back. */
+/** @returns null for a record that the restore leaves out. */
 function adaptedTo(state: State, one: ShapedRecord, revision: number | null): ShapedRecord | null {
   // @guard restore-spent-tokens-stay-spent
   if (one.kind === 'enrollment' && !isStillOpen(state, one.record as Enrollment)) return null
@@ -83,7 +83,7 @@ function adaptedTo(state: State, one: ShapedRecord, revision: number | null): Sh
   return state.shaped(one.kind, { ...one.record, ...changed, ...moved })
 }
 
-/** False for a token that was used, refreshed or taken back since the backup. */
+/** False for a token that was used, refreshed or revoked since the backup. */
 function isStillOpen(state: State, { id, token }: Enrollment): boolean {
   // @guard enrollments-read-before-a-promotion--refreshed
   return state.get('enrollment', id)?.token === token
@@ -112,7 +112,7 @@ function withdrawReadEnrollments(
   }
 }
 
-/** Fields of a restored record that must not get their old values; null: none. */
+/** Fields of a restored record that must keep their current values; null: none. */
 function changedByNow(
   state: State,
   { kind, record }: ShapedRecord,
@@ -123,7 +123,7 @@ function changedByNow(
 }
 
 /**
- * Recovery codes that were used since the backup stay used; the factor stays encrypted with the
+ * Recovery codes that were used since the backup stay used, and the factor stays encrypted with the
  * current key.
  */
 function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
@@ -152,7 +152,7 @@ function changesOf(
   return { kind, created, changed, deleted }
 }
 
-/** Equal records have equal lanes, and others do not, short of a broken SHA-256. */
+/** Compares two digests. Only equal records have equal digests, unless SHA-256 is broken. */
 function isSame(a: ShapedRecord['lanes'], b: ShapedRecord['lanes']): boolean {
   return a.a === b.a && a.b === b.b && a.c === b.c && a.d === b.d
 }

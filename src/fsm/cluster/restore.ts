@@ -116,7 +116,7 @@ function notStaged(): Outcome {
 export function endRestore(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(RestoreEndSchema, payload)
   const { staged } = state
-  // A retry of a restore that took effect or was already dropped.
+  // A repeated command of a restore that took effect or was dropped.
   // @guard restore-takes-effect-once, 44-restore-takes-effect-twice:2
   if (message.id === staged.lastId) return acceptedOutcome(message.id)
   if (staged.head?.id !== message.id)
@@ -139,8 +139,8 @@ function swapFault(state: State, head: StagedHead, message: RestoreEnd): Outcome
 }
 
 /**
- * Whether a record that would be replaced was written after an index; so, too, when that is too
- * long ago to be known.
+ * Whether a record that would be replaced was written after an index. True also if the index is too
+ * old to know.
  */
 function hasWritesAfter(state: State, index: number): boolean {
   for (const record of state.audit.newestFirst()) {
@@ -174,8 +174,8 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
 }
 
 /**
- * Revokes the tokens of the sessions that the restore ends: routers verify them without asking a
- * controller, and the code of such a session could open it again.
+ * Revokes the tokens of the sessions that the restore ends: routers verify these tokens without
+ * asking a controller, and the code of such a session could open it again.
  */
 function revokeSessions(state: State, context: CommandContext): void {
   const { afterDelete } = context.rulesOf('apiSession')

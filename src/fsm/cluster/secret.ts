@@ -19,7 +19,7 @@ import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 
-/** Bounds of a shared secret. */
+/** Limits for shared secrets. */
 export const secretLimits = {
   /** Maximum versions of one secret; one more removes the oldest. */
   versionsMax: 8,
@@ -34,7 +34,7 @@ function isWrapped({ jwe }: WrappedSecret): boolean {
   return jwe.length <= secretLimits.wrappedCharactersMax && COMPACT_JWE.test(jwe)
 }
 
-/** Sorted by key, so that equal records are equal texts. */
+/** Sorted by key, so that equal records have equal text. */
 function sorted(wrapped: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(wrapped).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
@@ -65,7 +65,8 @@ function find(
 }
 
 /**
- * Why a controller can not be admitted with these; null when it can open every version in force.
+ * Why a controller cannot be admitted with these secrets; null when it can decrypt every version in
+ * force.
  */
 export function missingSecret(
   state: State,
@@ -129,7 +130,7 @@ export function removeWrappedSecrets(
 
 /**
  * Puts the next version in force. A version that a compromised controller knew is dropped at once,
- * whatever overlap was proposed; so are versions past their overlap.
+ * regardless of the proposed overlap; versions whose overlap has ended are dropped too.
  */
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)
@@ -216,7 +217,10 @@ function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
   }
 }
 
-/** Adds missing wrapped secrets. An existing one is kept, so that no caller can replace it. */
+/**
+ * Adds missing wrapped secrets. An existing one is never replaced, so that no caller can exchange
+ * it.
+ */
 export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { wrapped } = fromBinary(SecretShareSchema, payload)
   let isUseful = false

@@ -8,12 +8,12 @@ import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../a
 import { endSessionsRefusedBy } from '../apply/session-standing.ts'
 import { acceptsLogIns } from '../apply/authentication.ts'
 
-/** Maximum CAs, because the lookup of one certificate may read all of them. */
+/** Maximum number of CAs, because the lookup of one certificate may read all of them. */
 export const casMax = 1000
 
 export const caRules: KindRules<Ca> = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
 
-/** The CA was named at their log-in, or by the authenticator that they were opened by. */
+/** Ends sessions whose log-in, or whose authenticator, depended on the CA. */
 function endSessionsOfUntrusted({ after }: CompletedWrite<Ca>, consequences: Consequences): void {
   if (acceptsLogIns(after)) return
   // @guard access-that-stays-open--ca
@@ -42,10 +42,7 @@ function judgeCa(state: State, { before, after }: AllowedWrite<Ca>): Outcome | n
 const isOneOf = (values: readonly string[], value: unknown): boolean =>
   typeof value === 'string' && values.includes(value)
 
-/**
- * Checked after a patch is merged: each member may be valid alone and invalid together with the
- * others.
- */
+/** Checked after a patch is merged: the members may be valid alone, but not together. */
 function claimFault(claim: ExternalIdClaim): FieldFault | null {
   const { index, location, matcher, matcherCriteria, parser, parserCriteria } = claim
   const fault = (name: string, reason: string, value?: unknown): FieldFault => ({

@@ -17,7 +17,10 @@ import {
 } from '../apply/outcome.ts'
 import { createConsequences } from '../apply/references.ts'
 
-/** Certificates of one session at a time: a client needs one, and a next one before that ends. */
+/**
+ * Maximum number of certificates of one session at a time: a client needs one, and the next one
+ * before the first expires.
+ */
 export const sessionCertificatesMax = 10
 
 /**
@@ -51,7 +54,7 @@ export function extendAuthenticator(
   return acceptedOutcome(id)
 }
 
-/** The new certificate takes the place of the old one, which from here on opens nothing. */
+/** The new certificate replaces the old one, which from now on cannot be used. */
 export function verifyExtension(
   state: State,
   payload: Uint8Array,
@@ -140,7 +143,7 @@ export function createSessionCertificate(
   return acceptedOutcome(id)
 }
 
-/** Expired ones are useless, and must not prevent a new one. */
+/** Removes expired certificates: they are useless, and must not prevent a new one. */
 function forgetOthers(
   state: State,
   { apiSessionId, replacesOthers }: SessionCertificateCreate,

@@ -17,7 +17,8 @@ export const enrollmentRules: KindRules<Enrollment> = {
 }
 
 /**
- * Kinds of routers that an enrollment is for, by field; each leads from there to its enrollments.
+ * Kinds of routers that an enrollment can be for, by its field. A router of the kind references its
+ * enrollments.
  */
 const routerKinds = { edgeRouterId: 'edgeRouter', transitRouterId: 'transitRouter' } as const
 const routerFields = ['edgeRouterId', 'transitRouterId'] as const
@@ -66,7 +67,10 @@ function methodFault(after: Partial<Enrollment>): Outcome | null {
   return fieldFaultOutcome({ field: 'method', reason, value: method })
 }
 
-/** Fault by log time: the same on every controller. */
+/**
+ * Fault in the expiry, which is compared with log time because that is the same on every
+ * controller.
+ */
 function expiryFault(after: Partial<Enrollment>, { logTimeMs }: CommandContext): Outcome | null {
   const { expiresAt } = after
   if (typeof expiresAt === 'number' && expiresAt > logTimeMs) return null
@@ -93,7 +97,7 @@ function usernameFault(username: string): Outcome | null {
   return fieldFaultOutcome({ field: 'username', reason })
 }
 
-/** An expired enrollment blocks a new one too; it can be refreshed or deleted. */
+/** An expired enrollment also prevents a new one, but it can be refreshed or deleted. */
 function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome | null {
   const method = after.method ?? ''
   const ids = state.table('enrollment').indexes.ids('identityId', after.identityId ?? '')
@@ -105,7 +109,7 @@ function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome |
   return null
 }
 
-/** A router has one enrollment at most: the last one. */
+/** A router has at most one enrollment, so the previous one is removed. */
 function replaceOfRouter(
   { before, after }: CompletedWrite<Enrollment>,
   { state, remove }: Consequences,

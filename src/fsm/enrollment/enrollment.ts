@@ -29,7 +29,7 @@ import { unprintableName } from '../apply/printable-names.ts'
 import { createConsequences } from '../apply/references.ts'
 
 /**
- * Consumes an enrollment token. The proposer has already validated and created the credentials.
+ * Uses an enrollment token. The proposer has already created the credentials and validated them.
  * Apply validates the token, because the log orders the uses: of two concurrent uses, one is
  * refused.
  */
@@ -84,8 +84,8 @@ function grant(
 }
 
 /**
- * `ott` requires a certificate of the network, `ottca` one of the CA that the enrollment names, in
- * its current state.
+ * `ott` requires a certificate of the network; `ottca` requires one of the CA that the enrollment
+ * names, in the CA's current state.
  */
 function caRefusal(
   state: State,
@@ -164,7 +164,8 @@ function addAuthenticator(
 }
 
 /**
- * One a machine that it enrolled on: far more than anybody has, far less than would fill the state.
+ * An identity has one for each machine on which it enrolled. The limit is far above normal use, and
+ * far below what would fill the state.
  */
 export const authenticatorsPerIdentityMax = 100
 
@@ -276,7 +277,7 @@ export function verifyRouterExtension(
   if (!isOwn || !router.isVerified || router.disabled) return refusedOutcome('UNAUTHORIZED')
   const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
   if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
-    // The request is repeated after a lost answer.
+    // The router repeats the request because the answer was lost.
     return router.fingerprint === fingerprint
       ? acceptedOutcome(routerId)
       : refusedOutcome('CERT_FAILED_VALIDATION')
@@ -309,7 +310,7 @@ const noNext = {
   nextCertificateNames: [],
 } as const
 
-/** The router that acts, when the certificate it showed is the one in force. */
+/** The acting router, if the certificate that it presented is the one in force. */
 function routerInForce(
   state: State,
   routerId: string,
@@ -323,9 +324,9 @@ function routerInForce(
 }
 
 /**
- * Creates an identity for the holder of a certificate of a CA. If the CA identifies holders by a
- * claim, only the claim is stored: every later certificate with that claim logs in as the same
- * identity.
+ * Creates an identity for the client that presents a certificate of a CA. If the CA identifies
+ * clients by a claim, only the claim is stored: every later certificate with that claim logs in as
+ * the same identity.
  */
 export function enrollByCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(CaEnrollSchema, payload)
@@ -376,7 +377,7 @@ function admit(
 
 const NUMBER_MAX = 9999
 
-/** The name itself, or with the first number that makes it unique; null: none is free. */
+/** The name itself, or with the first number that makes it unique; null: no such name is free. */
 export function uniqueName(state: State, wanted: string): string | null {
   const { indexes } = state.table('identity')
   for (let number = 0; number <= NUMBER_MAX; number += 1) {

@@ -12,9 +12,9 @@ import { unprintableName } from '../apply/printable-names.ts'
 import { createConsequences } from '../apply/references.ts'
 
 /**
- * Creates an identity for the holder of an external JWT. The JWT was verified before the proposal,
- * and the revision of its signer must equal the one in the state. Apply also checks what the signer
- * and its auth policy allow.
+ * Creates an identity for the client that presents an external JWT. The JWT was verified before the
+ * proposal, and the revision of its signer must equal the one in the state. Apply also checks what
+ * the signer and its auth policy allow.
  */
 export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TokenEnrollSchema, payload)
@@ -38,8 +38,8 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
 }
 
 /**
- * Why the signer's JWTs do not allow enrollment to a certificate, or to the use of JWTs alone; null
- * when they do.
+ * Why JWTs of the signer do not allow enrollment, to a certificate or to the use of JWTs alone;
+ * null when they do.
  */
 export function enrollmentRefusal(
   signer: ExternalJwtSigner,

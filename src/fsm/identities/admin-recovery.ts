@@ -14,9 +14,9 @@ import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
 import { createConsequences } from '../apply/references.ts'
 
 /**
- * Sets the password of an administrator and removes all obstacles to logging in with it: a disabled
- * identity, a lockout, MFA, a policy without passwords or with a second factor. It ends the
- * sessions, because an attacker may hold them. All of it is one entry.
+ * Sets the password of an administrator and removes everything that prevents a log-in with it: a
+ * disabled identity, a lockout, MFA, a policy without passwords or with a second factor. Ends the
+ * sessions of the administrator, because an attacker may use them. One entry does all of this.
  */
 export function recoverAdmin(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(AdminRecoverSchema, payload)
@@ -84,8 +84,8 @@ function putPassword(
 }
 
 /**
- * The identity's own policy or the default one if it allows the recovered log-in; otherwise the id
- * of a new policy, so that other identities are not affected.
+ * The identity's own policy, or the default one, if it allows the recovered log-in. Otherwise the
+ * id of a new policy, so that other identities are not affected.
  */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
   const known = recoveryAuthPolicy(state, identity)
@@ -102,7 +102,7 @@ function usablePolicyId(state: State, identity: Identity, context: CommandContex
   return id
 }
 
-/** Names are unique, and anybody may have taken this one. */
+/** A free name: names are unique, and another record may have the preferred one. */
 function nameFor(state: State, id: string): string {
   let name = id
   while (state.table('authPolicy').indexes.owner('name', name) !== undefined) name += '-'

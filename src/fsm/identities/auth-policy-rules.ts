@@ -48,7 +48,7 @@ function judgeAuthPolicy(
   return reason === null ? null : refusedOutcome('ENTITY_CAN_NOT_BE_UPDATED', reason)
 }
 
-/** Patches are merged by apply, so only apply can validate the result. */
+/** Apply merges patches, so only apply can validate the result. */
 function hasMembersOf(value: Json | undefined, example: Json): boolean {
   if (example === null) return value === null || typeof value === 'string'
   if (Array.isArray(example)) {
@@ -82,7 +82,7 @@ function boundFault(updb: PrimaryRules['updb']): Outcome | null {
   return null
 }
 
-/** Fields by OpenZiti's names. */
+/** Fault in a reference to a signer. The fields have OpenZiti's names. */
 function signerFault(
   state: State,
   { extJwt }: PrimaryRules,

@@ -37,8 +37,8 @@ function judgeAuthenticatorDelete(
 }
 
 /**
- * After a password change, attempts at the old password are forgotten, and all sessions of the
- * identity end except the one that changed it.
+ * After a password change, failed attempts with the old password no longer count, and all sessions
+ * of the identity end except the one that changed the password.
  */
 function followPassword(
   { before, after }: CompletedWrite<Authenticator>,
@@ -56,7 +56,7 @@ function followPassword(
 const updbNeeds = { username: 'username', passwordHash: 'password' } as const
 const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
 
-/** An authenticator without credentials would be unusable and would block a usable one. */
+/** An authenticator without credentials would be useless, and would prevent a usable one. */
 function missingFault(
   after: Partial<Authenticator>,
   needs: Readonly<Partial<Record<keyof Authenticator, string>>>,

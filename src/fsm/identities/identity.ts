@@ -10,7 +10,7 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
 import { endSessionsReferencing } from '../apply/session-standing.ts'
 
-/** 100 years: a longer time could not be represented. */
+/** 100 years; the end of a longer period could not be represented. */
 export const disableMinutesMax = 52_560_000
 
 /** Disables an identity: it can open no session, and its open ones end in the same entry. */

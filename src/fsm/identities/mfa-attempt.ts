@@ -9,8 +9,8 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 const PAUSE = ['pause'] as const
 
 /**
- * Counts an attempt to submit a code before the code is checked; a correct code clears the count.
- * Attempts are ordered by the log, so guesses over several controllers, or many at once, cannot
+ * Counts an attempt to submit a code before the code is checked; a correct code resets the count.
+ * The log orders the attempts, so neither guesses at several controllers nor concurrent ones can
  * exceed the limit.
  */
 export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
@@ -41,7 +41,7 @@ export function attemptMfa(state: State, payload: Uint8Array, context: CommandCo
 
 const tooMany = 'too many wrong codes were given; wait before the next attempt'
 
-/** A code was right, or MFA was taken away. */
+/** Called when a code was correct, or MFA was removed. */
 export function deleteMfaAttempts(state: State, identityId: string): void {
   if (state.get('mfaAttempts', identityId) === undefined) return
   state.remove('mfaAttempts', identityId)

@@ -24,7 +24,7 @@ import {
 } from '../apply/outcome.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
-/** Recovery codes in one set. */
+/** Maximum number of recovery codes in one set. */
 export const recoveryCodesMax = 20
 const idCharactersMax = 64
 
@@ -75,7 +75,7 @@ function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
   return { sealed, codesId, keyVersion }
 }
 
-/** Change that a code makes to the enrollment, or why it is refused. */
+/** The change that a code makes to the enrollment, or why the code is refused. */
 type Judgement =
   | { readonly refusal: Refusal }
   | { readonly refusal: null; readonly change: Partial<Mfa> }
@@ -119,7 +119,7 @@ export function proveMfa(state: State, payload: Uint8Array, context: CommandCont
 
 const usedOrWrong = refusedOutcome('MFA_INVALID_TOKEN')
 const missing = refusedOutcome('NOT_FOUND', 'mfa of the current identity not found')
-/** Fields that an audit record says were changed. */
+/** Fields that the audit record lists as changed. */
 const fieldsOf: Readonly<Partial<Record<Purpose, readonly string[]>>> = {
   [Purpose.VERIFY]: ['isVerified'],
   [Purpose.PASS]: ['lastUse'],
@@ -127,7 +127,7 @@ const fieldsOf: Readonly<Partial<Record<Purpose, readonly string[]>>> = {
   [Purpose.RENEW]: ['recoveryCodes'],
 }
 
-/** Why an enrollment in this state takes no code for that; null when it does. */
+/** Why an enrollment in this state does not accept a code for that purpose; null when it does. */
 function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
   switch (purpose) {
     case Purpose.VERIFY:
@@ -145,8 +145,8 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
 }
 
 /**
- * Change that the use of the code makes to the enrollment; a refusal if it cannot be used, or was
- * used before.
+ * The change that the use of the code makes to the enrollment; a refusal if the code cannot be
+ * used, or was used before.
  */
 function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {
@@ -171,8 +171,8 @@ function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
 }
 
 /**
- * Completes only the session that submitted the code: an attacker may hold another session of the
- * identity.
+ * Marks the factor as given only in the session that submitted the code, because an attacker may
+ * have another session of the identity.
  */
 function passIn(state: State, session: ApiSession, context: CommandContext): void {
   const { logTimeMs, index: revision } = context
@@ -201,7 +201,7 @@ export function deleteMfa(state: State, identityId: string, context: CommandCont
 }
 
 /**
- * Ends MFA and clears the completed factor of the identity's sessions, because a later enrollment
+ * Ends MFA, and marks the factor as missing in the identity's sessions, because a later enrollment
  * is another factor.
  */
 function endMfa(state: State, known: Mfa, context: CommandContext): void {
@@ -218,7 +218,10 @@ function endMfa(state: State, known: Mfa, context: CommandContext): void {
   context.touched.push({ action: 'delete', entity: 'mfa', id: identityId, fields: [] })
 }
 
-/** Stores the same secret and codes under a new key; earlier judgments about them remain valid. */
+/**
+ * Stores the same secret and codes, encrypted with a new key. Earlier decisions about them stay
+ * valid.
+ */
 export function resealMfa(
   state: State,
   payload: Uint8Array,

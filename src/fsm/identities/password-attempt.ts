@@ -8,9 +8,9 @@ import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
- * Counts an attempt before its hash is computed, or forgets those counted when it was right.
- * Attempts have one order in the log, so guesses spread over controllers, or sent all at once, are
- * no more than the policy allows.
+ * Counts an attempt before its hash is computed, or resets the count when the password was correct.
+ * The log orders the attempts, so neither guesses at several controllers nor concurrent ones can
+ * exceed the policy's limit.
  */
 export function attemptPassword(
   state: State,
@@ -28,7 +28,7 @@ export function attemptPassword(
   const rules = identityLockoutRules(state, identity, state.featureLevel)
   if (rules === undefined || isDisabled(identity, context.logTimeMs))
     return refusedOutcome('INVALID_AUTH')
-  // The policy may have stopped counting since the attempt was proposed.
+  // The policy may have stopped limiting attempts after this one was proposed.
   if (rules.maxAttempts <= 0) return acceptedOutcome('')
   const known = state.get('passwordAttempts', authenticatorId)
   if (isLockedOut(known, rules, context.logTimeMs)) return refusedOutcome('INVALID_AUTH')
@@ -43,7 +43,7 @@ export function attemptPassword(
     updatedAt: logTimeMs,
     revision,
   })
-  // Only the attempt that locks the password is audited, unless it is correct; auditing each one
+  // Of wrong attempts, only the one that locks the password is audited: an audit record for each
   // would fill the audit log.
   if (count >= rules.maxAttempts) {
     const action = 'patch'
@@ -60,7 +60,7 @@ export function deletePasswordAttempts(state: State, authenticatorId: string): v
   state.remove('passwordAttempts', authenticatorId)
 }
 
-/** Forgets failed password attempts, and thereby unlocks the identity. */
+/** Resets the count of failed attempts, which unlocks the passwords of the identity. */
 export function deleteIdentityPasswordAttempts(state: State, identityId: string): void {
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
     deletePasswordAttempts(state, id)

@@ -3,13 +3,13 @@ export type Literal =
   | { readonly type: 'string'; readonly value: string }
   | { readonly type: 'number'; readonly value: number }
   | { readonly type: 'boolean'; readonly value: boolean }
-  /** UTC ms; a half stands for any time between two of them. */
+  /** UTC ms. A half stands for any time between two of them. */
   | { readonly type: 'datetime'; readonly value: number }
   | { readonly type: 'null' }
 
 export type CompareOperator = '=' | '!=' | '<' | '<=' | '>' | '>='
 
-/** A set symbol, or the records it leads to that satisfy a query. */
+/** A set symbol, or the records to which it leads that satisfy a query. */
 export interface SetExpression {
   readonly name: string
   readonly query: Query | null
@@ -54,15 +54,15 @@ export interface SortField {
 }
 
 export interface Query {
-  /** null: every record. */
+  /** null: selects every record. */
   readonly where: Expression | null
-  /** null: the query does not say. */
+  /** null: the query has no sort clause. */
   readonly sort: readonly SortField[] | null
   readonly skip: number | null
   readonly limit: number | 'none' | null
 }
 
 export interface ParsedQuery extends Query {
-  /** Terms of the whole text, queries in queries included. */
+  /** Number of terms in the whole text, including subqueries. */
   readonly termsCount: number
 }

@@ -10,8 +10,8 @@ import type { RecordOrder } from './symbols.ts'
 import type { ScanPacer } from './work.ts'
 
 /**
- * Last record of a page up to which a list keeps only the best records while it scans all; for
- * later pages it sorts everything.
+ * Up to this number of records (offset plus page), a scan keeps only the best ones. For later pages
+ * it sorts all of them.
  */
 const boundedSortMax = 2048
 
@@ -33,16 +33,16 @@ export interface ListOrder {
 
 /** The records to choose from. */
 export interface ListRecords {
-  /** Sorted, each once. */
+  /** Sorted and without duplicates. */
   readonly ids: Iterable<string>
-  /** Set when they are the records with those values of a unique field. */
+  /** Set when the records are exactly those with values of a unique field in this range. */
   readonly stretch: IndexRange | null
 }
 
 /**
- * A page of the records that satisfy the test, and how many do. `test` null: all of them. Each step
- * is a turn. The candidates are copied before the first one, so that later writes neither add a
- * record nor repeat one.
+ * A page of the records that satisfy the test, and the number of all that do. `test` null: all
+ * records. Each step does a bounded part. The candidates are copied before the first step, so that
+ * later writes neither add nor repeat a record.
  */
 export function* collectPage(
   table: Records,
@@ -63,8 +63,8 @@ export function* collectPage(
   }
   const isWhole = source.ids === table.ids
   const compare = order?.compare ?? (isWhole ? byId : null)
-  // Memory is walked in the order in which records were made: by id, each would be a miss of the
-  // cache.
+  // Records are visited in the order in which they were created, because that order is fast to
+  // read; the order of ids would miss the processor's cache at each record.
   const records = isWhole ? recordsOf(table) : recordsNamed(table, source.ids)
   return yield* pick(records, test, compare, page, turns)
 }
@@ -85,7 +85,8 @@ function* recordsNamed(table: Records, ids: Iterable<string>): Iterable<EntityRe
 }
 
 /**
- * The stretch of a unique field's values that the records of the source are, in the order wanted.
+ * If the records of the source are a range of a unique field's values, that range in the requested
+ * order; otherwise null.
  */
 function walkable(
   table: Records,
@@ -100,8 +101,8 @@ function walkable(
 }
 
 /**
- * Walks a field whose values are already in the requested order: nothing is sorted, and a page
- * without a filter is a slice.
+ * Visits records in the order of a field that is already sorted as requested: nothing is sorted,
+ * and a page without a filter is a slice.
  */
 function* walk(
   table: Records,
@@ -135,7 +136,7 @@ function pageOf(
   return { records, limit: shownLimit(limit), offset, totalCount }
 }
 
-/** Puts a record where it belongs in a sorted array that keeps at most `max`. */
+/** Inserts a record into a sorted array that keeps at most `max`. */
 function insertBounded(
   kept: EntityRecord[],
   record: EntityRecord,
@@ -156,7 +157,7 @@ function insertBounded(
   if (kept.length > max) kept.pop()
 }
 
-/** `compare` null: the records come in the order wanted. */
+/** `compare` null: the records arrive in the requested order. */
 function* pick(
   records: Iterable<EntityRecord>,
   test: Predicate | null,
@@ -184,7 +185,7 @@ function* pick(
   return { records: kept.slice(offset, end), ...paging }
 }
 
-/** The limit that clients see: -1 for none, as OpenZiti's. SDKs read it into 32 bits. */
+/** The limit that clients see: -1 for none, as in OpenZiti. SDKs read it into 32 bits. */
 function shownLimit(limit: number): number {
   return limit > wholeListRowsMax ? -1 : limit
 }

@@ -18,17 +18,17 @@ import {
 import { type Comparison, valueTest, type ValueTest } from './value-tests.ts'
 import type { QueryWork } from './work.ts'
 
-/** Characters of a text that is looked through: as many take the time of one test of a term. */
+/** Searching this many characters of a text takes as long as one test of a term. */
 const testCharacters = 32
 
 export type Predicate = (record: EntityRecord) => boolean
 
-/** Links that symbols follow: the sub-lists of records, and other kinds. */
+/** Links that symbols follow: from a record to its sub-lists, and to other kinds. */
 export interface QueryLinks {
   ids(entity: Entity<string>, key: string, record: EntityRecord): IdScope
-  /** Whether `ids` has the id, without making it. */
+  /** Whether `ids` would contain the id, without computing `ids`. */
   holds(entity: Entity<string>, key: string, record: EntityRecord, id: string): boolean
-  /** null for a kind of which nothing is stored. */
+  /** null for a kind whose records are not stored. */
   table(kind: KindName): Records | null
   readonly live: LiveReader
 }
@@ -95,7 +95,7 @@ export class Compiler {
     }
   }
 
-  /** A symbol standing alone is a boolean one. */
+  /** A symbol without an operator is a boolean. */
   #flag(entity: Entity<string>, name: string): Predicate {
     const { type, read } = this.#value(entity, requireSymbol(entity, name))
     if (type !== 'boolean' && type !== 'any')
@@ -157,7 +157,7 @@ export class Compiler {
     }
   }
 
-  /** The single value that a symbol means, of the record itself or of the one that it names. */
+  /** The single value of a symbol: of the record itself, or of a record that it references. */
   #value(entity: Entity<string>, symbol: FilterSymbol): ValueReader {
     const own = symbolReader(symbol, this.#links.live)
     if (symbol.through === null) return { type: symbol.type, read: own }
@@ -226,7 +226,7 @@ export class Compiler {
     }
   }
 
-  /** The records of another kind that a subquery finds, computed at the first use. */
+  /** The records of another kind that a subquery selects, computed at the first use. */
   #meant(table: Records, { where, sort }: Query): () => ReadonlySet<string> {
     if (sort !== null) filterSortComparator(table.entity, sort, this.#links.live)
     const test = where === null ? null : this.predicate(table.entity, where)

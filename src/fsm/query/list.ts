@@ -29,8 +29,8 @@ export const pageLimits = {
   limitDefault: 10,
   limitMax: 500,
   /**
-   * Rows of a list without a limit; a client takes it for all there is, so it is refused beyond and
-   * never cut off.
+   * Maximum rows of a list that is requested without a limit. A client assumes that such a list is
+   * complete, so a longer one is refused and never truncated.
    */
   wholeListRowsMax,
   offsetMax: 100_000,
@@ -38,7 +38,7 @@ export const pageLimits = {
 } as const
 
 interface CountedSource extends ListRecords {
-  /** Upper bound on how many records are looked at. */
+  /** Upper bound for the number of records that are read. */
   readonly size: number
   /** All of them satisfy the filter. */
   readonly isExact: boolean
@@ -53,8 +53,8 @@ const everything: ParsedQuery = {
 }
 
 /**
- * Whether it has only blanks of the query language; other blanks make the parameter invalid instead
- * of empty.
+ * Whether the text has only blanks of the query language. Other blanks make the parameter invalid,
+ * not empty.
  */
 function isBlank(text: string): boolean {
   return /^[ \t\r\n]*$/.test(text)
@@ -85,7 +85,10 @@ function sortParameter(sort: string): readonly SortField[] {
   }
 }
 
-/** Unknown names are the filter's fault inside it, and the sort parameter's there. */
+/**
+ * An unknown name in the filter is a fault of the filter; in the sort parameter it is a fault of
+ * that parameter.
+ */
 function orderOf(
   entity: Entity<string>,
   query: ListQuery,
@@ -113,7 +116,7 @@ function listOrder(
 }
 
 /**
- * The ids that a role filter means; null when there is none.
+ * The ids that a role filter selects; null without a role filter.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
 function roleFilterIds(table: Records, query: ListQuery): IdScope | null {
@@ -151,7 +154,7 @@ export class Lister {
     this.#links = links
   }
 
-  /** Lists at once. `within`: the ids to choose from, null for all. @throws as `listing`. */
+  /** Lists in one step. `within`: the ids to choose from, null for all. @throws as `listing`. */
   list(table: Records, query: ListQuery, within: IdScope | null): ListResult {
     return runListing(this.listing(table, query, within))
   }
@@ -185,7 +188,7 @@ export class Lister {
   }
 }
 
-/** All steps at once. */
+/** Runs all steps at once. */
 export function runListing(listing: Listing): ListResult {
   for (;;) {
     const step = listing.next()
@@ -205,7 +208,7 @@ function intersect(a: IdScope | null, b: IdScope | null): IdScope | null {
   return new SetScope(both)
 }
 
-/** Chooses the ids to search: index candidates, the scope, or the whole table. */
+/** The ids to search: index candidates, the given ids, or the whole table. */
 function sourceOf(
   table: Records,
   found: Candidates | null,
@@ -216,8 +219,8 @@ function sourceOf(
   if (found === null) return { ...all, isExact: false }
   const { size, isExact, stretch } = found
   if (scope === null) {
-    // A page is cut out of these in the order wanted, however many they are; others have to be
-    // looked up one by one.
+    // With these ids a page is a slice in the requested order, however many they are. Others have
+    // to be looked up one by one.
     const isInOrder = order === null && isExact && stretch === null
     const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
     if (!isInOrder && !isStretch && isTooMany(table, size)) return { ...all, isExact: false }

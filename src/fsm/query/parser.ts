@@ -36,7 +36,7 @@ class Parser {
     return { ...query, termsCount: this.#terms }
   }
 
-  /** Body of a `sort by` clause alone. */
+  /** Parses the body of a `sort by` clause. */
   wholeSort(): readonly SortField[] {
     this.#scanner.blanks()
     const fields = this.#sortFields()
@@ -51,7 +51,7 @@ class Parser {
     const start = scanner.peekWord()?.toLowerCase() ?? ''
     const isPaging = start === 'sort' || start === 'skip' || start === 'limit'
     const where = isPaging ? null : this.#expression()
-    // A clause is preceded by blanks, save one that begins the query.
+    // Blanks precede a clause, unless it begins the query.
     let isFirst = isPaging
     const takes = (keyword: string): boolean => {
       if (isFirst) {
@@ -108,7 +108,7 @@ class Parser {
     return this.#scanner.takeBlankKeyword('none') === null ? this.#count() : 'none'
   }
 
-  /** Guards the stack; every way into a nested expression leads through here. */
+  /** Limits the depth of the stack. Every nested expression is parsed through this function. */
   #nested<T>(read: () => T): T {
     this.#depth += 1
     if (this.#depth > queryLimits.depthMax)
@@ -118,7 +118,10 @@ class Parser {
     return result
   }
 
-  /** `and` and `or` bind alike and group to the right: `a and b or c` is `a and (b or c)`. */
+  /**
+   * `and` and `or` have the same precedence and group to the right: `a and b or c` is
+   * `a and (b or c)`.
+   */
   #expression(): Expression {
     const operands: Expression[] = [this.#primary()]
     const joints: ('and' | 'or')[] = []
@@ -160,7 +163,7 @@ class Parser {
     }
   }
 
-  /** Takes all that follows: `not a and b` is `not (a and b)`. */
+  /** `not` applies to everything that follows: `not a and b` is `not (a and b)`. */
   #not(): Expression {
     this.#scanner.requireKeyword('not')
     this.#scanner.requireBlanks()
@@ -235,7 +238,7 @@ class Parser {
     return { type: 'compare', operand, operator, value }
   }
 
-  /** true, false and null, which only = and != take. */
+  /** true, false and null, which only = and != accept. */
   #word(operator: CompareOperator): Literal | null {
     if (operator !== '=' && operator !== '!=') return null
     if (this.#scanner.takeKeyword('null')) return { type: 'null' }
@@ -249,7 +252,7 @@ class Parser {
   }
 
   /**
-   * Called after the optional blanks behind the operand; `in` and `between` require a blank.
+   * Called after the optional blanks that follow the operand; `in` and `between` require a blank.
    * @returns null if no operator word follows; nothing is consumed then.
    */
   #wordOperation(operand: Operand, isApart: boolean): Expression | null {
@@ -351,7 +354,7 @@ export function parseQuery(text: string, charactersMax?: number): ParsedQuery {
   return new Parser(text, charactersMax).whole()
 }
 
-/** @throws {Problem} INVALID_FILTER; the caller knows it for a sort parameter. */
+/** @throws {Problem} INVALID_FILTER; a caller reports it as a fault of the sort parameter. */
 export function parseSort(text: string): readonly SortField[] {
   return new Parser(text).wholeSort()
 }

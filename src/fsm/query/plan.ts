@@ -21,17 +21,19 @@ interface Tables {
 
 /** A superset of the records that match an expression. */
 export interface Candidates {
-  /** Upper bound on how many. */
+  /** Upper bound for their number. */
   readonly size: number
-  /** Sorted, each once. */
+  /** Sorted and without duplicates. */
   ids(): Iterable<string>
-  /** Every candidate satisfies the expression: it need not be tested again. */
+  /** Every candidate satisfies the expression and need not be tested again. */
   readonly isExact: boolean
-  /** Set when the candidates are the records with those values of a unique field. */
+  /**
+   * Set when the candidates are exactly the records with values of a unique field in this range.
+   */
   readonly stretch: IndexRange | null
 }
 
-/** Above this share of a table, scanning all records is faster than looking up this many. */
+/** If the candidates are more than this share of a table, a scan of all records is faster. */
 const scanShare = 1 / 4
 /** Lookups up to this number are cheaper than a scan in any table. */
 const lookUpsMin = 64
@@ -53,7 +55,7 @@ function postings(ids: SortedIds): Candidates {
   return { size: ids.size, ids: () => ids, isExact: true, stretch: null }
 }
 
-/** null when any of the parts is, or when together they are too many. */
+/** null when any of the parts is null, or when they are too many together. */
 function union(table: Records, parts: readonly (Candidates | null)[]): Candidates | null {
   const [first] = parts
   if (parts.length === 1 && first !== undefined) return first
@@ -79,7 +81,7 @@ function indexedField(table: Records, { path, list, through }: FilterSymbol): st
   return isUniqueField(table, field) || table.indexes.isIndexed(field) ? field : null
 }
 
-/** null for the empty text: records may have one, but no index does. */
+/** null for the empty text: records may have it as value, but no index contains it. */
 function lookUp(table: Records, field: string, value: string): Candidates | null {
   if (field === 'id') return table.rows.has(value) ? one(value) : none
   if (value === '') return null
@@ -115,7 +117,7 @@ function textOf(literal: Literal): string | null {
   return literal.type === 'string' ? literal.value : null
 }
 
-/** Candidates that `=`, `<` and the like, or `in`, find by the values of an indexed field. */
+/** Candidates for `=`, `<` and the like, or `in`, by the values of an indexed field. */
 function byValues(table: Records, field: string, operation: Comparison): Candidates | null {
   if (operation.type === 'in') {
     const values = operation.values.map(textOf).filter((value) => value !== null)
@@ -129,7 +131,7 @@ function byValues(table: Records, field: string, operation: Comparison): Candida
   return operation.operator === '=' ? lookUp(table, field, value) : null
 }
 
-/** The bounds that a comparison of an ordered text sets. */
+/** The bounds that a comparison with an ordered text sets. */
 function boundsOf(
   table: Records,
   expression: Expression,
@@ -144,7 +146,10 @@ function boundsOf(
   return { field, range: isLow ? { low: [bound], high: [] } : { low: [], high: [bound] } }
 }
 
-/** Candidates by the records that the symbol leads through, and those that name them. */
+/**
+ * Candidates through other records: those to which the symbol leads, and the records that reference
+ * these.
+ */
 function throughOthers(
   table: Records,
   symbol: FilterSymbol,
@@ -181,13 +186,16 @@ function ofOperation(table: Records, operation: Comparison, tables: Tables): Can
   return field === null ? null : byValues(table, field, replaceTypeNumbers(symbol, operation))
 }
 
-/** Candidates with a true flag; a false one may be missing as well, of which no index knows. */
+/**
+ * Candidates whose flag is true. No index contains records that lack the flag, which counts as
+ * false.
+ */
 function ofFlag(table: Records, symbol: FilterSymbol): Candidates | null {
   const field = symbol.type === 'boolean' ? indexedField(table, symbol) : null
   return field === null ? null : postings(table.indexes.ids(field, 'true'))
 }
 
-/** Operands of a row of the same joint, however long, without going deeper for each. */
+/** Operands of a chain of the same operator, without recursion for each of them. */
 function operandsOf(expression: Expression, joint: 'and' | 'or'): Expression[] {
   const operands: Expression[] = []
   const pending = [expression]

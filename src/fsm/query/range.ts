@@ -1,7 +1,7 @@
 import type { SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 
-/** A stretch of the values of a field in their order: positions start to end - 1. */
+/** A range in the ordered values of a field: positions `start` to `end - 1`. */
 export interface IndexRange {
   readonly field: string
   readonly start: number
@@ -10,7 +10,7 @@ export interface IndexRange {
 
 interface Bound {
   readonly value: string
-  /** The value itself lies within. */
+  /** True: the bound itself belongs to the range. */
   readonly isInclusive: boolean
 }
 
@@ -25,12 +25,12 @@ export function orderedValues(table: Records, field: string): SortedIds | null {
   return field === 'id' ? table.ids : table.indexes.values(field)
 }
 
-/** Each value belongs to one record. */
+/** Whether each value belongs to only one record. */
 export function isUniqueField(table: Records, field: string): boolean {
   return field === 'id' || table.indexes.isUnique(field)
 }
 
-/** Whether the ordered values cover every record, so that they give the order of all records. */
+/** Whether every record has a value in the order, so that it orders all records. */
 export function ordersAllRecords(table: Records, field: string): boolean {
   return isUniqueField(table, field) && orderedValues(table, field)?.size === table.rows.size
 }
@@ -44,7 +44,9 @@ export function idsByUniqueValues(
   return field === 'id' ? values : values.map((value) => table.indexes.owner(field, value) ?? '')
 }
 
-/** Number of values before the bound; the bound itself counts too if it is excluded. */
+/**
+ * Number of values before the bound; includes the bound itself if it is excluded from the range.
+ */
 function positionOf(values: SortedIds, value: string, isPassedOver: boolean): number {
   return values.rank(value) + (isPassedOver && values.has(value) ? 1 : 0)
 }
@@ -57,7 +59,7 @@ export function indexRange(
 ): IndexRange | null {
   const values = orderedValues(table, field)
   if (values === null) return null
-  // Empty texts are below all others, and in no index.
+  // Empty texts come before all others, and no index contains them.
   const isBeyondEmpty = low.some(({ value, isInclusive }) => value !== '' || !isInclusive)
   if (!isBeyondEmpty && !ordersAllRecords(table, field)) return null
   let start = 0

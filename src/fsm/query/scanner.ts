@@ -3,10 +3,10 @@ import { dateTimeMs } from '../../lib/text/date-time.ts'
 import type { Literal } from './ast.ts'
 
 /**
- * Bounds of a query: its length, its nesting, and the cost of one answer. `workMax` counts terms
- * evaluated on records and elements of linked sets; this many take about a second of processor
- * time. Other callers than administrators get `workOfOthersMax`, about 25 ms, and
- * `charactersOfOthersMax`, which bounds the cost of parsing.
+ * Limits for a query: its length, its nesting, and the cost of one answer. `workMax` counts terms
+ * evaluated on records and elements of linked sets; that many take about a second of processor
+ * time. Callers that are not administrators get `workOfOthersMax`, about 25 ms, and
+ * `charactersOfOthersMax`, which limits the cost of parsing.
  */
 export const queryLimits = {
   charactersMax: 16_384,
@@ -39,7 +39,7 @@ export function invalidFilterProblem(detail: string): Problem {
   return new Problem('INVALID_FILTER', { detail })
 }
 
-/** Reads the tokens of a query; blanks matter in it, so the parser asks for each. */
+/** Reads the tokens of a query. Blanks are significant, so the parser reads them explicitly. */
 export class Scanner {
   readonly #text: string
   at = 0
@@ -107,14 +107,12 @@ export class Scanner {
     return this.#match(WORD)
   }
 
-  /**
-   * A word, or an identifier in single quotes, which is read as a name even if no symbol has it.
-   */
+  /** A word, or an identifier in single quotes, which is a name even if no symbol has it. */
   peekName(): string | null {
     return this.#match(WORD) ?? this.#match(QUOTED)
   }
 
-  /** Passes over the keyword, in any case, if the whole next word is it. */
+  /** Consumes the keyword, in upper or lower case, if the whole next word matches. */
   takeKeyword(keyword: string): boolean {
     const word = this.peekWord()
     if (word?.toLowerCase() !== keyword.toLowerCase()) return false
@@ -126,7 +124,7 @@ export class Scanner {
     if (!this.takeKeyword(keyword)) throw this.unexpected()
   }
 
-  /** Blanks and then one of the keywords; nothing is passed over when they do not follow. */
+  /** Consumes blanks and then one of the keywords; consumes nothing if they do not follow. */
   takeBlankKeyword(...keywords: readonly string[]): string | null {
     const start = this.at
     if (this.blanks() > 0) {
@@ -151,8 +149,8 @@ export class Scanner {
     const wholeMs = dateTimeMs(`${day}T${time}${fraction.slice(0, 4)}${zone}`)
     if (wholeMs === null) throw this.unexpected()
     this.at += whole.length
-    // Stored times are whole milliseconds: all that matters of a finer one is that it lies between
-    // two of them.
+    // Stored times are whole milliseconds, so of a more precise time it only matters that it is
+    // between two of them.
     const isFiner = /[1-9]/.test(fraction.slice(4))
     return { type: 'datetime', value: isFiner ? wholeMs + 0.5 : wholeMs }
   }

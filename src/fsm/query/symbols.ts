@@ -97,8 +97,8 @@ function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader)
 }
 
 /**
- * The order that sort fields mean, ties broken by id.
- * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has no single value.
+ * The order that sort fields define; ties are ordered by id.
+ * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has several values.
  */
 export function sortComparator(
   entity: Entity<string>,
@@ -116,8 +116,8 @@ export function sortComparator(
 }
 
 /**
- * Comparator as `comparator`, of a clause inside a filter: there a symbol that is unknown is the
- * filter's fault.
+ * Like `sortComparator`, for a clause inside a filter, where an unknown symbol is a fault of the
+ * filter.
  */
 export function filterSortComparator(
   entity: Entity<string>,

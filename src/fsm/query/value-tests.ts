@@ -16,7 +16,7 @@ function mismatch(name: string, type: SymbolType, operation: string, literal: st
   )
 }
 
-/** The literal is of the symbol's type; an `any` symbol takes the literal's. */
+/** Whether the literal has the type of the symbol. An `any` symbol accepts every type. */
 function accepts(type: SymbolType, literal: Literal): boolean {
   if (literal.type === 'null') return false
   if (type === 'any') return true
@@ -24,8 +24,8 @@ function accepts(type: SymbolType, literal: Literal): boolean {
 }
 
 /**
- * Type in JavaScript of stored values that a literal can match; those of another type match
- * nothing.
+ * JavaScript type of the stored values that a literal can match. Values of another type never
+ * match.
  */
 function storedType(type: SymbolType, literal: Literal): 'string' | 'number' | 'boolean' | null {
   if (literal.type === 'datetime') return type === 'datetime' ? 'number' : null
@@ -48,7 +48,7 @@ function orderTest(operator: Order, stored: 'string' | 'number', wanted: Json): 
     return (value) => typeof value === 'string' && holds(compareText(value, text))
   }
   const number = Number(wanted)
-  // Not a difference: infinite values have none between them.
+  // Compares without subtraction, because the difference of two infinite values is not a number.
   return (value) =>
     typeof value === 'number' && holds(value < number ? -1 : value === number ? 0 : 1)
 }
@@ -115,8 +115,8 @@ function containsTest(
 }
 
 /**
- * Test of the operation on one value of its operand.
- * @throws {Problem} INVALID_FILTER where the types do not fit.
+ * A test of the operation for one value of its operand.
+ * @throws {Problem} INVALID_FILTER when the types do not match.
  */
 export function valueTest(operation: Comparison, name: string, type: SymbolType): ValueTest {
   switch (operation.type) {

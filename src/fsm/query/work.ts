@@ -1,9 +1,9 @@
 import { invalidFilterProblem, queryLimits } from './scanner.ts'
 
-/** Units of a scan between two turns of others: about a tenth of a millisecond. */
+/** Units of a scan between two pauses for other work: about a tenth of a millisecond. */
 const turnUnits = 2000
 
-/** Cost of one answer, in tests of a term on a record and in elements of linked sets. */
+/** Cost of one answer: the number of terms tested on records, plus the elements of linked sets. */
 export class QueryWork {
   readonly #max: number
   #left: number
@@ -18,8 +18,8 @@ export class QueryWork {
   }
 
   /**
-   * @throws {Problem} INVALID_FILTER once it is too much: the same on every controller with the
-   * same state.
+   * @throws {Problem} INVALID_FILTER once the cost is too high, which is the same on every
+   * controller with the same state.
    */
   spend(units: number): void {
     this.#left -= units

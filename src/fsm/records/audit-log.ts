@@ -5,14 +5,14 @@ import type { AuditRecord } from '../../ports/audit.ts'
 import { type Lanes, digestLanes, type SetDigest } from './digest.ts'
 
 /**
- * Parts of the replicated state, so not for a configuration to differ in: every controller forgets
- * at the same entry.
+ * Constants and not options, because they are part of the replicated state: every controller must
+ * drop records at the same entry.
  */
 export const auditLimits = {
   recordsMax: 100_000,
   /** Log time. */
   ageMsMax: 30 * 24 * 60 * 60_000,
-  /** Audit records per block; a block is stored, summed and forgotten as a whole. */
+  /** Audit records per block. A block is stored, hashed and dropped as a whole. */
   blockRecords: 64,
   /**
    * An actor with more than a fraction (1 / this number) of all records loses its own oldest first.
@@ -24,8 +24,8 @@ export const auditLimits = {
 } as const
 
 /**
- * A full block is one packed text: a record takes about 150 bytes of text and 40 of memory; as an
- * object it would take 1,500.
+ * Format of a full block: one packed text, in which a record takes about 150 bytes of text and 40
+ * bytes of memory. As an object it would take 1,500.
  */
 interface Block {
   readonly key: string
@@ -53,7 +53,7 @@ function quotedNames(names: readonly string[]): string {
   return `[${names.slice(0, auditLimits.namesMax).map(quoted).join(',')}]`
 }
 
-/** JSON contains no raw line breaks, so a line break separates records. */
+/** One line for a record. JSON contains no raw line breaks, so a line break separates records. */
 function lineOf(record: AuditRecord, who: string): string {
   const { index, atMs, action, entity, entityId, fields, also, outcome, reason } = record
   // Names of the program need no escaping.
@@ -74,12 +74,15 @@ function recordOf(line: string): EntityRecord {
   return { ...base, index: Number(index), at: atMs, ...who, ...what }
 }
 
-/** Small windows: a block has about 10 KiB, and the usual ones would take 256 KiB for each. */
+/**
+ * A small compression window: a block has about 10 KiB, and the usual window would take 256 KiB for
+ * each.
+ */
 const PACKING = { level: 1, windowBits: 13, memLevel: 6, chunkSize: 4096 } as const
 
 /**
- * The bytes differ between releases of zlib, so they stay in this process and are not part of a
- * digest.
+ * Compressed text. Releases of zlib produce different bytes, so it stays in this process and is not
+ * part of a digest.
  */
 function pack(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text, PACKING))
@@ -110,18 +113,18 @@ function timeOf(line: string): number {
 export class AuditLog {
   readonly #digest: SetDigest
   #blocks: Block[] = []
-  /** Records of all full blocks. */
+  /** Number of records in all full blocks. */
   #size = 0
   readonly #counts = new Map<string, number>()
-  /** Lines of the block that is not full. */
+  /** Lines of the last block, which is not full. */
   #lines: string[] = []
   #openKey = ''
-  /** Blocks that differ from the store, by key. */
+  /** Blocks by key whose content the store does not have yet. */
   readonly #changed = new Map<string, string | null>()
   /** Serialized fields of the last caller, cached because most callers write more than once. */
   #who = { actor: '', actorName: '', session: '', address: '', text: '"","","",""' }
 
-  /** @param digest the sum that full blocks are in. */
+  /** @param digest the sum to which full blocks are added. */
   constructor(digest: SetDigest) {
     this.#digest = digest
   }
@@ -130,7 +133,7 @@ export class AuditLog {
     return this.#size + this.#lines.length
   }
 
-  /** @returns the characters that it takes in the store. */
+  /** @returns the number of characters that it takes in the store. */
   add(record: AuditRecord): number {
     if (this.#lines.length === 0) this.#openKey = keyOf(record.index)
     const line = lineOf(record, this.#whoOf(record))
@@ -197,7 +200,7 @@ export class AuditLog {
     if (!isWhole || key <= this.#openKey) {
       throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
     }
-    // A partial block precedes others if an actor's records were removed.
+    // If an actor's records were removed, a block before the last one may be partial.
     if (this.#lines.length > 0) {
       this.#close(timeOf(this.#lines.at(-1) ?? ''))
       this.#changed.delete(this.#openKey)
@@ -210,10 +213,10 @@ export class AuditLog {
   }
 
   /**
-   * Forgets the oldest block if it is too old, or if enough records remain without it. In the
-   * latter case, an actor with too many records loses its oldest instead of others.
-   * @param isByActor true as of feature level 2.
-   * @returns the characters that it changes in the store.
+   * Drops the oldest block if it is too old, or if enough records remain without it. In the latter
+   * case, an actor with too many records loses its own oldest records first.
+   * @param isByActor true from feature level 2.
+   * @returns the number of characters that it changes in the store.
    */
   forget(logTimeMs: number, isByActor: boolean): number {
     const oldest = this.#blocks[0]
@@ -228,12 +231,12 @@ export class AuditLog {
     return oldest.key.length
   }
 
-  /** The actor with more than its share of records; null: none. */
+  /** The actor with the most records, if it exceeds its share; null: none does. */
   #busiest(): string | null {
     let found: string | null = null
     let most = auditLimits.recordsMax / auditLimits.actorPartMax
     for (const [actor, count] of this.#counts) {
-      // The order of a map is that of this process.
+      // Ties are decided by name, because the order of a map may differ between processes.
       if (count > most || (count === most && found !== null && actor < found)) {
         found = actor
         most = count
@@ -242,7 +245,7 @@ export class AuditLog {
     return found
   }
 
-  /** Forgets the oldest record of one actor within a block. */
+  /** Drops the oldest record of one actor from a block. */
   #forgetOldestOf(actor: string): number {
     const found = this.#blocks.findIndex(({ counts }) => counts.has(actor))
     const at = found === this.#blocks.length - 1 ? 0 : found
@@ -272,12 +275,12 @@ export class AuditLog {
     for (const { lanes } of this.#blocks) yield lanes
   }
 
-  /** Adds the records that are in no full block yet. */
+  /** Adds the records of the last block, which is not full. */
   openInto(digest: SetDigest): void {
     if (this.#lines.length > 0) digest.add(digestLanes(this.#openKey, this.#lines.join('\n')))
   }
 
-  /** A page of all, the newest first; only its blocks are read. */
+  /** A page of all records, the newest first; reads only the blocks that it needs. */
   page(offset: number, limit: number): EntityRecord[] {
     const page: EntityRecord[] = []
     let skip = offset

@@ -12,11 +12,11 @@ export const requestWindowMs = 15 * 60_000
  */
 export const requestAheadMsMax = 5 * 60_000
 /**
- * Memory that remembered request ids may take. Beyond it new ones are refused: forgetting one early
- * could repeat a write.
+ * Maximum memory for remembered request ids. Beyond it new ones are refused, because dropping one
+ * early could repeat a write.
  */
 export const requestsBytesMax = 96 * 1024 * 1024
-/** The part of one caller: the rest is for others, however much that one writes. */
+/** Maximum share of one caller; the rest remains for others. */
 export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
 /**
  * Memory of one entry in addition to the characters of its key and outcome: objects, headers and
@@ -37,11 +37,14 @@ const aheadMax = 65_536
 
 interface OriginWindow {
   boot: number
-  /** All lower sequences are finished. */
+  /** All sequences below this one are finished. */
   floor: number
-  /** Applied sequences from `floor` on; never holds `floor` itself. */
+  /** Applied sequences above `floor`. */
   readonly ahead: Set<number>
-  /** Log index of its last command: the least recent origin makes room. */
+  /**
+   * Log index of its last command. When there are too many origins, the one with the lowest index
+   * is dropped.
+   */
   index: number
 }
 
@@ -53,15 +56,15 @@ export interface StoredOrigin {
 }
 
 /**
- * Exactly once between controllers: a (store, boot, sequence) takes effect once, wherever the log
- * repeats it.
+ * Exactly once between controllers: a (store, boot, sequence) takes effect once, even if the log
+ * contains it several times.
  */
 export class OriginWindows {
   readonly #windows = new Map<string, OriginWindow>()
   readonly #changed = new Set<string>()
 
   /**
-   * @returns false when that sequence was already applied or given up, or belongs to an earlier
+   * @returns false when that sequence was already applied or abandoned, or belongs to an earlier
    * start of that store.
    */
   take(
@@ -120,7 +123,9 @@ export class OriginWindows {
     return changed
   }
 
-  /** Few and small: hashed when a digest is computed, not at each command. */
+  /**
+   * Hashed when a digest is computed, not at each command, because the records are few and small.
+   */
   digestInto(digest: SetDigest, key: (storeId: string) => string): void {
     for (const storeId of this.#windows.keys()) {
       digest.add(digestLanes(key(storeId), JSON.stringify(this.stored(storeId))))
@@ -143,12 +148,14 @@ export interface StoredRequest {
   readonly atMs: number
   /** Hex of the SHA-256 over the request. */
   readonly bodyHash: string
-  /** Log index of the first time. */
+  /** Log index at which the request first took effect. */
   readonly index: number
   readonly outcome: Outcome
 }
 
-/** `new`: not seen before, so apply the request. Otherwise the stored or refused outcome. */
+/**
+ * `new`: an unknown request, which is to be applied. Otherwise the stored outcome, or a refusal.
+ */
 export type RequestJudgement = 'new' | Outcome
 
 /** `caller` is an identity id or ''. */
@@ -156,7 +163,7 @@ function requestKey(caller: string, id: Uint8Array): string {
   return `r/${caller}/${toHex(id)}`
 }
 
-/** `requestKey` of an id of 16 bytes. */
+/** Matches the `requestKey` of an id of 16 bytes. */
 const REQUEST_KEY = /^r\/.*\/[0-9a-f]{32}$/s
 
 function callerOf(key: string): string {
@@ -171,7 +178,7 @@ function storedText(atMs: number, bodyHash: string, index: number, outcome: stri
 const DONE_HEAD = '{"ok":true,"id":"'
 const DONE_TAIL = '"}'
 
-/** Most outcomes are successes; only their id is stored. */
+/** Most outcomes are successes; of those only the id is stored. */
 function packed(outcome: string): string {
   const isDone = outcome.startsWith(DONE_HEAD) && outcome.endsWith(DONE_TAIL)
   return isDone ? outcome.slice(DONE_HEAD.length, -DONE_TAIL.length) : outcome
@@ -187,11 +194,11 @@ function refusal(
   return { ok: false, code, fault: null, detail: null }
 }
 
-/** The totals that the limits of remembered requests apply to. */
+/** The totals to which the limits of remembered requests apply. */
 interface Weight {
   count: number
   bytes: number
-  /** Weighed as 0.1.0 does. */
+  /** Size as release 0.1.0 counts it. */
   formerBytes: number
 }
 
@@ -204,18 +211,18 @@ function weigh(weight: Weight, key: string, outcome: string, sign: 1 | -1): void
 
 const weightless = (): Weight => ({ count: 0, bytes: 0, formerBytes: 0 })
 
-/** The time of an evaluation, and the limits that it uses. */
+/** The time of an evaluation, and the limits that apply. */
 interface RequestMoment {
   readonly logTimeMs: number
-  /** An earlier request counts as expired unless it is remembered. */
+  /** A request whose id is older than this counts as expired, unless it is remembered. */
   readonly floorMs: number
   /** Feature level in force. */
   readonly level: number
 }
 
 /**
- * Exactly once for callers: outcomes by (caller, request id), oldest first, forgotten by log time
- * alone.
+ * Exactly once for callers: outcomes by caller and request id, oldest first. Only log time decides
+ * when one is dropped.
  */
 export class RequestTable {
   readonly #records = new RequestRecords()
@@ -328,7 +335,7 @@ export class RequestTable {
     this.#records.sortByIndex()
   }
 
-  /** Forgets entries past the window, and yields each forgotten key. */
+  /** Drops requests whose window has passed, and calls `onForgotten` with each key. */
   forget(logTimeMs: number, onForgotten: (key: string) => void): void {
     const beforeMs = logTimeMs - requestWindowMs - requestAheadMsMax
     for (;;) {
@@ -340,7 +347,10 @@ export class RequestTable {
   }
 }
 
-/** The hash of the body is not stored: only the same hash gives the lanes of the stored outcome. */
+/**
+ * Checks a body against its remembered outcome. The hash of the body is not stored; only the same
+ * hash reproduces the digest of the outcome.
+ */
 function isOf(
   key: string,
   { atMs, index, outcome, lanes }: RequestRecord,

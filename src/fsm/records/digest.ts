@@ -8,7 +8,7 @@ export interface Lanes {
   readonly d: number
 }
 
-/** Characters from which on a value is not copied for the sake of one call less. */
+/** Longer values are hashed without a copy, although that takes one call more. */
 const LONG_CHARACTERS = 65_536
 
 /** The lanes of one record as stored. */
@@ -26,9 +26,9 @@ export function digestLanes(key: string, value: string): Lanes {
 }
 
 /**
- * An incremental digest of a set of records: the sum of their lanes. Order does not matter, and a
- * change costs one hash. It shows that two controllers diverged; it does not resist someone who
- * forges records.
+ * An incremental digest of a set of records: the sum of their hashes. The order does not matter,
+ * and a change costs one hash. It detects that two controllers diverged; it does not protect
+ * against forged records.
  */
 export class SetDigest {
   #a = 0

@@ -17,7 +17,7 @@ export function indexedElements(value: Json | undefined): readonly string[] {
   return Array.isArray(value) ? (value as readonly string[]) : Object.keys(value)
 }
 
-/** One id that a value of a field leads to. */
+/** One index entry: a value of a field, and an id that it leads to. */
 interface IndexEntry {
   readonly field: string
   readonly element: string
@@ -40,8 +40,8 @@ function rangedFields(entity: Entity<string>): ReadonlySet<string> {
 }
 
 /**
- * Unique values and element → ids, for one kind of record, as its descriptor declares. Values that
- * can be filtered are also kept in order: one reference per distinct value, about 12 bytes
+ * Indexes for one kind of record, as its descriptor declares: unique values, and ids by element.
+ * Values that can be filtered are also kept in order, at about 12 bytes per distinct value
  * including free room in chunks.
  */
 export class Indexes {
@@ -49,7 +49,7 @@ export class Indexes {
   readonly #postings = new Map<string, Map<string, SortedIds>>()
   readonly #ordered = new Map<string, SortedIds>()
   readonly #weighed: Entity['weighed']
-  /** Owner to the bytes of its records' maps. */
+  /** Bytes of the maps in the records of each owner. */
   readonly #weights: Map<string, number>
   /**
    * Sets that this layer has changed; null: there is no layer below, so all sets belong to this
@@ -57,7 +57,7 @@ export class Indexes {
    */
   readonly #own: Set<SortedIds> | null
 
-  /** @param below indexes that these begin as, and never change. */
+  /** @param below indexes on which these are layered; they are never changed. */
   constructor(entity: Entity<string>, below: Indexes | null = null) {
     this.#weighed = entity.weighed
     this.#weights = below === null ? new Map() : new LayeredMap(below.#weights)
@@ -90,12 +90,12 @@ export class Indexes {
     return this.#unique.get(field)?.get(value)
   }
 
-  /** Ids of the records with that element in an indexed field, sorted. Must not be changed. */
+  /** Sorted ids of the records with that element in an indexed field. Must not be modified. */
   ids(field: string, element: string): SortedIds {
     return this.#postings.get(field)?.get(element) ?? noIds
   }
 
-  /** Bytes that the weighed maps of an owner's records take. */
+  /** Total bytes of the weighed maps in an owner's records. */
   weight(ownerId: string): number {
     return this.#weights.get(ownerId) ?? 0
   }
@@ -110,7 +110,7 @@ export class Indexes {
     else this.#weights.set(ownerId, sum)
   }
 
-  /** The distinct elements of an indexed field, in no order. */
+  /** The distinct elements of an indexed field, in any order. */
   elements(field: string): Iterable<string> {
     return this.#postings.get(field)?.keys() ?? []
   }
@@ -123,7 +123,7 @@ export class Indexes {
     return this.#ordered.get(field) ?? null
   }
 
-  /** The fields by whose values the record is not found, though it should be. */
+  /** The fields by whose values the index should find the record, but does not. */
   lacking(id: string, record: EntityRecord): string[] {
     const lacking = new Set<string>()
     for (const [field, owners] of this.#unique) {
@@ -205,7 +205,9 @@ export class Indexes {
     }
   }
 
-  /** Sorts the values once: one by one they took a quarter of the load of a state. */
+  /**
+   * Sorts the values once: inserting them one by one took a quarter of the time to load a state.
+   */
   loaded(): void {
     for (const field of this.#ordered.keys()) {
       const values = this.#unique.get(field) ?? this.#postings.get(field)
@@ -213,7 +215,7 @@ export class Indexes {
     }
   }
 
-  /** The set under a key for a change: a copy if it belongs to the layer below. */
+  /** The set under a key, for a change; a copy if it belongs to the layer below. */
   #writable(own: Set<SortedIds>, sets: Map<string, SortedIds>, key: string): SortedIds | undefined {
     const ids = sets.get(key)
     if (ids === undefined || own.has(ids)) return ids

@@ -6,7 +6,7 @@ export class LayeredMap<K, V> extends Map<K, V> {
   readonly #below: ReadonlyMap<K, V>
   readonly #own = new Map<K, V>()
   readonly #gone = new Set<K>()
-  /** Keys of `#own` that the map below does not have. */
+  /** Number of keys in `#own` that the map below does not have. */
   #added = 0
 
   constructor(below: ReadonlyMap<K, V>) {

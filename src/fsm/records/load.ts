@@ -14,7 +14,8 @@ export class StateDamagedError extends Error {
 export async function loadState<S extends State>(store: StateStore, state: S): Promise<S> {
   const mark = store.mark()
   if (mark === null) return state
-  // A record of a kind that is not known here must not be taken for damage.
+  // Checked first, because records of a kind that this version does not know would look like
+  // damage.
   if (mark.featureLevel > FEATURE_LEVEL) {
     throw new FeatureLevelUnknownError('the state of this controller', mark.featureLevel)
   }

@@ -11,7 +11,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Lanes } from './digest.ts'
 import { restoreLimits } from './restore-limits.ts'
 
-/** A record as a table holds it, with the text that is stored and the digest over that. */
+/** A record as a table contains it, with the stored text and the digest of that text. */
 export interface ShapedRecord {
   readonly kind: KindName
   readonly record: EntityRecord
@@ -19,7 +19,7 @@ export interface ShapedRecord {
   readonly lanes: Lanes
 }
 
-/** Brings the values of a record into the form of its table. */
+/** Converts the values of a record to the form of its table. */
 export type Shape = (kind: KindName, values: Values) => ShapedRecord
 
 export type Values = Readonly<Record<string, Json>> & { readonly id: string }

@@ -31,7 +31,7 @@ export class RecordChanges {
     if (!this.#watched.has(kind)) this.#watched.set(kind, { kind, before: new Map() })
   }
 
-  /** Each write, in order; `before` is the previous record. */
+  /** Notes one write; `before` is the previous record. */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void {
     const known = this.#watched.get(kind)
     if (known === undefined || known.before.has(id)) return
@@ -45,7 +45,7 @@ export class RecordChanges {
     this.#isReplaced = true
   }
 
-  /** Whether all records may be others than at the last call. */
+  /** Whether all records may have changed since the last call. */
   takeReplaced(): boolean {
     const isReplaced = this.#isReplaced
     this.#isReplaced = false
@@ -56,7 +56,7 @@ export class RecordChanges {
     return this.#count === 0
   }
 
-  /** Whether records of that kind were written, and of no other. */
+  /** Whether records of that kind were written, and none of another kind. */
   isOnlyOf(kind: KindName): boolean {
     return this.#count > 0 && this.#watched.get(kind)?.before.size === this.#count
   }

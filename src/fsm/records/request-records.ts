@@ -14,8 +14,8 @@ export interface RequestRecord {
 export class RequestRecords {
   #records = new Map<string, RequestRecord>()
   /**
-   * One iterator, kept: each new one would pass over the places of all that were forgotten since
-   * the map was last compacted.
+   * One iterator for all calls: a new one would first pass over all removed entries since the map
+   * was last compacted.
    */
   #order = this.#records.entries()
   #oldest: readonly [key: string, record: RequestRecord] | null = null
@@ -40,7 +40,7 @@ export class RequestRecords {
     return this.#oldest
   }
 
-  /** After all others; the key must not be remembered. */
+  /** Adds a record after all others; its key must be new. */
   add(key: string, record: RequestRecord): void {
     assert(!this.#records.has(key), 'a request is remembered once')
     this.#records.set(key, record)
@@ -60,7 +60,7 @@ export class RequestRecords {
     this.#oldest = null
   }
 
-  /** Nothing may be added or forgotten on the way. */
+  /** Records must not be added or removed during the iteration. */
   *allLanes(): Generator<Lanes> {
     for (const { lanes } of this.#records.values()) yield lanes
   }

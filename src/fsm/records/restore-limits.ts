@@ -8,7 +8,7 @@ export const restoreLimits = {
   stagedBytesMax: 128 * MIB,
   /** Maximum log time from begin to end; a restore that is staged longer is dropped. */
   lifetimeMs: 10 * 60_000,
-  /** A block is closed once its text is as long. */
+  /** A block ends when its text has reached this length. */
   blockCharacters: 256 * 1024,
   /** Maximum bytes of the text of one block: the largest record and the text before it. */
   blockTextBytesMax: 20 * MIB,

@@ -10,7 +10,7 @@ import type { Records, Table } from './table.ts'
 
 const ALL = '#all'
 
-/** Bits of what policies grant, in the order in which they are shown. */
+/** Bits for the rights that policies grant, in the order in which they are shown. */
 export const BIND = 1
 export const DIAL = 2
 
@@ -34,9 +34,10 @@ function hasAttributes(record: EntityRecord, roles: readonly string[], semantic:
 }
 
 /**
- * Whether a role list means the record: it is named by `@id`, or the list says `#all`, or AllOf and
- * it has every `#attribute` of at least one, or AnyOf and it has any. Naming by id counts under
- * both semantics. The record is in the scope of the kind that the list speaks of.
+ * Whether a role list selects the record. It does if it names the record by `@id` or contains
+ * `#all`. With AllOf it also selects a record that has all of its attributes (at least one); with
+ * AnyOf, a record that has any of them. Naming by id works with both semantics. The record must be
+ * in the scope of the kind that the list is about.
  */
 export function matchesRoles(
   record: EntityRecord,
@@ -75,13 +76,13 @@ export function idsByAttributes(
   return matchingIds(postings, semantic)
 }
 
-/** Members that both a set and sorted ids offer. */
+/** Operations that sets and sorted ids have in common. */
 interface IdSet extends Iterable<string> {
   readonly size: number
   has(id: string): boolean
 }
 
-/** Adds to `found` the ids in any of the postings, or in all of them. */
+/** Adds to `found` the ids that are in any of the sets, or in all of them. */
 export function matchingIds(
   postings: readonly IdSet[],
   semantic: string,
@@ -103,13 +104,13 @@ export interface RoleList {
 }
 
 /**
- * IDs and attributes of many role lists, each once. Otherwise the records with an attribute would
- * be visited again for every list that names it.
+ * Ids and attributes of many role lists, without duplicates. Otherwise the records with an
+ * attribute would be visited again for every list that names it.
  */
 interface Named {
   readonly ids: Set<string>
   readonly any: Set<string>
-  /** Sorted attributes of which all are needed, by their joined text. */
+  /** Lists of attributes that a record must all have, sorted, by their joined text. */
   readonly all: Map<string, readonly string[]>
 }
 
@@ -140,13 +141,13 @@ export function idsWithinScope(table: Table, kind: Entity): IdScope | null {
   return table.indexes.ids(scope.field, String(scope.value))
 }
 
-/** The records of a kind that any of the role lists means. */
+/** The records of a kind that any of the role lists selects. */
 export function roleMembers(state: State, kind: KindName, lists: readonly RoleList[]): IdScope {
   const found = unorderedRoleMembers(state, kind, lists)
   return found instanceof SortedIds ? found : new SetScope(found)
 }
 
-/** Like `members`, in no order. */
+/** Like `roleMembers`, in any order. */
 export function unorderedRoleMembers(
   state: State,
   kind: KindName,
@@ -169,10 +170,10 @@ export function unorderedRoleMembers(
   return found
 }
 
-/** A record whose role lists are meant by one semantic. */
+/** A record whose role lists share one semantic. */
 export type Policy = EntityRecord & { readonly semantic: string }
 
-/** The policies of the table whose role list `field` means the record, in id order. */
+/** The policies of the table whose role list `field` selects the record, in id order. */
 export function policiesMatching<P extends Policy>(
   policies: Table<P>,
   field: Extract<keyof P, string>,
@@ -197,7 +198,7 @@ export function policiesMatching<P extends Policy>(
   return found
 }
 
-/** Ids that any of the lists has, each once. */
+/** Ids that are in any of the lists, without duplicates. */
 function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
   const [first = []] = lists
   if (lists.length < 2) return first
@@ -206,9 +207,7 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
   return sortTexts([...ids])
 }
 
-/**
- * Grants of policies on one side of a pair: which records the other side may be, by type of policy.
- */
+/** Records of the other side that policies grant to one side of a pair, by type of policy. */
 export interface PolicyGrants {
   readonly bind: IdScope
   readonly dial: IdScope

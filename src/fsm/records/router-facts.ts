@@ -20,7 +20,7 @@ function shownInterface({ flags, addresses, ...rest }: RouterInterface): JsonObj
 }
 
 /**
- * A live fact of a router for display and filters; its empty value while no controller has a
+ * Live data of a router for details and filters; its empty value while no controller has a
  * connection to the router.
  */
 export function liveRouterField(status: RouterStatus | null, fact: LiveRouterField): Json {

@@ -2,7 +2,7 @@ import { chunkIndex, isPlainText, lowerBound, sortTexts } from '../../lib/text/t
 
 const CHUNK_LENGTH_MAX = 512
 
-/** A set of ids that is walked in byte order. */
+/** A set of ids that is iterated in byte order. */
 export interface IdScope extends Iterable<string> {
   readonly size: number
   has(id: string): boolean
@@ -10,7 +10,7 @@ export interface IdScope extends Iterable<string> {
   slice(start: number, count: number): readonly string[]
 }
 
-/** A plain set as a scope; sorted when first walked. */
+/** A plain set as a scope; it is sorted when it is first iterated. */
 export class SetScope implements IdScope {
   readonly #ids: ReadonlySet<string>
   #sorted: readonly string[] | null = null
@@ -42,14 +42,15 @@ export class SetScope implements IdScope {
 }
 
 /**
- * A set of ids, or of other texts, in byte order. Kept in short chunks, so that adding to a large
- * set moves few ids: one array of 100,000 would cost more per write than all the rest of apply.
+ * A set of ids, or of other texts, in byte order. Kept in short chunks, so that an insertion into a
+ * large set moves few ids: with one array of 100,000 it would cost more per write than all the rest
+ * of apply.
  */
 export class SortedIds implements IdScope {
   readonly #chunks: string[][] = []
   #size = 0
 
-  /** Makes it of ids that are sorted, each once. */
+  /** Creates a set of ids that are sorted and have no duplicates. */
   static of(sorted: readonly string[]): SortedIds {
     const made = new SortedIds()
     const length = CHUNK_LENGTH_MAX >>> 1
@@ -80,7 +81,7 @@ export class SortedIds implements IdScope {
 
   /** @returns false when the id was already present. */
   add(id: string): boolean {
-    // Most sets have one id, and that has no order.
+    // The common case: a set with one id needs no search.
     if (this.#size === 0) {
       this.#chunks.push([id])
       this.#size = 1
@@ -96,7 +97,7 @@ export class SortedIds implements IdScope {
     if (isLast) chunk.push(id)
     else chunk.splice(position, 0, id)
     if (chunk.length > CHUNK_LENGTH_MAX) {
-      // Ids that come in order fill their chunks.
+      // Ids that arrive in order fill their chunks completely.
       const kept = isLast ? CHUNK_LENGTH_MAX : chunk.length >>> 1
       this.#chunks.splice(at + 1, 0, chunk.splice(kept))
     }

@@ -18,7 +18,7 @@ export interface StagedHead {
   readonly bytes: number
   /** Hex; over all chunks in their order. */
   readonly sha256: string
-  /** That the backup was taken of. */
+  /** Id of the cluster from which the backup was taken. */
   readonly clusterId: string
   /** Log time, UTC ms. */
   readonly expiresAtMs: number
@@ -30,14 +30,14 @@ const LAST_KEY = `${PREFIX}last`
 const CHUNK_PREFIX = `${PREFIX}c`
 const NUMBER_CHARACTERS = 6
 /**
- * A stored chunk is base64 behind a mark. If it ends a block, the text bytes of the block precede
- * the mark.
+ * Separator in a stored chunk, before its base64. If the chunk ends a block, the size of the
+ * block's text precedes it.
  */
 const ENDS = '.'
 const GOES_ON = '+'
 const STORED_CHUNK = /^(?:(\d+)\.|\+)/
 
-/** Whether a record of the store belongs here. */
+/** Whether a record of the store belongs to a staged restore. */
 export function isStagedKey(key: string): boolean {
   return key.startsWith(PREFIX)
 }
@@ -49,7 +49,7 @@ function chunkKey(number: number): string {
 /** One or more chunks that are compressed together. */
 interface StagedBlock {
   readonly chunks: readonly Uint8Array[]
-  /** null: not decoded since it was read from the store. */
+  /** null: read from the store and not decoded yet. */
   readonly decoded: readonly ShapedRecord[] | null
   /** Feature level at which it was decoded. */
   readonly level: number
@@ -64,8 +64,8 @@ interface Shaping {
 /**
  * Records of a backup that a restore has staged: part of the replicated state, its digests and
  * snapshots until one entry replaces the existing records with them. Blocks are decoded on arrival,
- * so that this entry is fast; the decoded records follow from the chunks and are not part of the
- * state.
+ * so that this entry is fast. The decoded records are derived from the chunks and are not part of
+ * the state.
  */
 export class StagedRestore {
   readonly #digest: SetDigest
@@ -92,7 +92,7 @@ export class StagedRestore {
     this.#note = note
   }
 
-  /** null: no restore is under way. */
+  /** null: no restore is in progress. */
   get head(): StagedHead | null {
     return this.#head
   }
@@ -102,7 +102,7 @@ export class StagedRestore {
     return this.#lastId
   }
 
-  /** Chunks so far. */
+  /** Number of chunks so far. */
   get received(): number {
     return this.#received
   }
@@ -112,7 +112,10 @@ export class StagedRestore {
     return this.#bytes
   }
 
-  /** All that was announced is there, its last block is complete, and the digest is right. */
+  /**
+   * True: everything that was announced has arrived, the last block is complete, and the digest is
+   * correct.
+   */
   get isWhole(): boolean {
     const head = this.#head
     if (head === null || head.chunks !== this.#received || head.bytes !== this.#bytes) return false
@@ -132,13 +135,14 @@ export class StagedRestore {
   }
 
   /**
-   * Takes the next chunk.
-   * @param kinds that may be in the block which it ends.
-   * @returns false, with nothing changed, when the block that it ends cannot be read, or has more
-   * text than there is room for.
+   * Adds the next chunk.
+   * @param kinds that the block which it ends may contain.
+   * @returns false, with nothing changed, when the block that it ends cannot be read, or exceeds
+   * the limit of text.
    */
   add(bytes: Uint8Array, endsBlock: boolean, kinds: ReadonlySet<KindName>): boolean {
-    // The entry may be a view into a large buffer, which must not be kept alive.
+    // Copied, because the entry may be a view into a large buffer, which the state would keep
+    // alive.
     const chunk = Uint8Array.from(bytes)
     const block = endsBlock ? this.#decode([...this.#open, chunk], kinds) : null
     if (endsBlock) {
@@ -152,8 +156,8 @@ export class StagedRestore {
   }
 
   /**
-   * Records that are staged, decoded. Blocks that came before a restart or a change of the level
-   * are decoded now.
+   * The staged records, decoded. Blocks from before a restart or a change of the feature level are
+   * decoded now.
    */
   records(kinds: ReadonlySet<KindName>): readonly ShapedRecord[] {
     return this.#blocks.flatMap(({ chunks, decoded, level }) => {
@@ -168,7 +172,9 @@ export class StagedRestore {
     return decodeBlock(Buffer.concat(chunks), kinds, shape)
   }
 
-  /** Drops the staged records. @param completedId of the restore that has replaced the records. */
+  /**
+   * Drops the staged records. @param completedId id of the restore that has replaced the records.
+   */
   clear(completedId: string | null = null): void {
     // @guard 44-restore-takes-effect-twice:3
     for (const key of Array.from(this.#stored.keys())) if (key !== LAST_KEY) this.#drop(key)
@@ -188,7 +194,7 @@ export class StagedRestore {
     if (this.#head !== null && this.#head.expiresAtMs <= logTimeMs) this.clear()
   }
 
-  /** Takes back one stored record, in the order of the keys. */
+  /** Loads one stored record, in the order of the keys. */
   load(key: string, value: string): void {
     this.#digest.add(this.#keep(key, value))
     if (key === HEAD_KEY) this.#head = JSON.parse(value) as StagedHead

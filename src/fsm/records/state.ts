@@ -47,15 +47,15 @@ const CLUSTER_KEY = 'm/cluster'
 
 /** An index over the records that is kept outside of the state, such as the access index. */
 export interface WriteFollower {
-  /** Notes a write that was made. @param before undefined: the record was created. */
+  /** Notes a completed write. @param before undefined: the record was created. */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void
   /** Restarts the follower from all current records; earlier changes no longer count. */
   rebuild(): void
 }
 
 /**
- * All that apply reads and writes, in memory. Each change is noted as a store record (key and
- * value, null for a deletion) until `takeDirty`; the store and the digests speak of the same
+ * Everything that apply reads and writes, in memory. Each change is noted as a store record (key
+ * and value, null for a deletion) until `takeDirty`. The store and the digests cover the same
  * values.
  */
 export class State {
@@ -73,12 +73,12 @@ export class State {
   readonly audit: AuditLog
   /** Records of a restore in progress; they are not part of the state yet. */
   readonly staged: StagedRestore
-  /** For followers outside of apply; apply reads access from `access`. */
+  /** Changes for followers outside of apply. Apply reads access from `access`. */
   readonly changes = new RecordChanges()
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
-  /** Level in force at `position`; never falls. */
+  /** Feature level in force at `position`; never decreases. */
   featureLevel = 1
   /** membership.v1.Configuration bytes in force at `position`. */
   configuration: Uint8Array = new Uint8Array()
@@ -92,19 +92,19 @@ export class State {
   #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
     null
   #isWholesale = false
-  /** Writes that are still taken. */
+  /** Number of writes that are still allowed. */
   #writesLeft = Infinity
 
   /**
-   * A view of this state with further writes on top; this state stays unchanged. Valid until this
-   * state changes. It supports only reads and writes of records, and no followers.
-   * @param writesMax beyond, `put` and `remove` throw {@link TooManyWritesError}.
+   * A layer over this state for further writes; this state stays unchanged. Valid until this state
+   * changes. It supports only reads and writes of records, and no followers.
+   * @param writesMax after this many writes, `put` and `remove` throw {@link TooManyWritesError}.
    */
   layer(writesMax: number): State {
     return this.asLayer(new State(this), writesMax)
   }
 
-  /** Copies to a layer what this state has besides records. */
+  /** Copies everything except the records to a layer. */
   protected asLayer<S extends State>(made: S, writesMax: number): S {
     made.position = this.position
     made.logTimeMs = this.logTimeMs
@@ -153,16 +153,16 @@ export class State {
     return table as Table<RecordOf<K>>
   }
 
-  /** Moves with each write of one of `validityKinds`. */
+  /** Changes with each write of one of `validityKinds`. */
   get standingVersion(): number {
     let sum = 0
     for (const { version } of this.#standing) sum += version
     return sum
   }
 
-  /** Undefined, too, for a record of its table that is not in the scope of the kind. */
+  /** Also undefined for a record of the table that is not in the scope of the kind. */
   get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
-    // A request reads more than fifty records, so a kind without a scope skips the scope check.
+    // A request reads more than fifty records, so kinds without a scope skip the scope check.
     const record = this.tables.get(kind)?.rows.get(id)?.record
     const entity = entitiesByName.get(kind)
     if (record === undefined || entity === undefined) return undefined
@@ -171,14 +171,14 @@ export class State {
 
   /**
    * The record in the table of a kind, in the scope of the kind or not. References between records
-   * hold for all of a table: read through a scope, a record outside of it would count as missing,
-   * and be kept when it must go.
+   * apply to the whole table: read through a scope, a record outside of it would look missing, and
+   * would stay when it must be removed.
    */
   inTable<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
     return this.table(kind).get(id)
   }
 
-  /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
+  /** Writes a record in the form of its table, including base fields. */
   put(kind: KindName, values: Values): void {
     this.putShaped(this.shaped(kind, values))
   }
@@ -202,7 +202,10 @@ export class State {
     this.#write(this.table(kind), id, undefined, null)
   }
 
-  /** Runs a part of an entry; if the outcome is a refusal, undoes its writes. Calls do not nest. */
+  /**
+   * Runs a part of an entry. If the outcome is a refusal, undoes its writes. Calls must not be
+   * nested.
+   */
   transact(run: () => Outcome): Outcome {
     assert(this.#undo === null, 'a transaction holds no other one')
     this.#undo = []
@@ -217,8 +220,8 @@ export class State {
   }
 
   /**
-   * Runs a change of any number of records. Followers rebuild completely: noting each record would
-   * cost a third more.
+   * Runs a change of any number of records. Followers rebuild completely afterwards: noting each
+   * record would cost a third more.
    */
   wholesale(run: () => void): void {
     this.#isWholesale = true
@@ -228,7 +231,7 @@ export class State {
     this.changes.noteReplaced()
   }
 
-  /** @param value stored text; null to remove the record, and `row` is undefined. */
+  /** @param value stored text; null to remove the record, and `row` is undefined then. */
   #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
     this.#writesLeft -= 1
     // @guard preview-tells-or-costs--writes
@@ -270,7 +273,7 @@ export class State {
     this.#dirtyCharacters += this.audit.add(record)
   }
 
-  /** Forgets entries that are too old by log time. */
+  /** Drops entries that are too old by log time. */
   forget(): void {
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
@@ -278,7 +281,7 @@ export class State {
     this.staged.forget(this.logTimeMs)
   }
 
-  /** All of them, whose order by log time has ended. */
+  /** Drops all remembered requests, because their order by log time is no longer valid. */
   forgetRequests(): void {
     this.#forgetRequests(Infinity)
   }
@@ -356,7 +359,7 @@ export class State {
     this.#sumInto(this.#digestOf(digest), digest)
   }
 
-  /** Whether a digest is the sum of its records; walks all of them. */
+  /** Whether a digest equals the sum over its records; reads all of them. */
   isDigestRight(digest: Entity['digest']): boolean {
     const sum = new SetDigest()
     this.#sumInto(sum, digest)
@@ -379,12 +382,14 @@ export class State {
     for (const lanes of this.staged.lanes()) sum.add(lanes)
   }
 
-  /** Hex; over the records that clients can see. */
+  /** Hex digest of the records that clients can see. */
   entitiesDigest(): string {
     return this.#entitiesDigest.hex()
   }
 
-  /** Hex; over everything, position, log time, feature level and configuration included. */
+  /**
+   * Hex digest of the whole state, including position, log time, feature level and configuration.
+   */
   stateDigest(): string {
     const origins = new SetDigest()
     this.origins.digestInto(origins, originKey)

@@ -19,29 +19,29 @@ interface Member {
   readonly since: number
 }
 
-/** The records of one kind with their indexes. Changed by `State` alone. */
+/** The records of one kind with their indexes. Only `State` changes it. */
 export class Table<R extends EntityRecord = EntityRecord, N extends string = KindName> {
   readonly entity: Entity<N>
   ids: SortedIds
   indexes: Indexes
   readonly rows: Map<string, Row<R>>
-  /** Moves with each change. */
+  /** Changes with each write. */
   version = 0
   /**
    * Changes when a record is added, removed, or gets other role attributes: role lists may then
    * match other records.
    */
   matchVersion = 0
-  /** Members that are stored of a record, in the order in which it holds them. */
+  /** The stored members of a record, in the order in which records have them. */
   readonly #members: readonly Member[]
-  /** A record of nothing but zeros. */
+  /** A record in which every member is zero. */
   readonly #zeros: Readonly<Record<string, Json>>
-  /** Members and the feature level that brings each. */
+  /** Members, with the feature level that introduced each. */
   readonly #since: ReadonlyMap<string, number>
   /** The ids belong to the table below and must be copied before a change. */
   #sharesIds: boolean
 
-  /** @param below a table that this one begins as, and never changes. */
+  /** @param below a table on which this one is layered; it is never changed. */
   constructor(entity: Entity<N>, below: Table<R, N> | null = null) {
     this.entity = entity
     this.indexes = new Indexes(entity, below?.indexes ?? null)
@@ -90,12 +90,13 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * Brings a record into the form of the table. All records have the same member order, so that
+   * Converts a record to the form of the table. All records have the same order of members, so that
    * equal records have equal JSON. Omitted fields are zero, and so are fields of a later feature
    * level.
    */
   shape(values: Readonly<Record<string, Json>>, level: number): R {
-    // A copy with few changes is made much faster than a record of twenty members, one by one.
+    // Copying all zeros and setting a few members is much faster than setting twenty members one by
+    // one.
     const record: Record<string, Json> = { ...this.#zeros }
     for (const name of Object.keys(values)) {
       const since = this.#since.get(name)
@@ -105,8 +106,9 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * The text of a record that is stored and digested: without members that are zero. Thus a version
-   * with an additional field, which no write has set yet, stores the same bytes as one without it.
+   * The text of a record that is stored and hashed, without members that are zero. So a version
+   * with an additional field, which no write has set yet, stores the same bytes as a version
+   * without it.
    */
   stored(record: R): string {
     const kept: Record<string, Json> = {}
@@ -148,7 +150,7 @@ export type Records<R extends EntityRecord = EntityRecord> = Pick<
   'entity' | 'ids' | 'indexes' | 'rows' | 'get'
 >
 
-/** The records of a table as the kind shows them that is a view of it. */
+/** The records of a table as a kind that is a view of it shows them. */
 export function recordsOfView(entity: Entity, table: Table): Records {
   if (entity === table.entity) return table
   return {

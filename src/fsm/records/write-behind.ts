@@ -12,7 +12,9 @@ export const writeBehindDefaults = {
 export interface WriteBehindLimits {
   readonly flushPeriodMs: number
   readonly flushBytes: number
-  /** Changed and not yet handed to the store; beyond it nothing more is applied for the moment. */
+  /**
+   * Maximum characters that changed and were not passed to the store yet; beyond it, apply waits.
+   */
   readonly dirtyCharactersMax: number
 }
 
@@ -29,7 +31,7 @@ export function currentStorePosition(state: State): StorePosition {
 }
 
 /**
- * Writes applied changes to the store: soon after the first change or when many have accumulated,
+ * Writes applied changes to the store: soon after the first change, or when many have accumulated,
  * with one batch in flight. The log still has the changes that are not written yet.
  */
 export class WriteBehind {
@@ -59,7 +61,7 @@ export class WriteBehind {
     return this.#persisted
   }
 
-  /** After each applied entry. */
+  /** Called after each applied entry. */
   noteApplied(state: State): void {
     if (this.#isStopped || this.#inFlight !== null) return
     if (state.dirtyCharacters >= this.#limits.flushBytes) {
@@ -96,7 +98,7 @@ export class WriteBehind {
     this.onPersisted(mark.position)
   }
 
-  /** Resolves when all that is applied now is in the store, or the store has failed. */
+  /** Resolves when everything that is applied now is in the store, or the store has failed. */
   async flush(state: State): Promise<void> {
     const target = state.position.index
     while (!this.#isStopped && this.#persisted.index < target) {
@@ -105,7 +107,7 @@ export class WriteBehind {
     }
   }
 
-  /** Starts no more writes; resolves when those in progress have ended. */
+  /** Starts no further writes; resolves when those in progress have ended. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelTimer?.()

@@ -17,10 +17,10 @@ const roleFields = {
 
 type MemberChange = RecordChange<PolicyMember>
 
-/** Maximum number of ids per message; a policy that matches more needs several messages. */
+/** Maximum number of ids per message; a policy that selects more needs several messages. */
 const IDS_MAX = 1000
 
-/** All members that a policy matches now. */
+/** All members that a policy selects now. */
 export function* allMembers(state: State, policy: ServicePolicy): Iterable<ModelEvent> {
   for (const of of memberKinds) {
     const roles = policy[roleFields[of]]
@@ -75,9 +75,7 @@ function notePolicy(
   for (const member of idsBefore) if (!idsAfter.has(member)) moved.add(id, member, false)
 }
 
-/**
- * A record that was written: which of the policies that were not written mean it, before and after.
- */
+/** Notes, for a written record, which unchanged policies select it before and after. */
 function noteMember(
   state: State,
   of: PolicyMember,

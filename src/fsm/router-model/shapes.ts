@@ -164,8 +164,8 @@ function processOf(process: Fields): ModelProcess {
 }
 
 /**
- * Each text, and its hexadecimal digits. Controllers compare digits; a router of OpenZiti compares
- * the text that a client reports, which may have separators or a line end.
+ * Each text as it is, and as hexadecimal digits. Controllers compare digits; a router of OpenZiti
+ * compares the text that a client reports, which may contain separators or a line end.
  */
 function withDigits(texts: readonly string[]): readonly string[] {
   const all = texts.flatMap((text) => [text, hexDigits(text)])

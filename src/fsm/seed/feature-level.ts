@@ -33,8 +33,8 @@ export function raiseFeatureLevel(
 }
 
 /**
- * Records that a feature level brings. A cluster that is formed at the level begins with them;
- * every other one gets them from the entry that puts the level in force.
+ * Records that a feature level adds. A cluster that is created at the level starts with them; every
+ * other cluster gets them from the entry that raises the level.
  */
 const records = seededIdentityTypes.map(({ id, level }) => ({
   level,

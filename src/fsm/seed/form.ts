@@ -9,8 +9,8 @@ import { parseFields } from '../apply/entity.ts'
 import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
- * The first command of a cluster: its id, its feature level and the records that it begins with. A
- * formed cluster refuses another.
+ * Applies the first command of a cluster: its id, its feature level and its first records. A
+ * cluster that already exists refuses another one.
  * @throws {FeatureLevelUnknownError}
  */
 export function applyFormCommand(

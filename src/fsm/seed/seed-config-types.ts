@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
-/** A config type that every new cluster has. Later it is an ordinary record. */
+/** A config type that every new cluster has. Afterwards it is an ordinary record. */
 interface SeededConfigType {
   readonly id: string
   readonly name: string
@@ -8,14 +8,14 @@ interface SeededConfigType {
   readonly schema: JsonObject
 }
 
-// The schemas are OpenZiti's, in its own form: its console builds forms from the places of
-// `definitions`, `$ref` and `allOf`, and if it found `type: array` instead, it would fill in an
-// empty list that cannot be saved.
+// The schemas have OpenZiti's own form. Its console builds forms from the positions of
+// `definitions`, `$ref` and `allOf`; for `type: array` in their place, it would fill in an empty
+// list that cannot be saved.
 
 const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
 const transport = { type: 'string', enum: ['tcp', 'udp'] } as const
-/** Spans of time as Go writes them: `1h30m`, `1.5s`. */
+/** Durations as Go writes them: `1h30m`, `1.5s`. */
 const goDuration = '^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$'
 
 function integer(minimum: number, maximum: number): JsonObject {
@@ -34,7 +34,7 @@ function listOf(items: JsonObject): JsonObject {
   return { type: 'array', items }
 }
 
-/** Schema of a set: at least one, each once. */
+/** Schema of a set: at least one element, no duplicates. */
 function setOf(name: string): JsonObject {
   return { allOf: [defined('inhabitedSet'), { items: defined(name) }] }
 }
@@ -52,11 +52,14 @@ const netfoundry = 'https://netfoundry.io/schemas/'
 const hostSchemas = 'http://ziti-edge.netfoundry.io/schemas/'
 
 const int16 = integer(0, 65_535)
-/** Host names, addresses, CIDRs and `*.` wildcards: the format is a word to readers, not a rule. */
+/**
+ * Host names, addresses, CIDRs and `*.` wildcards. The format is only information for readers; it
+ * validates nothing.
+ */
 const address = { type: 'string', format: 'idn-hostname', not: { pattern: '^$' } } as const
 
 const healthCheckDefinitions = {
-  /** Unanchored, as clients know it. */
+  /** The pattern is not anchored, because clients know it in this form. */
   duration: { type: 'string', pattern: '[0-9]+(h|m|s|ms)' },
   method: { type: 'string', enum: ['GET', 'POST', 'PUT', 'PATCH'] },
   action: closed(

@@ -1,6 +1,6 @@
 /**
- * Types that an identity says that it is of. Only `Router` means something to the controllers; the
- * other words are for people and their tools. `level` is the feature level that brought the record.
+ * Types that an identity can have. The controllers distinguish only `Router`; the other types are
+ * for people and their tools. `level` is the feature level that added the record.
  */
 export const seededIdentityTypes = [
   { id: 'Default', level: 1 },

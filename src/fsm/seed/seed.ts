@@ -18,8 +18,8 @@ const macos = { type: 'macOS', versions: ['10.15', '11.0'] }
 const windows = { type: 'Windows', versions: ['Vista', '7', '8', '10', '2000'] }
 
 /**
- * The types of posture checks that every OpenZiti installation lists. They are records of
- * the forming entry, so a cluster has those of the program that formed it.
+ * The types of posture checks that every OpenZiti installation lists. The forming entry contains
+ * them, so a cluster has those of the version that created it.
  */
 const seededPostureTypes: readonly {
   readonly id: string
@@ -48,7 +48,7 @@ interface FormingInput {
    * User name with which the default admin logs in; its identity has the same name as in OpenZiti.
    */
   readonly adminName: string
-  /** PHC string of Argon2id. */
+  /** Argon2id hash as a PHC string. */
   readonly passwordHash: string
 }
 

@@ -4,12 +4,13 @@ import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
 import type { State } from '../records/state.ts'
 
-/** Level that the schemas of today came with. */
+/** Feature level that introduced the current schemas. */
 const SCHEMAS_LEVEL = 2
 
 /**
- * SHA-256, in hex, of the canonical JSON of the schemas that clusters of feature level 1 began
- * with, by the id of the config type. OpenZiti's console could save no config by them.
+ * SHA-256, in hex, of the canonical JSON of the schemas with which clusters of feature level 1
+ * started, by the id of the config type. With these schemas, OpenZiti's console could not save a
+ * config.
  */
 const superseded: ReadonlyMap<string, string> = new Map([
   [
@@ -35,7 +36,7 @@ export function upgradeConfigTypeSchema(configType: ConfigType): ConfigType | nu
   return seed === undefined ? null : { ...configType, schema: seed.schema }
 }
 
-/** Carries the config types over that an entry finds, once its raise is in force. */
+/** Updates the config types that exist when an entry raises the level. */
 export function upgradeConfigTypes(
   state: State,
   from: number,

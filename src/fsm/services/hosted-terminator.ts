@@ -26,9 +26,9 @@ import {
 import { createConsequences, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
-  /** Terminators of clients of one router. */
+  /** Maximum terminators of clients of one router. */
   terminatorsPerRouterMax: 65_536,
-  /** That one identity hosts, on all routers. */
+  /** Maximum terminators that one identity hosts, on all routers. */
   terminatorsPerIdentityMax: 4096,
   /**
    * Maximum number of peer data keys that a host sends to dialing clients, and characters of each
@@ -41,12 +41,12 @@ export const hostedTerminatorLimits = {
 } as const
 const limits = hostedTerminatorLimits
 
-/** Level from which on hosts of one instance are of one identity. */
+/** Feature level from which all hosts of one instance must have the same identity. */
 const ONE_IDENTITY_LEVEL = 2
-/** Level from which on a router that removes a terminator of another one is refused. */
+/** Feature level from which a router is refused that removes a terminator of another router. */
 const OWN_TERMINATORS_LEVEL = 2
 
-/** The tunnel of a router hosts services itself from this level on. */
+/** Feature level from which the tunnel of a router hosts services itself. */
 const TUNNELS_LEVEL = 2
 
 /**
@@ -99,7 +99,8 @@ interface Hosting {
   readonly identity: Identity
   readonly service: Service
   /**
-   * How the router reaches the host: `edge` for one of its clients, `tunnel` for its own tunnel.
+   * How the router reaches the host. `edge`: the host is one of its clients; `tunnel`: its own
+   * tunnel.
    */
   readonly binding: 'edge' | 'tunnel'
 }
@@ -153,7 +154,7 @@ function insert(
     instanceSecret,
     peerData,
     isSystem: true,
-    // If the client names no cost, the identity's cost for the service applies, or its default
+    // If the client names no cost, the identity's cost for the service applies, or else its default
     // cost.
     cost: cost > 0 ? cost : (identity.serviceHostingCosts[service.id] ?? defaultHostingCost),
     precedence:
@@ -250,8 +251,8 @@ function boundsFault(message: HostedTerminatorCreate): Outcome | null {
 }
 
 /**
- * Hosts that are one instance of a service are of one identity and know one secret: no other takes
- * its dialers.
+ * Hosts that form one instance of a service must have the same identity and the same secret, so
+ * that no other host can receive its dials.
  */
 function instanceFault(
   state: State,

@@ -24,16 +24,16 @@ function judgePostureCheck(
   return judgeLoss(state, before, { ...before, ...after }, context)
 }
 
-/** Level from which on no service policy loses a posture check unnoticed. */
+/** Feature level from which a service policy cannot lose a posture check unnoticed. */
 const KEPT_FROM_LEVEL = 2
-/** Ids named in a refusal. */
+/** Maximum number of ids named in a refusal. */
 const SHOWN_IDS_MAX = 20
 
 /**
  * Why a check may not be deleted (`after` is null) or changed; null when it may. Otherwise a
  * service policy that selects it by attribute would require less of devices. Only callers who may
- * change policies can cause that, and only by changing the policy itself. The reference guards
- * checks that a policy selects by id.
+ * change policies may cause that, by changing the policy itself. Checks that a policy selects by id
+ * are protected by the reference.
  */
 function judgeLoss(
   state: State,
@@ -91,7 +91,7 @@ function selectsAnother(
   return false
 }
 
-/** A check without the fields of its type would pass or fail for everybody. */
+/** A check without the fields of its type would pass or fail for every device. */
 function contentFault(after: Partial<PostureCheck>): Outcome | null {
   const { typeId: type } = after
   if (type === undefined || !Object.hasOwn(postureFields, type)) {

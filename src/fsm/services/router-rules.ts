@@ -60,7 +60,7 @@ function isOther(owner: string | undefined, id: string): boolean {
   return owner !== undefined && owner !== id
 }
 
-/** Made with a router, and not by a caller. */
+/** Whether the record was created with a router, not by a caller. */
 function isOwned(record: EdgeRouterPolicy | Identity): boolean {
   return 'typeId' in record ? record.typeId === 'Router' : record.isSystem
 }

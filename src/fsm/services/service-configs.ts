@@ -8,13 +8,15 @@ import { identityGuard } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
-/** Maximum config overrides of one identity; each list of its services reads all of them. */
+/**
+ * Maximum config overrides of one identity, because each list of its services reads all of them.
+ */
 export const serviceConfigsPerIdentityMax = 16_384
 
 interface Association {
   /**
-   * Id of the record: made of identity, service and config type, so that a second config of a type
-   * takes its place.
+   * Id of the record: composed of identity, service and config type, so that a second config of the
+   * same type replaces the first.
    */
   readonly id: string
   readonly serviceId: string
@@ -43,7 +45,7 @@ function decode(state: State, payload: Uint8Array, context: CommandContext): Jud
   return { identityId, associations }
 }
 
-/** Adds all given config overrides; if one is refused, none. */
+/** Adds all given config overrides, or none if one of them is refused. */
 export function associateServiceConfigs(
   state: State,
   payload: Uint8Array,

@@ -26,8 +26,8 @@ function judgeTerminator(
 }
 
 /**
- * Marks terminators of a service that the other APIs do not know, so that they know no terminator
- * either.
+ * Marks terminators of a service that is not visible in the other APIs, so that they are not
+ * visible there either.
  */
 function markFabricOnly(
   { before, after }: CompletedWrite<Terminator>,

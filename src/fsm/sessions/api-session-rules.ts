@@ -9,7 +9,7 @@ export const apiSessionRules: KindRules<ApiSession> = { afterDelete: revokeToken
  * revocation. A session without a redeemed code never had a token.
  */
 function revokeTokens({ id, clientId, codeHash }: ApiSession, consequences: Consequences): void {
-  // Sessions created before feature level 2 have neither.
+  // Sessions created before feature level 2 have neither field.
   // @guard claims-by-access-token--told
   if (clientId && codeHash) revokeSession(id, consequences)
 }

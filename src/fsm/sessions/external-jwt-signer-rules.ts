@@ -23,8 +23,8 @@ function judgeSigner(state: State, { id, after }: AllowedWrite<ExternalJwtSigner
 }
 
 /**
- * A token is verified by one certificate or by the keys at one address; with both, neither would be
- * known to decide.
+ * Tokens are verified either with one certificate or with the keys at one address. With both, it
+ * would be unclear which one decides.
  */
 function keyFault(after: Partial<ExternalJwtSigner>): Outcome | null {
   const hasCertificate = isText(after.certPem)

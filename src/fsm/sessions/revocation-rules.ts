@@ -14,8 +14,8 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Longer than the lifetime of any token that it can name, except tokens of sessions, which end
-   * with their session.
+   * Longer than the lifetime of any token that a revocation can name, except tokens of sessions,
+   * which end with their session.
    */
   lifetimeMs: 24 * 60 * 60_000,
   revocationsMax: 10_000,
@@ -42,7 +42,7 @@ function judgeRevocation(
 ): Outcome | null {
   const { logTimeMs } = context
   const type = after.type as Revocation['type']
-  // Ending the sessions of an identity requires the right to act on that identity.
+  // A caller may end the sessions of an identity only if it may act on that identity.
   const denial =
     before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
   if (denial !== null) return denial
@@ -72,7 +72,7 @@ function tooMany(max: number): Outcome {
 
 /**
  * Ends the API sessions that a revocation names, with their service sessions, or the enrollment
- * with that token. The revocation expires by log time; expired ones are removed at the same time.
+ * with that token. The revocation expires by log time; expired ones are removed in the same entry.
  */
 function settle({ before, after }: CompletedWrite<Revocation>, consequences: Consequences): void {
   const { context, put } = consequences
@@ -93,7 +93,9 @@ function removeExpired({ state, context, remove }: Consequences): void {
  */
 const PURGE_EVERY = 256
 
-/** Revokes the tokens of a session that has ended, whatever ended it: they may live on. */
+/**
+ * Revokes the tokens of a session that ended for any reason, because they may not have expired yet.
+ */
 export function revokeSession(id: string, consequences: Consequences): void {
   const { state, context, put } = consequences
   const { sessionRevocationsMax: max } = revocationLimits
@@ -101,7 +103,7 @@ export function revokeSession(id: string, consequences: Consequences): void {
   if (rows.size >= max || (rows.size > 0 && rows.size % PURGE_EVERY === 0)) {
     removeExpired(consequences)
   }
-  // Beyond it routers take the end of its tokens for the end of the session.
+  // Beyond this limit no revocation is stored, so routers accept the tokens until they expire.
   if (rows.size >= max) return
   const expiresAt = context.logTimeMs + revocationLimits.sessionRevocationMs
   put('revocation', id, { type: 'API_SESSION', expiresAt })
@@ -119,7 +121,7 @@ function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): 
   }
 }
 
-/** Identity whose tokens it revokes; '' if unknown. */
+/** Identity whose tokens the revocation revokes; '' if unknown. */
 function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
   if (type === 'IDENTITY') return id
   if (type === 'JTI') return enrollmentBy(state, id)?.identityId ?? ''
@@ -132,7 +134,9 @@ function enrollmentBy(state: State, token: string): Enrollment | undefined {
   return id === undefined ? undefined : state.get('enrollment', id)
 }
 
-/** Revocations in the order of their ids, as every controller must go through them. */
+/**
+ * Revocations in the order of their ids, so that every controller processes them in the same order.
+ */
 function revocations(state: State): Revocation[] {
   return [...state.table('revocation').ids].flatMap((id) => state.get('revocation', id) ?? [])
 }

@@ -24,20 +24,20 @@ import {
 import { removeWithReferences } from '../apply/references.ts'
 
 export const serviceSessionLimits = {
-  /** Most of the whole network. */
+  /** Maximum number in the whole network. */
   serviceSessionsMax: 2_000_000,
-  /** Two for each service of a large network. */
+  /** Enough for two sessions for each service of a large network. */
   serviceSessionsPerApiSessionMax: 32_768,
-  /** Over all its API sessions. */
+  /** Maximum number over all API sessions of an identity. */
   serviceSessionsPerIdentityMax: 32_768,
-  /** Tags of all the service sessions of an identity, as canonical JSON. */
+  /** Maximum bytes of the tags of all service sessions of an identity, as canonical JSON. */
   serviceSessionTagsBytesPerIdentityMax: 262_144,
 } as const
 
 /**
  * Permits an API session to dial or host a service. The order of the checks reveals only what the
- * caller may know: a service without access looks like a missing one. Administrators get no
- * exception.
+ * caller may know: a service without access looks like a missing one. The checks apply to
+ * administrators, too.
  */
 export function createServiceSession(
   state: State,
@@ -63,7 +63,7 @@ export function createServiceSession(
   if (granting.length === 0) {
     return fieldFaultOutcome({ field: 'ServiceId', reason: 'service not found', value: serviceId })
   }
-  // A check that changed since it was evaluated may now require something else.
+  // If a check has changed since it was evaluated, it may now require something else.
   const vouchedFor = new Map(passingChecks.map((one) => [one.id, Number(one.revision)]))
   const isPassing = (check: PostureCheck): boolean => vouchedFor.get(check.id) === check.revision
   if (!isGrantedByAny(state, granting, isPassing)) return refusedOutcome('INVALID_POSTURE')
@@ -76,7 +76,7 @@ export function createServiceSession(
   return insert(state, wanted, context)
 }
 
-/** Ends the given service sessions that still exist; refused when none does. */
+/** Ends the given service sessions that still exist; refused when none exists. */
 export function endServiceSessions(
   state: State,
   payload: Uint8Array,
@@ -121,7 +121,7 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
   return acceptedOutcome(id)
 }
 
-/** Limit of its identity that one more service session would exceed; null: none. */
+/** The limit of its identity that one more service session would exceed; null: none. */
 function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null {
   const { serviceSessionsPerIdentityMax, serviceSessionTagsBytesPerIdentityMax } =
     serviceSessionLimits

@@ -31,7 +31,7 @@ import {
 import { deletePasswordAttempts } from '../identities/password-attempt.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
-/** Sessions of the whole network; expiry keeps the number far below. */
+/** Maximum number in the whole network. Expiry keeps the real number far below it. */
 export const apiSessionsMax = 1_000_000
 /**
  * Maximum API sessions of one identity. Many programs may share an identity, so the limit is far
@@ -39,8 +39,8 @@ export const apiSessionsMax = 1_000_000
  */
 export const apiSessionsPerIdentityMax = 1000
 /**
- * Sessions of one identity that wait for a second factor in the code flow. The password alone
- * suffices to begin one.
+ * Maximum number of sessions of one identity that wait for a second factor in the code flow. The
+ * password alone is enough to begin one.
  */
 export const begunSessionsPerIdentityMax = 20
 
@@ -71,8 +71,8 @@ function noteClient(
 }
 
 /**
- * Stores whether the certificate of the last log-in chained to a network root, so that operators
- * can plan its renewal.
+ * Stores whether the certificate of the last log-in was issued under a root of the network, so that
+ * operators can plan its renewal.
  */
 function noteChain(
   state: State,
@@ -85,8 +85,8 @@ function noteChain(
 }
 
 /**
- * Whether the certificate of a log-in still is its holder's: the authenticator may have got another
- * one meanwhile, and a CA may have been taken back.
+ * Whether the certificate of a log-in is still valid for its identity: the authenticator may have a
+ * new certificate, and the CA may no longer be accepted.
  */
 function isStillHeld(
   state: State,
@@ -117,8 +117,8 @@ function isMethodAllowed(
 }
 
 /**
- * Whether a token still leads to the identity: its signer, its auth policy or itself may have been
- * changed meanwhile.
+ * Whether a token still identifies the identity: its signer, its auth policy or the identity itself
+ * may have changed meanwhile.
  */
 function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
   const signer = enabledSigner(state, signerId)
@@ -129,7 +129,7 @@ function isStillTaken(state: State, identity: Identity, { signerId, claim }: Tok
 
 /**
  * Creates the session of a log-in. The credential was checked before the proposal; this checks that
- * its identity still exists and may log in.
+ * the identity still exists and may log in.
  */
 export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
@@ -148,13 +148,14 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   }
   if (token !== undefined && !isStillTaken(state, identity, token))
     return refusedOutcome('INVALID_AUTH')
-  // Its credential was right, even if the session is refused for another reason.
+  // The credential was correct, even if the session is refused for another reason.
   deletePasswordAttempts(state, message.authenticatorId)
   if (message.oidc?.isBegun === true) return redeemCode(state, message, message.oidc, context)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
     return fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
-  // Its tokens may be left, and its code unexpired: the same session never begins again.
+  // Tokens of the ended session may not have expired, and its code may still be redeemable, so the
+  // same session is never created again.
   // @guard oidc/code-flow--ended
   if (message.oidc !== undefined && state.get('revocation', message.id) !== undefined) {
     return refusedOutcome('INVALID_AUTH', 'the session has ended; log in again')
@@ -241,7 +242,7 @@ function isApi(text: string): text is 'client' | 'management' {
   return text === 'client' || text === 'management'
 }
 
-/** Ends an API session with what depends on it. */
+/** Ends an API session and everything that depends on it. */
 export function deleteSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(SessionDeleteSchema, payload)
   const session = state.get('apiSession', id)
@@ -251,8 +252,8 @@ export function deleteSession(state: State, payload: Uint8Array, context: Comman
 }
 
 /**
- * Activity is never moved back, nor past log time: a controller whose clock runs ahead can not
- * lengthen a session.
+ * The time of activity never decreases, and never exceeds log time: a controller whose clock is
+ * ahead cannot prolong a session.
  */
 export function touchSessions(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
@@ -278,12 +279,12 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
   return acceptedOutcome('')
 }
 
-/** Level from which on log time decides whether a session has expired. */
+/** Feature level from which log time decides whether a session has expired. */
 const JUDGED_FROM_LEVEL = 2
 
 /**
- * Ends those whose activity has not moved since the leader looked, and whose end log time has
- * reached: the clock of the leader may be wrong. Refused when none is left of them.
+ * Ends sessions without activity since the leader checked them, if log time has reached their end:
+ * the leader's clock may be wrong. Refused when none of them remains.
  */
 export function expireSessions(
   state: State,
@@ -304,7 +305,7 @@ export function expireSessions(
   return ended === 0 && marks.length > 0 ? refusedOutcome('REVISION_MOVED') : acceptedOutcome('')
 }
 
-/** False for a mark of an older member, which names no end. */
+/** False for a command of an older member, which contains no end. */
 function hasEnded(
   { expiresAtMs }: Pick<SessionExpire_Mark, 'expiresAtMs'>,
   { logTimeMs }: CommandContext,

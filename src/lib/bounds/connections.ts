@@ -1,6 +1,7 @@
 import type { Server, Socket } from 'node:net'
 
 import type { FairShare } from './fair-share.ts'
+import { clientAddress } from './client-address.ts'
 import { KeyedCounts } from './keyed-counts.ts'
 import type { KeyedRate } from './keyed-rate.ts'
 import { sourceNetwork } from './source.ts'
@@ -54,7 +55,8 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
   const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    const source = sourceNetwork(socket.remoteAddress ?? '')
+    // @guard client-address-of-a-stranger--limits
+    const source = sourceNetwork(clientAddress(socket))
     const { room, rate, connectionsMax = Infinity } = bounds
     // @guard connections-of-one-source, no-descriptors-left--room
     const hasRoom =
@@ -121,7 +123,7 @@ export class PendingConnections {
     this.#sources.add(handshake.source, -1)
   }
 
-  /** Closes all of them, when their listener stops. */
+  /** Closes all pending connections, because their listener stops. */
   closeAll(): void {
     for (const [endpoint, { socket }] of Array.from(this.#underWay)) {
       this.end(endpoint)
@@ -139,7 +141,10 @@ export class PendingConnections {
   }
 }
 
-/** Remote address and port: a key of the connection, the same for its TCP and its TLS socket. */
+/**
+ * Remote address and port: a key that the TCP socket and the TLS socket of a connection share.
+ * Behind a load balancer, they are those of the load balancer: two clients may report equal ones.
+ */
 export function socketEndpoint({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`
 }

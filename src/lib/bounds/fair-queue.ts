@@ -1,8 +1,8 @@
 import { FairShare } from './fair-share.ts'
 
 /**
- * A bounded queue shared by callers. Each caller has its own line, and the lines are served in
- * turn, so a caller that queues much delays only itself.
+ * A bounded queue shared by callers. Each caller has its own line, and the lines take turns, so a
+ * caller that queues many items delays only itself.
  */
 export class FairQueue<T> {
   readonly #lines = new Map<string, T[]>()
@@ -27,8 +27,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * Takes the first item of the line whose turn it is.
-   * @param isReady false skips the caller, which keeps its place.
+   * Takes the first item of the next line.
+   * @param isReady returns false for a caller to skip, which keeps its place.
    */
   shift(isReady: (caller: string) => boolean = () => true): T | undefined {
     for (const [caller, line] of this.#lines) {

@@ -6,8 +6,9 @@ const OWN_PART_MAX = 0.75
 const SCARCE_PART = 0.5
 
 /**
- * A fixed capacity shared by callers. While there is plenty, each takes what it needs. When it gets
- * scarce, a caller that holds an equal part gets no more. No single caller can fill it.
+ * A fixed capacity shared by callers. While there is plenty, each caller takes what it needs. When
+ * the capacity gets scarce, a caller that already has an equal share gets no more. No single caller
+ * can take all of it.
  */
 export class FairShare {
   readonly #max: number
@@ -23,7 +24,7 @@ export class FairShare {
     return this.#total >= this.#max
   }
 
-  /** The caller that holds most; '' when no caller holds any. */
+  /** The caller with the largest amount; '' when no caller has any. */
   largest(): string {
     return this.#taken.largest()
   }

@@ -20,8 +20,8 @@ const FREE_PART = 0.25
 const RETRY_MS = 10
 
 /**
- * Work that takes more slices counts as long: it goes to the end of its caller's line, or is
- * followed by a rest. On a busy machine, work that fits in one slice may take two.
+ * Work that takes more slices counts as long: it goes to the end of its caller's line, or a rest
+ * follows it. On a busy machine, work that fits in one slice may take two.
  */
 const SHORT_SLICES_MAX = 3
 const REST_MS_MAX = 1000
@@ -97,7 +97,7 @@ export class ProcessorShare {
           fail(error)
         }
       }
-      // Steps that end early must release what they hold.
+      // Steps that are stopped early must release their resources.
       const fail = (error: unknown): void => {
         steps.return?.()
         reject(error as Error)

@@ -60,7 +60,10 @@ export function networkFault(network: Network): string | null {
   return null
 }
 
-/** Whether a network that starts elsewhere includes addresses that do not belong to other hosts. */
+/**
+ * Whether a network also includes addresses of this host or its links, although its first address
+ * is another one.
+ */
 function takesLocal(network: Network): boolean {
   return localNetworks.some((address) => networkContains(network, address))
 }
@@ -133,7 +136,7 @@ function targetFaults(texts: readonly unknown[]): readonly string[] {
   })
 }
 
-/** The widest range decides: a narrower one needs fewer ports. */
+/** Faults of ports. Only the widest range is checked, because narrower ones need fewer ports. */
 function portFaults(
   addresses: readonly unknown[],
   fields: Readonly<Record<string, unknown>>,

@@ -4,7 +4,7 @@ export const interceptTargetLimits = {
   interceptPrefixBitsMin: 8,
   /**
    * Mode tproxy: maximum listening ports for one service, and maximum addresses of a network that
-   * each get ports of their own.
+   * each get separate ports.
    */
   interceptListenersPerServiceMax: 1024,
   interceptNetworkAddressesMax: 256,

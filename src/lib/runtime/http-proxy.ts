@@ -10,7 +10,7 @@ export interface HttpProxy extends HostPort {
   readonly credentials: { readonly username: string; readonly password: string } | null
 }
 
-/** A proxy answered, and not with a connection. */
+/** A proxy answered without opening a connection. */
 export class ProxyRefusal extends Error {
   override readonly name = 'ProxyRefusal'
 }

@@ -68,7 +68,8 @@ export function noAddress(error: unknown): LookupAnswer {
 
 /**
  * Resolves host names, and keeps the last addresses of each, so that peers find each other while no
- * name server answers. Peers prove by certificates who they are, so an old address is no risk.
+ * name server answers. An old address is no risk, because peers prove their identity with
+ * certificates.
  */
 export class LastAddresses {
   readonly #path: string | null

@@ -3,7 +3,7 @@ export const LATENCY_BOUNDS_MS = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000,
 ] as const
 
-/** Plain numbers, so that they cross between threads. */
+/** Plain numbers, so that they can be sent between threads. */
 export interface LatencyCounts {
   /** Since the start. */
   readonly count: number

@@ -11,8 +11,8 @@ export interface LoopDelayGauge {
 
 /**
  * Delay of the timers of this thread's event loop: the 99th percentile of the last five to ten
- * seconds. Samples use the shared timer of the thread, because a timer of their own would wake an
- * idle thread.
+ * seconds. Samples use the shared timer of the thread, because a separate timer would wake an idle
+ * thread.
  */
 export class LoopDelay implements LoopDelayGauge {
   readonly #stop: () => void

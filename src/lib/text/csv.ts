@@ -48,7 +48,7 @@ export function parseCsv(text: string): {
 
 interface Cell {
   readonly value: string
-  /** Position of the comma or line break after it. */
+  /** Position of the comma or line break that ends the cell. */
   readonly end: number
   readonly lineBreaks: number
   readonly problem: string | null

@@ -4,7 +4,7 @@ import { domainToASCII } from 'node:url'
 const NAME =
   /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/
 
-/** Far above a name; a longer text is not converted. */
+/** Far longer than a name; a longer text is not converted. */
 const TEXT_LENGTH_MAX = 1024
 
 /**
@@ -13,7 +13,7 @@ const TEXT_LENGTH_MAX = 1024
  * would bypass the address rules.
  */
 export function parseDnsName(text: string): string | null {
-  // It maps forms such as full-width digits to ASCII, so all checks look at its result.
+  // The conversion maps forms such as full-width digits to ASCII, so all checks look at its result.
   if (text.length > TEXT_LENGTH_MAX) return null
   const ascii = isAscii(text) ? text : domainToASCII(text)
   const name = ascii.toLowerCase().replace(/\.$/, '')

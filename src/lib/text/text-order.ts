@@ -42,8 +42,8 @@ export function sortTexts(texts: string[]): string[] {
 export function lowerBound(sorted: readonly string[], text: string, isPlain: boolean): number {
   let low = 0
   let high = sorted.length
-  // Ids mostly arrive in order: of creation, or of the store. The last few are compared first,
-  // because older texts are seldom in the processor's cache.
+  // Ids mostly arrive in order, of their creation or of the store. So the last few are compared
+  // first: older texts are seldom in the processor's cache.
   let step = 1
   while (low < high) {
     const isNearEnd = step <= NEAR_END_STEP_MAX && step <= high - low

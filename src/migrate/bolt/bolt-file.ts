@@ -7,12 +7,12 @@ import { type LeafElement, PAGE_HEADER_BYTES, PageBytes, pageFlags } from './pag
 const BUCKET_HEADER_BYTES = 16
 const PROGRESS_PAGES = 4096
 
-/** A bucket: a tree of pages, or one leaf page inside the value that names it. */
+/** A bucket: a tree of pages, or one leaf page inside the value that represents it. */
 export interface Bucket {
   /** 0: inline. */
   readonly rootPage: number
   readonly inline: Uint8Array
-  /** Number of buckets around it. */
+  /** Number of buckets that contain it. */
   readonly depth: number
 }
 
@@ -41,8 +41,8 @@ interface KeyRange {
 const anyKey: KeyRange = { from: null, below: null }
 
 /**
- * Reads a bbolt file without trusting it: every walk visits a page at most once, so time and memory
- * are bounded by the size of the file. Writes nothing and takes no lock.
+ * Reads a bbolt file without trusting it. Every walk visits a page at most once, so the size of the
+ * file limits time and memory. Writes nothing and takes no lock.
  */
 export class BoltFile {
   readonly meta: BoltMeta
@@ -82,7 +82,7 @@ export class BoltFile {
     return { reachablePages: reachable, freePages, entries }
   }
 
-  /** A new set for {@link entries}. */
+  /** A new set of visited pages for {@link entries}. */
   visitedPages(): PageSet {
     return new PageSet(this.meta, () => undefined)
   }

@@ -9,7 +9,7 @@ export interface ByteSource {
   read(offset: number, length: number): Uint8Array
 }
 
-/** A file on disk; `close` it. */
+/** A file on disk. The caller must `close` it. */
 export class FileSource implements ByteSource {
   readonly size: number
   readonly #fd: number
@@ -35,7 +35,7 @@ export class FileSource implements ByteSource {
     return bytes.subarray(0, have)
   }
 
-  /** Device and inode, which locks are listed by. */
+  /** Device and inode, by which the system lists locks. */
   get identity(): { readonly device: number; readonly inode: number } {
     const { dev, ino } = fstatSync(this.#fd)
     return { device: dev, inode: ino }

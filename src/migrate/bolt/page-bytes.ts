@@ -52,7 +52,7 @@ export class PageBytes {
     return this.#view.getUint32(offset, this.#isLittleEndian)
   }
 
-  /** Inexact above 2^53, where every bound refuses it. */
+  /** Inexact above 2^53, but all limits are lower. */
   u64(offset: number): number {
     const [high, low] = this.#isLittleEndian ? [offset + 4, offset] : [offset, offset + 4]
     return this.u32(high) * 0x1_0000_0000 + this.u32(low)
@@ -130,7 +130,7 @@ class ElementTable {
     if (keySize === 0 || keySize > KEY_BYTES_MAX) {
       throw damagedDatabaseFault('a key is empty or too long')
     }
-    // Elements that share bytes would grow without bound when they are decoded.
+    // Elements that share bytes could grow without limit when they are decoded.
     // @guard hostile-database--shared
     this.#left -= keySize + valueSize
     const isInside = start >= this.end && start + keySize + valueSize <= this.#length

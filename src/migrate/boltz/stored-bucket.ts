@@ -23,7 +23,7 @@ export interface StoredEntry {
 /** Key of the length of a list in a map. */
 const LIST_SIZE = Buffer.from('__list__size__36484231-110c-4767-afe2-01b6e3db107a')
 
-/** Entries and bytes that a record may still take. */
+/** Number of entries and bytes that the rest of a record may have. */
 interface Allowance {
   entries: number
   bytes: number
@@ -66,7 +66,7 @@ function take(allowance: Allowance, bytes: number): void {
   throw new MigrateFault('TOO_LARGE', 'it is larger than a record may be')
 }
 
-/** The texts of a set, in the order of their bytes; null if it is none. */
+/** The texts of a set, in the order of their bytes; null if it is not a set. */
 export function decodeTextSet(entries: readonly StoredEntry[]): string[] | null {
   const texts: string[] = []
   for (const { key, value, entries: below } of entries) {
@@ -77,7 +77,7 @@ export function decodeTextSet(entries: readonly StoredEntry[]): string[] | null 
   return texts
 }
 
-/** A map, list or value as JSON; undefined if it is none. */
+/** A map, list or value as JSON; undefined if it is none of these. */
 export function decodeJson(entry: StoredEntry, depth = 0): Json | undefined {
   if (depth > migrateLimits.valueDepthMax) return undefined
   const { entries } = entry
@@ -88,7 +88,7 @@ export function decodeJson(entry: StoredEntry, depth = 0): Json | undefined {
   return mapJson(entries, depth)
 }
 
-/** The members of a map; undefined if one is no JSON. */
+/** The members of a map; undefined if one of them is not JSON. */
 export function mapJson(
   entries: readonly StoredEntry[],
   depth = 0,
@@ -100,7 +100,7 @@ export function mapJson(
     if (name === null || value === undefined) return undefined
     members.push([name, value])
   }
-  // Not by assignment: `__proto__` is a member like others.
+  // Not assigned one by one, because a member may be named `__proto__`.
   return Object.fromEntries(members)
 }
 

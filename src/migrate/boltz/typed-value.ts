@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 
-/** A value with its type. Bytes that are no value of their type are `unknown`. */
+/** A value with its type. Bytes that are not valid for their type are `unknown`. */
 export type TypedValue =
   | { readonly type: 'boolean'; readonly value: boolean }
   | { readonly type: 'int32'; readonly value: number }

@@ -22,10 +22,10 @@ import { parsePublicKey } from '../../pki/public-key.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
 import type { MigrationReport } from '../report.ts'
-import type { OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
+import type { IdentityFiles, OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
 import { configurationFault } from './settings.ts'
 
-/** A controller of the new network: the old one with its id, addresses and key. */
+/** A controller of the new network: one of the old network with its id, addresses and key. */
 export interface MigratedController {
   readonly id: string
   readonly configuration: OpenZitiConfiguration
@@ -64,6 +64,7 @@ export async function migrateAuthorities(
   const [first, ...others] = configurations
   const issuing = issuingAuthority(first, anchors, nowMs)
   for (const other of others) noteOtherSigner(other, issuing, report)
+  for (const one of configurations) noteWebAuthorities(one, anchors, report)
   const controllers: MigratedController[] = []
   for (const configuration of configurations) {
     const made = await migrateController(
@@ -83,8 +84,9 @@ export async function migrateAuthorities(
 /** All roots and intermediates of all controllers, each once. */
 function bundleOf(configurations: readonly OpenZitiConfiguration[]): Certificate[] {
   const found = new Map<string, Certificate>()
-  for (const { ca, signer, path } of configurations) {
-    for (const source of [ca, signer.certificate, ...(signer.ca === null ? [] : [signer.ca])]) {
+  for (const { identity, signer, path } of configurations) {
+    const ofSigner = [signer.certificate, ...(signer.ca === null ? [] : [signer.ca])]
+    for (const source of [identity.ca, ...ofSigner]) {
       for (const one of certificatesOf(source, path, BUNDLE_CERTIFICATES_MAX)) {
         if (one.isAuthority) found.set(one.sha256, one)
       }
@@ -97,15 +99,16 @@ function bundleOf(configurations: readonly OpenZitiConfiguration[]): Certificate
 }
 
 /**
- * The trust domain as OpenZiti finds it: from the certificates, from the authorities, from the
- * configuration, or the SHA-1 of the root.
+ * The trust domain, determined as in OpenZiti: from the certificates, from the authorities, from
+ * the configuration, or the SHA-1 of the root.
  */
 function trustDomainOf(
   configurations: readonly OpenZitiConfiguration[],
   anchors: readonly Certificate[],
 ): string {
   const found = configurations.map((configuration) => {
-    const { serverCertificate, clientCertificate, signer, path, trustDomain } = configuration
+    const { identity, signer, path, trustDomain } = configuration
+    const { serverCertificate, clientCertificate } = identity
     const own = [serverCertificate, clientCertificate, signer.certificate].flatMap((source) =>
       certificatesOf(source, path),
     )
@@ -126,7 +129,7 @@ function trustDomainOf(
 }
 
 function domainOfUri(uri: string): string[] {
-  // That of an authority has no path.
+  // The SPIFFE id of an authority has no path.
   const bare = /^spiffe:\/\/([a-z0-9._-]+)\/?$/.exec(uri)?.[1]
   return bare === undefined ? [parseSpiffeId(uri)?.trustDomain ?? ''].filter(Boolean) : [bare]
 }
@@ -165,6 +168,26 @@ function noteOtherSigner(
   report.note('changed', { store: STORE, id: path, field: 'edge.enrollment.signingCert' }, reason)
 }
 
+/**
+ * The CA of an HTTPS listener may be a public one, which issues certificates to anybody. It is not
+ * trusted unless routers and controllers trust it already.
+ */
+function noteWebAuthorities(
+  { webIdentities, path }: OpenZitiConfiguration,
+  anchors: readonly Certificate[],
+  report: MigrationReport,
+): void {
+  const trusted = new Set(anchors.map(({ sha256 }) => sha256))
+  for (const { ca } of webIdentities) {
+    for (const one of certificatesOf(ca, path, BUNDLE_CERTIFICATES_MAX)) {
+      if (trusted.has(one.sha256)) continue
+      trusted.add(one.sha256)
+      const reason = `its authority ${JSON.stringify(one.commonName ?? '')} is not in identity.ca, and does not become one of the network`
+      report.note('changed', { store: STORE, id: path, field: 'web.identity.ca' }, reason)
+    }
+  }
+}
+
 interface ControllerOptions {
   readonly configuration: OpenZitiConfiguration
   readonly trustDomain: string
@@ -178,28 +201,60 @@ async function migrateController(
   report: MigrationReport,
 ): Promise<MigratedController> {
   const { configuration } = options
-  const { path, serverCertificate, clientCertificate, key } = configuration
-  const chain = certificatesOf(serverCertificate, path)
-  const id = idOf(chain[0], certificatesOf(clientCertificate, path)[0], options)
-  checkKey(chain[0], key, path)
-  const fault = leafFault(chain, id, options)
+  const { path, identity } = configuration
+  const serving = servingIdentity(configuration)
+  const chain = certificatesOf(serving.serverCertificate, path)
+  const [control] = certificatesOf(identity.serverCertificate, path)
+  const id = idOf(control, certificatesOf(identity.clientCertificate, path)[0], options)
+  checkKey(chain[0], serving.key, path)
+  const isShared = control.sha256 === chain[0].sha256
+  const fault = isShared
+    ? leafFault(chain, id, options)
+    : 'HTTPS clients and routers got different ones, and get the same one here'
   let certificatePem = certificatesPem(chain)
   if (fault !== null) {
-    certificatePem = await reissued(chain[0], id, options)
+    certificatePem = await reissued([chain[0], control], id, options)
     const reason = `its certificate is issued again for the same key, as ${fault}`
-    report.note('changed', { store: STORE, id, field: 'identity.server_cert' }, reason)
+    const field = isShared ? 'identity.server_cert' : 'web.identity.server_cert'
+    report.note('changed', { store: STORE, id, field }, reason)
   }
   noteFiles(configuration, id, report)
   return {
     id,
     configuration,
     certificatePem,
-    privateKeyPem: key.text,
-    serverCertificates: configuration.alternatives.map((one) => ({
-      certificatePem: certificatesPem(certificatesOf(one.certificate, path)),
-      privateKeyPem: one.key.text,
-    })),
+    privateKeyPem: serving.key.text,
+    serverCertificates: otherCertificates(configuration, serving),
   }
+}
+
+/**
+ * The identity whose key signs enrollment tokens: that of the listener for clients. Clients and
+ * routers verify a token with the key of the certificate that the listener shows.
+ */
+function servingIdentity({ identity, webIdentities }: OpenZitiConfiguration): IdentityFiles {
+  return webIdentities.find(({ isForClients }) => isForClients) ?? identity
+}
+
+/** Server certificates beside the one of the controller, each once. */
+function otherCertificates(
+  { identity, webIdentities, path }: OpenZitiConfiguration,
+  serving: IdentityFiles,
+): CertifiedKey[] {
+  const known = new Set(
+    [serving, identity].map((one) => certificatesOf(one.serverCertificate, path)[0].sha256),
+  )
+  const found: CertifiedKey[] = []
+  for (const one of [serving, identity, ...webIdentities]) {
+    const own = { certificate: one.serverCertificate, key: one.key }
+    for (const { certificate, key } of [own, ...one.alternatives]) {
+      const chain = certificatesOf(certificate, path)
+      if (known.has(chain[0].sha256)) continue
+      known.add(chain[0].sha256)
+      found.push({ certificatePem: certificatesPem(chain), privateKeyPem: key.text })
+    }
+  }
+  return found
 }
 
 function noteFiles(
@@ -238,7 +293,7 @@ function checkKey(leaf: Certificate, key: PemText, path: string): void {
   }
 }
 
-/** Why the certificate cannot stay, one clause; null: it can. */
+/** Why the certificate cannot be kept, one clause; null: it can. */
 function leafFault(chain: Chain, id: string, options: ControllerOptions): string | null {
   const { trustDomain, anchors, nowMs } = options
   try {
@@ -256,8 +311,9 @@ function leafFault(chain: Chain, id: string, options: ControllerOptions): string
   return null
 }
 
+/** @param leaves whose names the certificate has; the first one has its key. */
 async function reissued(
-  leaf: Certificate,
+  leaves: readonly [Certificate, ...Certificate[]],
   id: string,
   options: ControllerOptions,
 ): Promise<string> {
@@ -267,14 +323,17 @@ async function reissued(
     ...(configuration.routers === null ? [] : [configuration.routers.advertise]),
   ]
   const advertised = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
+  const named = leaves.flatMap(({ dnsNames, ipAddresses }) => [...dnsNames, ...ipAddresses])
   const [issuer] = parseCertificates(issuing.certificatePem)
   return await issueControllerCertificateFor({
     issuer: issuing,
     trustDomain,
     id,
-    hosts: [...new Set([...leaf.dnsNames, ...leaf.ipAddresses, ...advertised])],
+    hosts: [...new Set([...named, ...advertised])],
     validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
-    publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+    publicKeySpki: Uint8Array.from(
+      leaves[0].native.publicKey.export({ type: 'spki', format: 'der' }),
+    ),
   })
 }
 

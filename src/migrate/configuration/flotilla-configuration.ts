@@ -13,7 +13,9 @@ import { configurationFault } from './settings.ts'
 
 const STORE = 'configuration'
 const MINUTE_MS = 60_000
-/** The mesh has another port: this much above the first HTTPS listener, as in a quickstart. */
+/**
+ * The port of the mesh is this much above the port of the first HTTPS listener, as in a quickstart.
+ */
 const MESH_PORT_OFFSET = 200
 const PORT_MAX = 65_535
 const EVERY_HOST: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
@@ -49,7 +51,10 @@ export function controllerFiles(
   ]
 }
 
-/** A controller would refuse to start with a faulty configuration, in the maintenance window. */
+/**
+ * Checks the configuration now. With a faulty one, the controller would refuse to start during the
+ * maintenance window.
+ */
 function requireUsable(text: string, path: string): void {
   const parsed = parseControllerConfig(join(dirname(path), 'config.yml'), text, {})
   if (parsed.ok) return
@@ -92,7 +97,7 @@ function configurationText(
     '# flotilla controller check config.yml says whether the controller can start.',
   ]
   if (unused.length === 0) return `${[...head, text].join('\n')}`
-  // Only the keys: values may be secrets, and everybody on the host can read this file.
+  // Lists only the keys: values may be secrets, and everybody on the host can read this file.
   const rest = unused.map((key) => printableLine(`#   ${key}`))
   return [
     ...head,
@@ -148,7 +153,7 @@ function listenerOf(
 /** APIs that the console uses, at its own address. */
 const consoleApis = ['edge-management', 'fabric'] as const
 
-/** Names here of an API there; null: unknown. */
+/** Names of Flotilla's APIs for an API of OpenZiti; null: unknown. */
 function apiNames(api: string): readonly string[] | null {
   if (api === 'edge-oidc') return []
   if (api === 'zac') return ['console']
@@ -183,7 +188,7 @@ function millisecondsOf(text: string | null): number | null {
   return text === null ? null : parseDuration(text)
 }
 
-/** An address to listen at, as this program writes it. */
+/** An address to listen at, in Flotilla's notation. */
 function bindOf(text: string, path: string): string {
   const { host, port } = hostPortOf(text, path)
   return formatHostPort({ host: EVERY_HOST.has(host) ? '0.0.0.0' : host, port })

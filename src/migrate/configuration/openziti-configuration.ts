@@ -27,15 +27,29 @@ export interface WebListener {
   readonly apis: readonly string[]
 }
 
-export interface OpenZitiConfiguration {
-  /** Absolute. */
-  readonly path: string
+/** A section `identity`. */
+export interface IdentityFiles {
   /** Leaf, then intermediates; client side. */
   readonly clientCertificate: PemText
   readonly serverCertificate: PemText
+  /** Key of the server certificate. */
   readonly key: PemText
   readonly ca: PemText
   readonly alternatives: readonly { readonly certificate: PemText; readonly key: PemText }[]
+}
+
+/** Identity of an HTTPS listener that has one beside that of the controller. */
+export interface WebIdentity extends IdentityFiles {
+  /** Whether clients use the listener: its key signs enrollment tokens. */
+  readonly isForClients: boolean
+}
+
+export interface OpenZitiConfiguration {
+  /** Absolute. */
+  readonly path: string
+  /** Shown on the control channel, and on HTTPS listeners without an identity. */
+  readonly identity: IdentityFiles
+  readonly webIdentities: readonly WebIdentity[]
   readonly signer: {
     readonly certificate: PemText
     readonly key: PemText
@@ -69,31 +83,17 @@ export function readOpenZitiConfiguration(
   const settings = OpenZitiSettings.parse(readText(file, CONFIG_BYTES_MAX), file, environment)
   requireVersion(settings, file)
   const folder = dirname(file)
-  const identity = settings.section('identity')
-  const pem = (section: OpenZitiSettings, name: string): PemText =>
-    readPem(section, name, section.requiredText(name), folder)
-  const optionalPem = (section: OpenZitiSettings, name: string): PemText | null => {
-    const value = section.text(name)
-    return value === null ? null : readPem(section, name, value, folder)
-  }
-  const clientCertificate = pem(identity, 'cert')
   const edge = settings.section('edge')
   const enrollment = edge.section('enrollment')
   const signing = enrollment.section('signingCert')
   const read = {
     path: file,
-    clientCertificate,
-    serverCertificate: optionalPem(identity, 'server_cert') ?? clientCertificate,
-    key: pem(identity, 'key'),
-    ca: pem(identity, 'ca'),
-    alternatives: identity.sections('alt_server_certs').map((one) => ({
-      certificate: pem(one, 'server_cert'),
-      key: optionalPem(one, 'server_key') ?? pem(identity, 'key'),
-    })),
+    identity: identityOf(settings.section('identity'), folder),
+    webIdentities: settings.sections('web').flatMap((one) => webIdentityOf(one, folder)),
     signer: {
-      certificate: pem(signing, 'cert'),
-      key: pem(signing, 'key'),
-      ca: optionalPem(signing, 'ca'),
+      certificate: requiredPem(signing, 'cert', folder),
+      key: requiredPem(signing, 'key', folder),
+      ca: optionalPem(signing, 'ca', folder),
     },
     ...databaseOf(settings, folder),
     routers: routersOf(settings),
@@ -107,6 +107,35 @@ export function readOpenZitiConfiguration(
   return { ...read, unused: settings.unused() }
 }
 
+function identityOf(section: OpenZitiSettings, folder: string): IdentityFiles {
+  const clientCertificate = requiredPem(section, 'cert', folder)
+  const serverKey = optionalPem(section, 'server_key', folder)
+  // A controller with a key for its server certificate alone may name no other.
+  const ownKey = optionalPem(section, 'key', folder)
+  const key = serverKey ?? ownKey ?? requiredPem(section, 'key', folder)
+  return {
+    clientCertificate,
+    serverCertificate: optionalPem(section, 'server_cert', folder) ?? clientCertificate,
+    key,
+    ca: requiredPem(section, 'ca', folder),
+    alternatives: section.sections('alt_server_certs').map((one) => ({
+      certificate: requiredPem(one, 'server_cert', folder),
+      key: optionalPem(one, 'server_key', folder) ?? ownKey ?? key,
+    })),
+  }
+}
+
+function webIdentityOf(listener: OpenZitiSettings, folder: string): WebIdentity[] {
+  const section = listener.section('identity')
+  if (!section.has('cert')) return []
+  const isForClients = apisOf(listener).includes('edge-client')
+  return [{ ...identityOf(section, folder), isForClients }]
+}
+
+function apisOf(listener: OpenZitiSettings): string[] {
+  return listener.sections('apis').map((one) => one.text('binding') ?? '')
+}
+
 function requireVersion(settings: OpenZitiSettings, file: string): void {
   const version = settings.text('v')
   if (version === '3' && settings.has('identity')) return
@@ -118,7 +147,7 @@ function requireVersion(settings: OpenZitiSettings, file: string): void {
 function databaseOf(settings: OpenZitiSettings, folder: string) {
   const single = settings.text('db')
   if (single !== null) return { databasePath: resolve(folder, single), isClustered: false }
-  // `raft` is the older word.
+  // `raft` is the older name of the section.
   const clustered = settings.has('cluster') ? 'cluster' : 'raft'
   const data = settings.section(clustered).text('dataDir')
   return {
@@ -132,7 +161,7 @@ function routersOf(settings: OpenZitiSettings): OpenZitiConfiguration['routers']
   const listener = control.text('listener')
   if (listener === null) return null
   const options = control.section('options')
-  // `newListener` is for routers after a change of the address.
+  // `newListener` is the address for routers after a change of address.
   options.text('newListener')
   const bind = withoutScheme(listener)
   return { bind, advertise: withoutScheme(options.text('advertiseAddress') ?? listener) }
@@ -145,14 +174,21 @@ function withoutScheme(address: string): string {
 
 function listenersOf(section: OpenZitiSettings): WebListener[] {
   section.text('name')
-  const identity = section.section('identity')
-  for (const name of ['cert', 'server_cert', 'key', 'ca']) identity.text(name)
-  const apis = section.sections('apis').map((one) => one.text('binding') ?? '')
+  const apis = apisOf(section)
   return section.sections('bindPoints').map((point) => {
     const bind = point.requiredText('interface')
     point.text('newAddress')
     return { bind, advertise: point.text('address') ?? bind, apis }
   })
+}
+
+function requiredPem(section: OpenZitiSettings, name: string, folder: string): PemText {
+  return readPem(section, name, section.requiredText(name), folder)
+}
+
+function optionalPem(section: OpenZitiSettings, name: string, folder: string): PemText | null {
+  const value = section.text(name)
+  return value === null ? null : readPem(section, name, value, folder)
 }
 
 /** A value is PEM itself (`pem:`), or the path of a file. */

@@ -11,7 +11,7 @@ interface SettingsSource {
   readonly used: Set<string>
 }
 
-/** A section of OpenZiti's configuration. Notes which keys were read. */
+/** A section of OpenZiti's configuration. Records which keys were read. */
 export class OpenZitiSettings {
   readonly #tree: YamlTree | null
   readonly #source: SettingsSource

@@ -148,11 +148,12 @@ export const terminators: StoreTable = {
     peerData: converted('bytes by key', 'to base64'),
     isSystem: converted(
       'boolean',
-      'terminators that routers made for hosts are left out: the hosts bind again',
+      'terminators that routers made for their clients are left out: the clients bind again',
     ),
   },
   convert: (record, conversion) => {
-    if (record.flag('isSystem')) {
+    const isSystem = record.flag('isSystem')
+    if (isSystem && !isOfTunnel(record)) {
       record.note('changed', '', 'its host binds again and gets a new one')
       return
     }
@@ -171,8 +172,17 @@ export const terminators: StoreTable = {
       sourceCtrl: record.text('sourceCtrl') ?? '',
       peerData: peerDataOf(record),
       isFabricOnly: conversion.fabricServices.has(serviceId),
+      isSystem,
     })
   },
+}
+
+/**
+ * Whether the tunnel of a router hosts it, which needs no session. A router creates it again only
+ * 10 s after it has reconnected, so that the service would be down as long.
+ */
+function isOfTunnel(record: StoredRecord): boolean {
+  return record.text('binding') === 'tunnel' && record.text('hostId') === record.text('router')
 }
 
 /** Header numbers, as text, and their values in base64. */

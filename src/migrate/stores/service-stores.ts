@@ -41,7 +41,7 @@ export const services: StoreTable = {
       'section',
       'its fields are those of the service; without it, the service is fabric-only',
       {
-        fields: edgeServiceRows,
+        fields: { ...edgeServiceRows, name: dropped('text', 'a copy of the name of the service') },
       },
     ),
   },

@@ -15,7 +15,10 @@ export interface CircuitApplication {
   onFinished(): void
   /** Called when there is space again after `send` returned false. */
   onWritable(): void
-  /** Answer to `CircuitEnd.trace`, as the far side sent it, possibly unsolicited. */
+  /**
+   * Called with the answer to `CircuitEnd.trace` as the far side sent it. The far side may send
+   * answers unasked.
+   */
   onTraced?(answer: TraceAnswer): void
   /**
    * Called once, as the last callback.
@@ -38,7 +41,7 @@ export interface CircuitEnd {
   /** Finishes sending; the application can still receive. */
   finish(): void
   /**
-   * The application cannot receive any more: the other end stops sending, and the circuit closes.
+   * The application cannot receive any more. The other end stops sending, and the circuit closes.
    */
   failWrite(reason: string): void
   /** Requests a hop of the route; the answer may be lost. Absent: not supported here. */
@@ -63,7 +66,7 @@ export interface FrameDestination {
 export interface LocalCircuits {
   /** Opens this router's end of a circuit that a controller has created and routed. */
   open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd
-  /** The same for an end outside of this router; `leave` removes it. */
+  /** As `open`, for an end outside of this router; `leave` removes it. */
   attach(circuit: LocalCircuit, destination: FrameDestination): void
   /** Forwards a message from such an end into its circuit. */
   enter(circuit: LocalCircuit, message: ChannelMessage): void
@@ -80,8 +83,8 @@ export interface LocalCircuit {
   /** False at the end that requested the circuit. */
   readonly isTerminator: boolean
   /**
-   * Identity that sends through this end, for fair scheduling: all ends of an identity share its
-   * turn. Absent: this end has a separate turn.
+   * Identity that sends through this end, for fair scheduling: all ends of an identity take one
+   * turn. Absent: this end takes its own turn.
    */
   readonly sharer?: string
   /** Options of its dialer or listener; absent: the defaults. */
@@ -92,7 +95,7 @@ export interface LocalCircuit {
 export interface DialRequest {
   readonly circuit: LocalCircuit
   /**
-   * Dialing identity, which has a fair share of the resources; or a controller that sends no
+   * Dialing identity, whose share of the resources is used; the id of the controller if it sends no
    * identity.
    */
   readonly dialedBy: string

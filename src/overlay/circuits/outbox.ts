@@ -13,8 +13,8 @@ import { type OutboundPayload, SendBuffer, payloadStamp } from './send-buffer.ts
 import type { XgressOptions } from './xgress-options.ts'
 
 /**
- * When the link is full, only a payload that is sent for the first time is kept; everything else is
- * dropped.
+ * Kind of a frame. When the link is full, only a payload that is sent for the first time is kept;
+ * all other frames are dropped.
  */
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type Transmit = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'

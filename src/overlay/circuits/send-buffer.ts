@@ -18,7 +18,8 @@ const PROBE_MS = 1000
 const RETX_SCALE_STEP_DOWN = 0.01
 const RETX_SCALE_STEP_UP = 0.2
 /**
- * Upper bound of the scale for duplicate acknowledgments alone, which a malicious peer may fake.
+ * Upper bound of the scale that duplicate acknowledgments alone can cause, because a malicious peer
+ * may send them.
  */
 const RETX_SCALE_MAX = 10
 const STAMP_MODULUS = 0x1_0000
@@ -37,7 +38,7 @@ export class SendBuffer {
   #retxMs: number
   #retxScale: number
   #roundTripMs = 0
-  /** Counted since the window last grew; bytes also since it last shrank. */
+  /** Counted since the window last grew; the bytes also since it last shrank. */
   #acknowledged = 0
   #acknowledgedBytes = 0
   #duplicates = 0
@@ -143,7 +144,7 @@ export class SendBuffer {
     const last = this.#roundTripMs
     let roundTripMs = (payloadStamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
     if (last > 0) {
-      // A scale of 1 would never let the round trip time grow.
+      // With a scale of 1 the round trip time could never grow.
       const scale = maxRttScale === 1 ? 2 : maxRttScale
       if (scale > 0) roundTripMs = Math.min(roundTripMs, last * scale)
       roundTripMs = Math.floor((roundTripMs + last) / 2)
@@ -201,7 +202,7 @@ const none: readonly OutboundPayload[] = []
 
 /** The low 16 bits of a clock in ms; 0 means no stamp. */
 export function payloadStamp(nowMs: number): number {
-  // The preceding value: with the following one, an answer within the same ms would seem older than
-  // its payload.
+  // The preceding value is used: with the following one, an answer within the same ms would seem
+  // older than its payload.
   return Math.floor(nowMs) % STAMP_MODULUS || STAMP_MODULUS - 1
 }

@@ -61,11 +61,14 @@ export interface XgressDeps {
   readonly random?: () => number
 }
 
-/** Time after completion in which the other end may request lost acknowledgments again. */
+/**
+ * Time after completion in which the other end may send payloads again whose acknowledgments were
+ * lost.
+ */
 const LINGER_MS = 5000
 /**
- * After reporting at least this many buffered bytes, this end sends an update when half of them are
- * delivered.
+ * If this end has reported at least this many buffered bytes, it sends an update when half of them
+ * are delivered.
  */
 const BUFFERED_SAID_MIN = 10_000
 /** Interval of answers to dropped payloads. */
@@ -101,7 +104,7 @@ export class Xgress implements CircuitEnd {
   #droppedAnsweredMs = -Infinity
   #hasEnded = false
   #endedMs = -Infinity
-  /** Some data of the application may not have arrived. */
+  /** True: some data of the application may not have arrived. */
   #hasLostSent = false
   #isDone = false
   #isPaused = false
@@ -256,7 +259,7 @@ export class Xgress implements CircuitEnd {
     this.#run()
   }
 
-  /** Ends the circuit now; data in flight is lost. */
+  /** Ends the circuit at once; data in flight is lost. */
   end(reason: string): void {
     this.#over(reason, true)
   }
@@ -293,8 +296,8 @@ export class Xgress implements CircuitEnd {
   }
 
   /**
-   * The application has gone: nothing is delivered any more, but all data that it sent is
-   * transmitted.
+   * The application has closed its end: nothing is delivered to it any more, but all data that it
+   * sent is transmitted.
    */
   #leave(reason: string): void {
     this.#reason ||= reason
@@ -311,7 +314,7 @@ export class Xgress implements CircuitEnd {
   }
 
   #onPayload(payload: Payload): void {
-    // This end's own payload, returned by a routing loop.
+    // This end's own payload, which a routing loop returned.
     // @guard payloads-that-lie--loop, 47-end-overtakes-payloads
     if ((payload.flags & payloadFlag.fromTerminator) === this.#sideFlag) return
     if (this.#isDroppedAtRandom()) return
@@ -366,7 +369,7 @@ export class Xgress implements CircuitEnd {
     return this.bufferedBytes === 0 || this.#deps.room?.hasRoom() !== false
   }
 
-  /** While this is false, data is in flight, and the ticks check again. */
+  /** While this is false, data is in flight, and ticks check it again. */
   get #hasRoomToSend(): boolean {
     const { hasRoom, bytes } = this.#outbox
     // @guard circuits-that-take-nothing--sent
@@ -404,7 +407,7 @@ export class Xgress implements CircuitEnd {
       this.#progressMs = this.#nowMs()
       this.#deliver(payload)
     }
-    // A sender whose data is discarded must not send more of it.
+    // A sender whose data is discarded should stop sending it.
     if (this.#receiveHalf !== 'open' || this.#bufferedSaid <= BUFFERED_SAID_MIN) return
     this.#isUpdateDue ||= this.#received.bytes < this.#bufferedSaid / 2
   }
@@ -515,12 +518,12 @@ export class Xgress implements CircuitEnd {
     }
     if (this.#sendHalf === 'finishing') this.#judgeFinished(nowMs)
     if (this.#sendHalf !== 'closed' || this.#receiveHalf === 'open') return
-    // The other end may still request lost acknowledgments again.
+    // The other end may still need acknowledgments that were lost.
     if (this.#hasEnded && nowMs - this.#endedMs < LINGER_MS) return
     this.#over(this.#reason, true)
   }
 
-  /** Application and circuit owner do not wait for late acknowledgments. */
+  /** The application and the owner of the circuit do not wait for late acknowledgments. */
   #onDone(): void {
     if (this.#isDone) return
     this.#isDone = true
@@ -529,7 +532,10 @@ export class Xgress implements CircuitEnd {
     this.#deps.onEnded?.()
   }
 
-  /** While the application is present, it may wait for the other end without limit. */
+  /**
+   * Ends the circuit if it is complete. While the application is present, it may wait for the other
+   * end without limit.
+   */
   #judgeFinished(nowMs: number): void {
     const { isAcknowledged, sentAllMs } = this.#outbox
     const hasSentAll = sentAllMs !== Infinity

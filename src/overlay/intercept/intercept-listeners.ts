@@ -93,7 +93,8 @@ export class InterceptListeners {
       // @guard addresses-a-service-takes--unredirected
       if (port === null) return null
       const original = { ...ends, localAddress: address.text, localPort: port }
-      // Only programs of this host are redirected; they have the address that they connect to.
+      // Only programs of this host are redirected. Their source address is the address to which
+      // they connect.
       const source = protocol === 'udp' ? { remoteAddress: address.text } : {}
       return choose(protocol, { ...original, ...source })
     })

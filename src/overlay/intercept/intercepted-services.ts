@@ -83,7 +83,7 @@ type Planned =
   | { readonly faults: readonly string[] }
 
 const PLACE = 'tunnel'
-/** Faults of one service in a log line. */
+/** Maximum faults of one service in a log line. */
 const loggedFaultsMax = 4
 const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
 const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = interceptLimits
@@ -290,8 +290,8 @@ export class InterceptedServices {
 
   /**
    * Plans the ports of a service.
-   * @returns its terms without what this host may not or cannot intercept, unless nothing is left,
-   * and why the rest is left out.
+   * @returns its terms, without the parts that this host may not or cannot intercept, and why these
+   * are left out; no terms if nothing is left.
    */
   #planned(intercept: Wanted): Planned {
     const { terms } = intercept
@@ -332,7 +332,7 @@ export class InterceptedServices {
     return `${name} is the name of this host or of one that it needs`
   }
 
-  /** Addresses of literal names; without those for which there are too many names. */
+  /** Addresses of literal names. A name gets none if there are too many names. */
   #addressesOf(names: readonly string[]): ReadonlyMap<string, IpAddress> {
     const found = new Map<string, IpAddress>()
     for (const name of names) {

@@ -57,16 +57,16 @@ interface Draft {
   isAny: boolean
 }
 
-/** The result for one service: whether any of it is planned, and why the rest is not. */
+/** The result for one service: whether any part of it is planned, and why the rest is not. */
 export interface ListeningPlanResult {
   readonly isAny: boolean
   readonly faults: readonly string[]
 }
 
 /**
- * Plans listening ports for services, and the networks that must lead to this host for them. An
- * address gets ports of its own. A larger network shares one port on all addresses instead, which
- * other programs of this host cannot use then. UDP does not support that, because Node does not
+ * Plans listening ports for services, and the networks that must lead to this host for them. Each
+ * address gets separate ports. A larger network instead shares one port on all addresses, which
+ * other programs of this host then cannot use. UDP does not support that, because Node does not
  * report the destination address of a datagram. Port ranges beyond the limit of a service are
  * redirected to one port for each address.
  */
@@ -101,7 +101,7 @@ export class ListeningPlan {
   }
 
   /**
-   * Plans what can be planned, and leaves out the rest.
+   * Adds all parts of a service that can be planned, and leaves out the rest.
    * @param networks that the service intercepts.
    * @param named addresses of its names.
    */

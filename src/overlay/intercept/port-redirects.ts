@@ -24,10 +24,13 @@ export interface PortRedirectsDeps {
   readonly log: ProgramLogger
 }
 
-/** Loopback addresses that stand for ports: the last two bytes are the port. */
+/** Loopback network whose addresses represent ports: the last two bytes are the port. */
 const PORTS_NETWORK = '127.187'
 const portsNetwork = createNetwork(`${PORTS_NETWORK}.0.0`, 16)
-/** Listeners for datagrams are here. Those for streams need all addresses that stand for ports. */
+/**
+ * Host of the listeners for datagrams. Those for streams listen on all addresses that represent
+ * ports.
+ */
 export const DATAGRAM_HOST = '127.0.0.1'
 
 const { redirectedPortsPerCommandMax, routeCommandMs } = interceptLimits
@@ -56,7 +59,7 @@ export async function runNft(script: string): Promise<void> {
   await promise
 }
 
-/** The port that an address of the kernel's rules stands for; null for any other address. */
+/** The port that an address of the kernel's rules represents; null for any other address. */
 export function redirectedPort(address: string): number | null {
   const ip = parseIp(address)
   if (ip === null || portsNetwork === null || !networkContains(portsNetwork, ip)) return null
@@ -69,10 +72,10 @@ function addressOfPort(port: number): string {
 }
 
 /**
- * Rules of the host that lead many ports of an address to one port of this process. Node cannot
- * read the original destination of a redirected connection, so the rules keep the port in an
+ * Rules of the host that redirect many ports of an address to one port of this process. Node cannot
+ * read the original destination of a redirected connection, so the rules store the port in an
  * address: the destination of a stream, and the source of a datagram, becomes the loopback address
- * that stands for the port. The kernel keeps the rules after the process ends; the next start
+ * that represents the port. The kernel keeps the rules after the process ends; the next start
  * removes them.
  */
 export class PortRedirects {

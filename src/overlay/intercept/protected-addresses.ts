@@ -12,7 +12,7 @@ interface ProtectedAddressesDeps {
   readonly hosts: () => readonly string[]
   /** Hosts that the system depends on: its gateways and name servers. */
   readonly systemHosts: () => Promise<readonly string[]>
-  /** Whether this host has the address only for services. */
+  /** Whether this host has the address only because of services. */
   readonly isForServices: (address: string) => boolean
   /** Called when a name resolves to other addresses than before. */
   readonly onResolved: () => void
@@ -51,7 +51,7 @@ export class ProtectedAddresses {
   }
 
   /**
-   * Updates the protected addresses from what is known now, without waiting; names are resolved in
+   * Updates the protected addresses from known addresses, without waiting; names are resolved in
    * the background.
    */
   look(): void {

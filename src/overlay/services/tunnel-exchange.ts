@@ -4,7 +4,7 @@ import {
   readCreatedCircuit,
 } from '../../channel/messages/circuit-requests.ts'
 
-/** How a tunnel asks controllers for a circuit. */
+/** How a tunnel requests a circuit from controllers. */
 export function tunnelCircuitExchange(service: string, wish: CircuitData): CircuitExchange {
   return {
     message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
@@ -16,7 +16,7 @@ export function tunnelCircuitExchange(service: string, wish: CircuitData): Circu
   }
 }
 
-/** One that asks for nothing of the other end. */
+/** Data for a circuit that exchanges nothing with the other end. */
 export const emptyCircuitData: CircuitData = {
   instanceId: '',
   peerData: new Map(),

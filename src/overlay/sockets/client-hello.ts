@@ -1,7 +1,7 @@
-/** Bounds of the first TLS message of a client. OpenSSL sends one record of about 2 KiB. */
+/** Limits for the first TLS message of a client. OpenSSL sends one record of about 2 KiB. */
 export const clientHelloLimits = {
   clientHelloBytesMax: 32 * 1024,
-  /** Records that it may be split into. */
+  /** Maximum records into which it may be split. */
   clientHelloRecordsMax: 16,
 } as const
 
@@ -11,7 +11,7 @@ export type ReadTlsHello =
       /** Application protocols (ALPN) in the client's order; null if it offers none. */
       readonly protocols: readonly string[] | null
     }
-  /** `bytesNeeded` is the least number of bytes, from the start, that a further call needs. */
+  /** `bytesNeeded`: number of bytes from the start that the next call needs at least. */
   | { readonly kind: 'incomplete'; readonly bytesNeeded: number }
   | { readonly kind: 'invalid' }
 
@@ -26,7 +26,8 @@ const invalid: ReadTlsHello = { kind: 'invalid' }
 
 /**
  * Reads the application protocols that a TLS client offers (RFC 8446, 4.1.2), from the first bytes
- * of its connection. Judges nothing else: the TLS server that gets the connection reads them again.
+ * of its connection. Checks nothing else, because the TLS server that receives the connection reads
+ * these bytes again.
  */
 export function readTlsHello(bytes: Uint8Array): ReadTlsHello {
   const { clientHelloBytesMax, clientHelloRecordsMax } = clientHelloLimits
@@ -86,7 +87,7 @@ function protocolsIn(hello: Fields): readonly string[] | null | undefined {
   return hello.isMalformed || extensions.isMalformed ? undefined : protocols
 }
 
-/** Reads numbers and vectors in order. After an end that comes too early, everything is empty. */
+/** Reads numbers and vectors in order. After a premature end, everything that is read is empty. */
 class Fields {
   readonly #bytes: Buffer
   #at = 0
@@ -113,7 +114,7 @@ class Fields {
     return taken.length === 0 ? 0 : taken.readUIntBE(0, bytes)
   }
 
-  /** A vector whose length comes first. */
+  /** A vector that begins with its length. */
   vector(lengthBytes: 1 | 2): Fields {
     return new Fields(this.#take(this.number(lengthBytes)))
   }

@@ -39,6 +39,11 @@ export const socketLimits = {
    */
   hellosWaitingMax: 1024,
   hellosWaitingPerSourceMax: 128,
+  /**
+   * Maximum bytes of a PROXY protocol header. TCP over IPv6 needs 52; the rest is for extensions,
+   * which are not read.
+   */
+  proxyHeaderBytesMax: 536,
   /** Maximum bytes of the line in which a client names its service, and its timeout. */
   requestLineBytesMax: 4096,
   requestLineMsMax: 10_000,

@@ -41,8 +41,8 @@ export interface ListenerDeps {
   /** Service of all connections; null: each client names one. */
   readonly service: string | null
   /**
-   * Selects service and options for each client; null: the client is refused. Absent: all clients
-   * use the options here.
+   * Selects service and options for each client; null refuses the client. Absent: all clients use
+   * the options here.
    */
   readonly choose?: (ends: ClientSocketAddresses) => ChosenService | null
   readonly circuitTimeoutMs: number

@@ -4,7 +4,10 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import { misconfigurationFailure } from './dial-fault.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
-/** Keys of the addresses of the connection to a target, among what the ends of a circuit send. */
+/**
+ * Keys of the addresses of the connection to a target, in the data that the ends of a circuit
+ * exchange.
+ */
 
 /** @throws {DialFailure} when it is not an address with one of these protocols. */
 export function parseTarget(destination: string, protocols: readonly string[]): Address {

@@ -5,7 +5,8 @@ import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
 import type { bindServer } from './bind-server.ts'
 import { certificateByName, type ListenerCertificates } from './listener-certificates.ts'
-import type { OpenPort, PortProtocols, TlsPorts } from './tls-ports.ts'
+import type { OpenPort, PortProtocols } from './front-port.ts'
+import type { TlsPorts } from './tls-ports.ts'
 
 interface TlsListenerDeps {
   readonly ports: TlsPorts

@@ -65,7 +65,10 @@ export function readAlternativeNames(extension: Uint8Array, namesMax: number): A
   return { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags }
 }
 
-/** A NUL or a line break inside a name has made one name pass for another in many programs. */
+/**
+ * A text of ASCII without control characters. In many programs, a NUL or a line break inside a name
+ * made one name look like another.
+ */
 export function ia5Text({ contents }: DerValue): string {
   for (const byte of contents) {
     if (byte < 0x20 || byte > 0x7e) throw new DerError('a character that a name can not have')

@@ -1,7 +1,7 @@
 import { DerError, DerReader, derTag, derOid, onlyValue, bitStringBytes } from './der.ts'
 import { curveOids, keyOids } from './object-identifiers.ts'
 
-/** The kind of a public key; `other` is any kind that is refused everywhere. */
+/** The kind of a public key; `other` stands for all kinds that are never accepted. */
 type KeyInfo =
   | { readonly kind: 'ec'; readonly curve: 'P-256' | 'P-384' | 'P-521' }
   | { readonly kind: 'rsa'; readonly bits: number; readonly exponent: number }

@@ -184,8 +184,8 @@ export function renewalReason(options: {
   if (life.isNotYetValid) return 'not-yet-valid'
   if (!isIssuedUnder(chain, issuing)) return 'new-authority'
   if (nowMs < life.renewAtMs) return null
-  // Under an authority that expires soon, each renewal would gain less than the one before, without
-  // end.
+  // Under an authority that expires soon, each renewal would gain less time than the one before,
+  // endlessly.
   const gainedMs = validityWithin(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
   const lifetimeMs = leaf.notAfterMs - leaf.notBeforeMs
   return gainedMs > lifetimeMs / 10 ? 'due' : null

@@ -16,9 +16,9 @@ const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
  */
 export interface RouterNaming {
   /**
-   * `enrollment`: a person waits for the answer, so a forbidden host is refused by name.
-   * `extension`: a program renews, so a forbidden host is dropped and the router continues with the
-   * rest.
+   * `enrollment`: a person waits for the answer, so a forbidden host is refused with its name.
+   * `extension`: a program renews the certificate, so a forbidden host is left out and the router
+   * continues with the others.
    */
   readonly at: 'enrollment' | 'extension'
   /**
@@ -69,7 +69,7 @@ export function namedHostKeys({ dnsNames, ipAddresses }: AlternativeNames): stri
 
 /**
  * Selects the names of a router's server certificate from the requested ones. The certificate
- * always has the router's SPIFFE id, so that it cannot pass for a controller's.
+ * always has the router's SPIFFE id, so that the router cannot impersonate a controller.
  * @param own the SPIFFE id of the router.
  * @throws {CertificateError} `wrong-identity`, with the forbidden name.
  */

@@ -43,8 +43,8 @@ function maySignCertificates({ contents }: Certificate): boolean {
 }
 
 /**
- * `checkChain` counts path length from a leaf. Here the first certificate is itself an authority,
- * so each one above has one more below it.
+ * `checkChain` counts the path length from a leaf. Here the first certificate is itself an
+ * authority, so each authority above it has one more below.
  */
 function checkPathLength([, ...above]: readonly Certificate[]): void {
   for (const [at, authority] of above.entries()) {

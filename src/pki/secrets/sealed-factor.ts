@@ -10,8 +10,8 @@ export interface FactorSecrets {
 }
 
 /**
- * Holder and ids of the factor. They are authenticated with the ciphertext, so that no factor can
- * be passed off as another.
+ * Identity and ids of the factor. They are authenticated with the ciphertext, so that no factor can
+ * be used in place of another.
  */
 interface FactorContext {
   readonly clusterId: string

@@ -13,7 +13,7 @@ export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
 /**
  * Kind and receiver of a wrapped secret. They are authenticated with it, so that no secret can be
- * passed off as another.
+ * used in place of another.
  */
 interface SecretContext {
   readonly clusterId: string
@@ -31,9 +31,9 @@ const CONTEXT_MEMBER = 'flotilla'
 const CONTENT_ALGORITHM = 'A256GCM'
 
 /**
- * Encrypts a secret for the holder of one private key: compact JWE, ECDH-ES+A256KW for EC keys,
- * RSA-OAEP-256 for RSA keys, A256GCM. It does not prove who made it, because anyone can encrypt for
- * a public key: trust it only if it comes from the replicated state.
+ * Encrypts a secret for one private key: compact JWE, ECDH-ES+A256KW for EC keys, RSA-OAEP-256 for
+ * RSA keys, A256GCM. It does not prove who made it, because anyone can encrypt for a public key:
+ * trust it only if it comes from the replicated state.
  * @throws {CertificateError} for an invalid or unsupported key.
  */
 export async function wrapSecret(

@@ -17,15 +17,15 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Limits of one chain search; a chain beyond them is refused. */
 export const clientChainLimits = {
-  /** Certificates in one path, including leaf and anchor. */
+  /** Maximum certificates in one path, including leaf and anchor. */
   depthMax: 10,
-  /** Certificates presented by a client. */
+  /** Maximum certificates presented by a client. */
   presentedMax: 16,
-  /** Signature checks. */
+  /** Maximum signature checks. */
   signaturesMax: 64,
-  /** Authorities tried, on all paths together. */
+  /** Maximum authorities tried, on all paths together. */
   stepsMax: 256,
-  /** Comparisons of a name with a constraint. */
+  /** Maximum comparisons of a name with a constraint. */
   comparisonsMax: 20_000,
 } as const
 
@@ -171,7 +171,7 @@ class PathSearch {
     this.#between = ancestorsOf(leaf, others)
   }
 
-  /** Reason why there is no path: the first obstacle found. */
+  /** Reason why no path was found: the first obstacle. */
   get reason(): string {
     const count = this.#question.anchors.length
     return (
@@ -243,16 +243,27 @@ class PathSearch {
 
   /** @returns words that follow "is"; null when the signature is valid. */
   #signatureFault(certificate: Certificate, issuer: Certificate): string | null {
+    if (validSignatures.get(certificate)?.has(issuer) === true) return null
     const known = this.#signed.get(certificate)?.get(issuer)
     if (known !== undefined) return known
     this.#signaturesLeft -= 1
     if (this.#signaturesLeft < 0) return 'one of too many whose signatures would have to be checked'
     const fault = signatureFault(certificate, issuer)
+    if (fault === null && certificate !== this.#leaf) {
+      const issuers = validSignatures.get(certificate) ?? new WeakSet()
+      validSignatures.set(certificate, issuers.add(issuer))
+    }
     const ofOne = this.#signed.get(certificate) ?? new Map<Certificate, string | null>()
     this.#signed.set(certificate, ofOne.set(issuer, fault))
     return fault
   }
 }
+
+/**
+ * Issuers whose signature on a CA certificate was found valid in any search. Both are immutable;
+ * everything else about them is checked in each search.
+ */
+const validSignatures = new WeakMap<Certificate, WeakSet<Certificate>>()
 
 /** Names are equal if their bytes are. */
 function hasIssuerName(certificate: Certificate, issuer: Certificate): boolean {

@@ -3,7 +3,7 @@ import type { ControlMessageTable } from './control-connection.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { readTerminatorQuery, terminatorStatesMessage } from '../../channel/messages/terminators.ts'
 
-/** Answers validation requests for terminators of some bindings immediately. */
+/** A handler that answers validation requests for terminators of these bindings immediately. */
 export function answersForTerminators(
   isOwn: (binding: string) => boolean,
   faultOf: (terminator: {

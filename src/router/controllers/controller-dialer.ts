@@ -79,7 +79,10 @@ export class ControllerDialer {
     return this.addresses.includes(address) && !this.#ofOthers.has(address)
   }
 
-  /** Dials soon, because another controller was just reached; both were probably lost together. */
+  /**
+   * Dials soon, because another controller was just reached: the connections to both were probably
+   * lost for the same reason.
+   */
   wake(): void {
     if (this.#timer === null || this.#failures === 0) return
     this.#failures = 0
@@ -103,7 +106,10 @@ export class ControllerDialer {
     }, waitMs)
   }
 
-  /** Half of it is random, so that routers which lost one controller do not all return at once. */
+  /**
+   * The wait before the next attempt. Half of it is random, so that routers which lost the same
+   * controller do not all return at once.
+   */
   #waitMs(): number {
     const { clock, random } = this.#deps
     const grown = dialWaitMs * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)

@@ -43,9 +43,9 @@ export class Controllers {
   readonly #connections = new Map<string, ControlConnection>()
   /** IDs of controllers with a pending hello. */
   readonly #greeted = new Set<string>()
-  /** Client APIs of the enrollment and those that have answered, the latest first. */
+  /** Client APIs: that of the enrollment, and those that have answered, the latest first. */
   #answeredApis: readonly string[]
-  /** Client APIs that a majority has reported, before the latest change. */
+  /** Client APIs that a majority had reported before the latest change. */
   #reportedApis: readonly string[]
   readonly #endpoints: readonly string[]
   #trustDomain: string | null
@@ -102,9 +102,9 @@ export class Controllers {
   }
 
   /**
-   * Addresses of the client API: those that the controllers report, the one that answered last
-   * first. Others follow: that of the enrollment may be a name that no controller knows, such as
-   * that of a load balancer.
+   * Addresses of the client API. First come those that the controllers report, beginning with the
+   * one that answered last. Then come others: the address of the enrollment may be one that no
+   * controller knows, such as that of a load balancer.
    */
   get apis(): readonly string[] {
     const reported = this.#membership.apis
@@ -115,8 +115,8 @@ export class Controllers {
   }
 
   /**
-   * Controllers of OpenZiti and of 0.2.0 do not report their client APIs. They probably use the
-   * ports that are known.
+   * Guesses the client APIs of controllers of OpenZiti and of 0.2.0, which do not report them: they
+   * probably use the ports that are known.
    */
   #guessedApis(): readonly string[] {
     const ports = new Set(this.#answeredApis.map((api) => new URL(api).port || '443'))
@@ -129,7 +129,7 @@ export class Controllers {
     )
   }
 
-  /** This API address has answered; it is tried first, also after a restart. */
+  /** Records that this API address has answered. It is tried first, also after a restart. */
   rememberApi(api: string): void {
     if (this.#answeredApis[0] === api) return
     this.#answeredApis = [api, ...this.#answeredApis.filter((other) => other !== api)]
@@ -200,7 +200,7 @@ export class Controllers {
     if (id !== null) return !this.#connections.has(id)
     const { size } = this.#connections
     const { controllers } = this.#membership
-    // Neither lists a controller when the router starts from what its enrollment wrote.
+    // When a router starts with the files of its enrollment, neither of them lists a controller.
     const isEnough = size >= Math.max(1, controllers.length, this.#deps.configuredEndpoints.length)
     const isKnown = [...this.#dialers].some((other) =>
       addresses.every((address) => other.dials(address)),
@@ -339,7 +339,8 @@ export class Controllers {
   }
 
   /**
-   * The dialer of a configured address becomes the dialer of the controller that answered there.
+   * The dialer of the controller. If the controller answered at a configured address, the dialer of
+   * that address becomes its dialer.
    */
   #dialerOf(id: string, free: ReadonlySet<ControllerDialer>): ControllerDialer | undefined {
     const met = this.#allDialers().find((dialer) => dialer.connection?.id === id)
@@ -352,7 +353,10 @@ export class Controllers {
     return met
   }
 
-  /** Requests the lists of all controllers, repeatedly until none differs from the known state. */
+  /**
+   * Requests the lists of all controllers, and repeats this until no list differs from the known
+   * state.
+   */
   #ask(): void {
     if (this.#isStopped || this.#askTimer !== null) return
     for (const { channel } of this.connections) {

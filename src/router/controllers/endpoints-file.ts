@@ -16,12 +16,13 @@ export interface KnownController {
   /** Hex SHA-256 of its public key as reported by a majority; null: any key. */
   readonly keySha256: string | null
   /**
-   * IDs of the controllers that list it, while they are no majority; null if a majority lists it.
+   * IDs of the controllers that list it, while they are not a majority; null if a majority lists
+   * it.
    */
   readonly toldBy: readonly string[] | null
   /**
-   * Configured addresses at which it has answered. Unlike `addresses`, lists of controllers do not
-   * change them.
+   * Configured addresses at which it has answered. Unlike `addresses`, they do not depend on the
+   * lists of controllers.
    */
   readonly answeredAt?: readonly string[]
   /** Addresses of its client API as listed by a majority: `https://host:port`. */

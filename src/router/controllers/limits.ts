@@ -11,8 +11,8 @@ export const controllerLimits = {
   /** Newest keys of removed controllers that are refused. */
   removedControllersMax: 64,
   /**
-   * A controller that the router has not reached for this long while running loses its vote, if
-   * another controller does not list it.
+   * If the router, while running, has not reached a controller for this time and another controller
+   * does not list it, it loses its vote.
    */
   controllerAbsentMs: 24 * 60 * 60_000,
   membersJudgedEveryMs: 60_000,
@@ -26,8 +26,8 @@ export const controllerLimits = {
   apisMax: 16,
   apisPerControllerMax: 4,
   /**
-   * Time after the start in which lists of fewer controllers than a majority of those in the
-   * configuration add no client API. Later, the controllers that the router reaches suffice.
+   * For this time after the start, lists of fewer controllers than a majority of the configured
+   * ones add no client API. Later, a majority of the controllers that the router reaches is enough.
    */
   apisByFewAfterMs: 30_000,
   endpointsFileBytesMax: 256 * 1024,

@@ -43,14 +43,17 @@ interface MembershipOptions {
 interface MemberList {
   readonly index: bigint
   readonly members: ReadonlyMap<string, ReportedController>
-  /** Controllers of OpenZiti and of 0.2.0 report no client API, so they omit none either. */
+  /**
+   * False for controllers of OpenZiti and of 0.2.0, which report no client API. Their lists do not
+   * count as omitting one.
+   */
   readonly hasApis: boolean
   readonly removed: readonly ControllerKey[]
 }
 
 /**
- * The controllers that a router trusts. It compares the lists of all of them and ignores which one
- * leads and which index a list claims, so no controller can remove another one alone.
+ * The controllers that a router trusts. It compares the lists of all of them, no matter which one
+ * leads and which index a list claims, so that no controller can remove another one alone.
  *
  * A controller that a majority has listed is a voter. A controller that a majority of the voters
  * does not list is removed. One that only some voters list is used while they list it, and does not
@@ -174,7 +177,8 @@ export class ControllerMembership {
   onClosed(id: string): void {
     this.#connected.delete(id)
     this.#closedMs.set(id, this.#clock.monotonicMs())
-    // A removed controller omits itself from its last list, which is kept as its consent.
+    // A removed controller omits itself from its last list. This list is kept, because it is its
+    // consent to the removal.
     if (this.#lists.get(id)?.members.has(id) === true) this.#lists.delete(id)
   }
 
@@ -199,8 +203,8 @@ export class ControllerMembership {
   }
 
   /**
-   * Client APIs of the voters, in turns, so that each controller is among the first. A controller
-   * that only some voters list is not asked for certificates.
+   * Client APIs of the voters, one of each controller in turn, so that every controller is near the
+   * front. A controller that only some voters list is not asked for certificates.
    */
   get apis(): readonly string[] {
     const each = this.#controllers.map(({ toldBy, apis = [] }) => (toldBy === null ? apis : []))
@@ -238,7 +242,7 @@ export class ControllerMembership {
     this.#judgeRemoved(votes)
     const kept = this.#controllers.flatMap((known) => this.#keptBy(votes, known))
     const all = [...kept, ...this.#addedBy(votes, kept)]
-    // The number is limited; controllers that a majority lists come first.
+    // The number of controllers is limited, so those that a majority lists come first.
     all.sort((a, b) => Number(a.toldBy !== null) - Number(b.toldBy !== null))
     const controllers = all.map((known) => ({
       ...known,
@@ -267,7 +271,7 @@ export class ControllerMembership {
     )
   }
 
-  /** Majority of the voters that are not absent; it decides about absent ones. */
+  /** Majority of the voters that are not absent. It decides about absent ones. */
   #presentMajority(): number {
     return majorityOf(this.#voters().filter(({ id }) => !this.#isAbsent(id)).length)
   }
@@ -313,7 +317,7 @@ export class ControllerMembership {
     const reporters = toldBy.filter(isStillReported)
     const others = votes.idsThat(({ members }) => members.has(id))
     const all = [...new Set([...reporters, ...others])]
-    // All known controllers may be gone, with new ones at their addresses.
+    // All known controllers may have been replaced by new ones at the same addresses.
     const isMet = this.#metAsConfigured.has(id) && this.#connected.has(id)
     return all.length > 0 || isMet ? [{ ...known, toldBy: all }] : []
   }
@@ -359,9 +363,10 @@ export class ControllerMembership {
   }
 
   /**
-   * Controllers that must list a client API. A router whose endpoints file was lost must not renew
-   * where the first controller to answer wants, so it waits for the configured controllers. If they
-   * do not answer, a majority of those that do is enough.
+   * Number of controllers that must list a client API. A router whose endpoints file was lost must
+   * not renew its certificates at an address that only the first controller to answer names, so it
+   * waits for the configured controllers. If they do not answer, a majority of those that do is
+   * enough.
    */
   #apisMajority({ majority, lists }: Votes): number {
     const isEarly = this.#clock.monotonicMs() - this.#startedMs < apisByFewAfterMs
@@ -386,7 +391,7 @@ export class ControllerMembership {
     return apis.length === 0 && known.length === 0 ? {} : { apis }
   }
 
-  /** Refusing a key takes a majority of at least two controllers. */
+  /** Finds keys to refuse. That takes a majority of at least two controllers. */
   #judgeRemoved(votes: Votes): void {
     const isMember = ({ id, keySha256 }: ControllerKey): boolean =>
       votes.count(({ members }) => members.get(id)?.keySha256 === keySha256) >= votes.majority

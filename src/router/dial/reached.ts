@@ -3,8 +3,8 @@ import { targetDialFailure, dialTimeoutFailure } from '../../overlay/sockets/dia
 import { dialError } from '../../channel/messages/dial-error.ts'
 
 /**
- * The result of the work, unless its timeout expires or the circuit ends first; then the caller
- * must release a late result.
+ * Returns the result of the work, unless its timeout expires or the circuit ends before. In these
+ * cases the caller must release a result that arrives late.
  * @throws {DialFailure}
  */
 export async function withDialTimeout<T>(

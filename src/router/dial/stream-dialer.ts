@@ -29,8 +29,8 @@ export interface StreamDialerDeps {
 
 /**
  * Dials `tcp:` and `tls:` targets. A `tls:` target must have a certificate of the network. The
- * router presents no certificate, because its own would let the client at the other end of the
- * circuit act as the router.
+ * router presents no certificate, because the client at the other end of the circuit could then act
+ * as the router.
  */
 export class StreamDialer implements TerminatorDialer {
   readonly #deps: StreamDialerDeps
@@ -68,7 +68,7 @@ export class StreamDialer implements TerminatorDialer {
     // @guard sockets-to-targets--streams
     const socket = this.#deps.sockets.open(dialedBy, () => this.#open(target))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    // This listener stays, because an error event without a listener ends the process.
+    // This listener is never removed, because an error event without a listener ends the process.
     socket.on('error', reject)
     socket.once(target.protocol === 'tls' ? 'secureConnect' : 'connect', () => resolve())
     try {

@@ -135,7 +135,7 @@ export class ApiSessions {
       this.#syncs.set(connection.id, sync)
     }
     if (sync?.id !== id || sync.next !== sequence) {
-      // Half a list would end valid sessions.
+      // An incomplete list would end valid sessions, so it is discarded.
       this.#syncs.delete(connection.id)
       connection.channel.send({ contentType: controlMessage.requestClientReSync })
       return

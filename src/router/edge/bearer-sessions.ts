@@ -9,7 +9,7 @@ import type { EdgeApiSession } from './edge-api-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { bearerTokensMax, bearerUnshownMs } = edgeLimits
-/** A use of a key, as numbered by OpenZiti. */
+/** Number that OpenZiti assigns to this use of a key. */
 const VERIFIES_TOKENS = 0
 /** Start of an OIDC token: base64url of `{"`. */
 const TOKEN_START = 'ey'
@@ -17,7 +17,7 @@ const TOKEN_START = 'ey'
 export interface BearerSessionsDeps {
   readonly model: Pick<RouterDataModel, 'contents' | 'onChanged'>
   readonly clock: Clock
-  /** Whether a channel uses the token. */
+  /** Whether a client channel uses the token. */
   readonly isShown: (token: string) => boolean
   /** Called with tokens that are no longer valid. */
   readonly onEnded: (tokens: ReadonlySet<string>) => void
@@ -42,7 +42,10 @@ interface Known extends Verified {
 export class BearerSessions {
   readonly #deps: BearerSessionsDeps
   readonly #byToken = new Map<string, Known>()
-  /** Tokens by each ID whose record can end them: of the identity, the session and the token. */
+  /**
+   * Tokens by each ID whose record can end them: the ID of the identity, of the session, and of the
+   * token.
+   */
   readonly #byId = new Map<string, Set<Known>>()
   readonly #leaves = new Map<string, TokenLeaf | null>()
   /** Keys of the leaf certificates in the current model. */
@@ -143,7 +146,9 @@ export class BearerSessions {
     this.#stop()
   }
 
-  /** Verifies a signature only once, however often the model changes while the client waits. */
+  /**
+   * Verifies a signature only once, even if the model changes repeatedly while the client waits.
+   */
   #mayBecomeGood(text: string, found: Verified | null): boolean {
     if (found === null) return !this.#isKeyKnown(text)
     return this.#deps.model.contents.identities.get(found.token.identityId) === undefined
@@ -185,7 +190,7 @@ export class BearerSessions {
     const { identities, revocations } = model.contents
     // @guard access-token-at-a-router--time
     if (clock.nowMs() >= expiresAtMs) return false
-    // Tokens signed by a removed controller end when its key is removed.
+    // When a removed controller's key is removed, the tokens that it signed end.
     // @guard access-token-at-a-router--removed
     if (!this.#keyIds.has(keyId)) return false
     // @guard access-token-at-a-router--disabled

@@ -14,7 +14,10 @@ export interface EdgeClient {
   readonly session: EdgeApiSession
   /** Hex SHA-1 of its certificate. */
   readonly fingerprint: string
-  /** Its certificate names its session, so it need not be in the list of fingerprints. */
+  /**
+   * True: its certificate contains the id of its session, so the certificate need not be in the
+   * list of fingerprints.
+   */
   readonly isNamedBySpiffe: boolean
 }
 
@@ -35,7 +38,8 @@ const TOKEN_CHARACTERS_MAX = 8192
 
 /**
  * Authenticates a client: the hello must contain the token of an API session, and the TLS
- * certificate must belong to that session. The token alone may have been observed.
+ * certificate must belong to that session. The token alone proves nothing, because others may have
+ * seen it.
  */
 export async function admitClient(
   socket: TLSSocket,

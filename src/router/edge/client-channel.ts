@@ -29,7 +29,7 @@ import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts
 
 const { clientConnectionsPerChannelMax } = edgeLimits
 
-/** A client connection, for either way of sending data. */
+/** A client connection, for either mode: the router or the client keeps the end of the circuit. */
 export type ClientEnd = ClientConnection | ClientXgress
 
 /** Other parts of the router that a channel uses for the requests of its client. */
@@ -203,7 +203,8 @@ export class ClientChannel {
   }
 
   /**
-   * @param request the client's request, which waits for a circuit; absent: there is one.
+   * @param request the client's request, which waits for a circuit; absent: the circuit exists
+   * already.
    * @returns null if the limit is reached.
    */
   addConnection(
@@ -213,7 +214,7 @@ export class ClientChannel {
   ): ClientConnection | null {
     if (!this.#takeRoom()) return null
     const refuse = (to: ChannelMessage) => (): void =>
-      // Clients wait for an answer to their request, and for nothing else.
+      // Only a client that has sent a request waits for an answer.
       this.refuse(to, id, INVALID_SESSION, edgeErrorCode.invalidSession)
     const connection: ClientConnection = new ClientConnection({
       id,
@@ -227,7 +228,10 @@ export class ClientChannel {
     return connection
   }
 
-  /** For a circuit whose end the client keeps. @returns null if the limit is reached. */
+  /**
+   * Adds a connection whose end of the circuit the client keeps. @returns null if the limit is
+   * reached.
+   */
   addXgress(id: number, session: ServiceSession, circuit: LocalCircuit): ClientXgress | null {
     if (this.#xgresses.has(circuit.id) || !this.#takeRoom()) return null
     const xgress: ClientXgress = new ClientXgress({
@@ -279,7 +283,7 @@ export class ClientChannel {
   #answerTrace(id: number, message: ChannelMessage): void {
     const request = readTraceRequest(message)
     const end = this.#ends.get(id)
-    // A client that keeps its end of the circuit sends the controls of the circuit itself.
+    // If the client keeps its end of the circuit, it sends the circuit's controls itself.
     const canPass = request.hops > 1 && end instanceof ClientConnection
     if (canPass && end.trace({ ...request, hops: request.hops - 1 })) return
     const error = request.hops > 1 ? 'the connection has no route that can be traced' : ''

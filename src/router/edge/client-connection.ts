@@ -20,8 +20,8 @@ export interface ClientConnectionDeps {
   /** Sends messages other than data. */
   readonly send: (outgoing: OutboundMessage) => void
   /**
-   * Answers the client's request for the connection if its session ends before the connection has a
-   * circuit; absent: the connection has one at once.
+   * Refuses the client's request if its session ends before the connection has a circuit; absent:
+   * the connection has a circuit from the beginning.
    */
   readonly refuse?: () => void
   /** The connection has ended and its ID can be reused. */
@@ -73,17 +73,17 @@ export class ClientConnection implements CircuitApplication {
     this.#flushQueue()
   }
 
-  /** Accepts a piece of the client. */
+  /** Accepts a piece of data from the client. */
   take(piece: Piece): void {
-    // Drops data for an ended circuit. Queued, it would block everything else of a client that
-    // writes without reading, and the client would never read why the circuit ended.
+    // Drops data for an ended circuit. If it were queued, it would block everything else of a
+    // client that writes without reading, and the client would never read why the circuit ended.
     if (this.#isLeaving || this.#isOver || this.#closedReason !== null) return
     this.#deps.flow.addQueued(roomOf(piece))
     this.#queue.push(piece)
     this.#flushQueue()
   }
 
-  /** The client has closed the connection; data it wrote before still arrives. */
+  /** The client has closed the connection. Data that it wrote before is still delivered. */
   leave(): void {
     if (this.#isOver) return
     this.#isLeaving = true
@@ -119,8 +119,8 @@ export class ClientConnection implements CircuitApplication {
   }
 
   /**
-   * Checks that the answer belongs to a trace request, because the far side chooses its request
-   * number and could answer other requests of the client.
+   * Checks that the answer belongs to a trace request of this connection: the far side chooses the
+   * request number, and could otherwise answer other requests of the client.
    */
   onTraced(answer: TraceAnswer): void {
     // @guard answers-to-a-trace
@@ -138,7 +138,8 @@ export class ClientConnection implements CircuitApplication {
   }
 
   onFinished(): void {
-    // The far end closed without a FIN; without one, the client would wait for more data.
+    // The far end closed without a FIN. The connection sends one, because the client would
+    // otherwise wait for more data.
     if (this.#isFinDelivered) return
     this.deliver({ body: new Uint8Array(), edgeFlags: edgeFlag.fin, traceId: null })
   }
@@ -167,7 +168,9 @@ export class ClientConnection implements CircuitApplication {
     return this.#deps.flow.trySend(dataMessage(this.#deps.id, piece))
   }
 
-  /** The end may request more data before it has stored the current piece. */
+  /**
+   * Sends queued pieces. The circuit may request more data before it has stored the current piece.
+   */
   #flushQueue(): void {
     const end = this.#end
     if (end === null || this.#isFlushing) return
@@ -207,7 +210,7 @@ export class ClientConnection implements CircuitApplication {
   }
 }
 
-/** An empty piece takes memory as well. */
+/** Size of a piece. An empty one takes memory as well. */
 function roomOf({ body }: Piece): number {
   return body.length + PIECE_ROOM
 }

@@ -28,7 +28,7 @@ export class ClientFlow {
     this.#channel.onceWritable(callback)
   }
 
-  /** @param bytes queued for a circuit; negative when the circuit accepts them. */
+  /** @param bytes newly queued for a circuit; negative when the circuit has accepted them. */
   addQueued(bytes: number): void {
     this.#queuedBytes += bytes
     // @guard client-that-never-reads--in

@@ -19,7 +19,7 @@ import { clientPostureMessage } from '../../channel/messages/clients.ts'
 const { clientPostureBytesMax, clientPosturesBytesMax } = edgeLimits
 const { clientPosturesWaitingMax, clientPostureMs } = edgeLimits
 
-/** Posture reports of one client. */
+/** Posture reports of one client that were sent. */
 interface SentPosture {
   /** The latest report on each subject. */
   known: ReadonlyMap<string, PostureResponse>
@@ -37,8 +37,8 @@ export interface ClientPosturesDeps {
 
 /**
  * Forwards posture reports of OIDC clients to all controllers, which evaluate them. Each controller
- * gets every report, because any of them may have to judge the client's requests or be the only one
- * left.
+ * gets every report, because any of them may have to decide about the client's requests, or may be
+ * the only one left.
  */
 export class ClientPostures {
   readonly #deps: ClientPosturesDeps
@@ -92,7 +92,8 @@ export class ClientPostures {
   }
 
   /**
-   * If the limit is reached, the report is sent now, but not again to a controller that reconnects.
+   * If the limit is reached, the report is sent now, but not again to a controller that connects
+   * later.
    */
   #keep(sent: SentPosture, known: ReadonlyMap<string, PostureResponse>, bytes: number): void {
     const isRoom = this.#bytes - sent.knownBytes + bytes <= clientPosturesBytesMax
@@ -114,7 +115,7 @@ export class ClientPostures {
     sent.waiting -= 1
   }
 
-  /** Sends after the earlier reports. */
+  /** Sends a report after all earlier ones. */
   #send(
     connection: ControlConnection,
     client: ClientChannel,
@@ -155,7 +156,7 @@ export class ClientPostures {
 
 const REASON_CHARACTERS_MAX = 200
 
-/** Separates states, which hold until the next report, from momentary events. */
+/** Separates states, which stay valid until the next report, from momentary events. */
 function sorted(responses: readonly PostureResponse[]): {
   readonly kept: ReadonlyMap<string, PostureResponse>
   readonly moments: readonly PostureResponse[]

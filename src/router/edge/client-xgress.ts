@@ -14,7 +14,7 @@ export interface ClientXgressDeps {
   readonly session: ServiceSession
   readonly circuit: LocalCircuit
   readonly circuits: Pick<LocalCircuits, 'attach' | 'enter' | 'leave'>
-  /** The ends of the circuit retransmit frames that could not be sent. */
+  /** Frames that cannot be sent are dropped; the ends of the circuit retransmit them. */
   readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable'>
   readonly send: (outgoing: OutboundMessage) => void
   readonly onOver: () => void

@@ -9,7 +9,7 @@ const IDENTITIES_AT_ONCE = 1000
 export class ConnectedIdentities {
   readonly #connections: () => readonly ControlConnection[]
   readonly #byIdentity = new Map<string, Set<ClientChannel>>()
-  /** Identities whose state controllers have not received yet. */
+  /** Identities whose change was not reported to the controllers yet. */
   readonly #changed = new Set<string>()
   #timer: NodeJS.Timeout | null = null
 

@@ -59,8 +59,8 @@ interface Asked {
 }
 
 /**
- * Connect requests of clients: a controller authorizes each and creates its circuit. An identity
- * with many pending requests only delays itself, whatever channels it uses.
+ * Connect requests of clients. A controller authorizes each one and creates its circuit. An
+ * identity with many pending requests delays only itself, no matter how many channels it uses.
  */
 export class ConnectRequests {
   readonly #deps: ConnectsDeps
@@ -102,7 +102,7 @@ export class ConnectRequests {
       return
     }
     const asked = { client, message, id, session }
-    // The ID is in use from here on, even if the request fails.
+    // From now on the ID is in use, even if the request fails.
     const connection = client.addConnection(id, session, message)
     if (connection === null) {
       client.refuse(message, id, 'too many connections')
@@ -194,7 +194,7 @@ export class ConnectRequests {
     }
   }
 
-  /** The client is gone; ending the circuit informs the other end. */
+  /** The client has disconnected. Ending the circuit informs the other end. */
   #abandon(circuit: LocalCircuit): void {
     const { circuits, log } = this.#deps
     try {

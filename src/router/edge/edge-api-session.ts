@@ -1,6 +1,9 @@
 import type { ClientApiSession } from '../../channel/messages/clients.ts'
 
 export interface EdgeApiSession extends ClientApiSession {
-  /** The controller that last reported it; requests of the client go to it first. */
+  /**
+   * The controller that last reported the session. Requests of its client go to this controller
+   * first.
+   */
   readonly controllerId: string
 }

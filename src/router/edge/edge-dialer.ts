@@ -48,7 +48,10 @@ export class EdgeDialer implements TerminatorDialer {
       : await this.#dialOlder(terminator, request, signal)
   }
 
-  /** The router assigns the connection ID, so the connection exists before the host is informed. */
+  /**
+   * Dials a host for which the router assigns the connection ID, so the connection exists before
+   * the host is informed.
+   */
   async #dialById(
     terminator: HostedTerminator,
     request: DialRequest,
@@ -75,7 +78,9 @@ export class EdgeDialer implements TerminatorDialer {
     }
   }
 
-  /** The host assigns the connection ID; it is informed when the connection exists. */
+  /**
+   * Dials a host that assigns the connection ID itself. It is informed when the connection exists.
+   */
   async #dialOlder(
     terminator: HostedTerminator,
     request: DialRequest,

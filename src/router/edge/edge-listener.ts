@@ -104,7 +104,7 @@ export class EdgeListener {
     this.#listener = new TlsListener({
       ...deps,
       protocol: EDGE_PROTOCOL,
-      // Programs that open web sockets with the Go SDK offer none.
+      // Programs that open web sockets with the Go SDK request no application protocol (ALPN).
       clientsWithout: timeouts === null ? 'all' : 'rest',
       // An identity may have a certificate of a third-party CA; the router checks its fingerprint.
       rejectUnauthorized: false,
@@ -252,7 +252,7 @@ export class EdgeListener {
     }
     const { client } = admission
     const { session } = client
-    // The session may have changed since it was checked.
+    // The session may have changed since the client was admitted.
     const fault = isStillAdmitted(client, sessions.find(session.token))
       ? this.#deps.faultOfRoom(session.identityId)
       : 'the API session has ended'
@@ -271,7 +271,7 @@ export class EdgeListener {
       remoteAddress: formatHostPort({ host: ends.remoteAddress, port: ends.remotePort }),
       connectedAtMs: clock.nowMs(),
     })
-    // Without a group in the answer, its dialer uses a single socket.
+    // Without a group in the answer, the client uses a single socket.
     const answer = helloAcceptedMessage(
       { ...hello, group: null },
       identity().id,

@@ -300,7 +300,10 @@ export class Edge {
     }
   }
 
-  /** Null if the identity may not dial the service, so it learns of no other services. */
+  /**
+   * Null if the service does not exist, or the identity may not dial it, so that it learns nothing
+   * about other services.
+   */
   #serviceIdNamed(name: string, identityId: string): string | null {
     const { model } = this.#deps
     const id = model.contents.services.named(name)?.id ?? ''

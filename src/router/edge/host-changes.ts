@@ -23,7 +23,7 @@ export interface HostChangesDeps {
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
 }
 
-/** The latest values from a host that were not sent yet; null if unchanged. */
+/** The latest values from a host that are not sent yet; a null value is unchanged. */
 interface Change {
   readonly cost: number | null
   readonly precedence: number | null
@@ -56,7 +56,7 @@ export class HostChanges {
       // @guard host-that-changes-its-mind--latest
       cost: cost ?? before.cost,
       precedence: precedence ?? before.precedence,
-      // Health is also sent as a precedence; the later of the two counts.
+      // Health is also reported as a precedence. Of the two, the later report counts.
       isHealthy: precedence === null ? before.isHealthy : null,
     })
   }

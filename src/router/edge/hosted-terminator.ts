@@ -9,12 +9,12 @@ import type { ServiceSession } from './service-session.ts'
 
 /** A service that a client hosts over one of its connections. */
 export interface HostedTerminator {
-  /** Also its address. */
+  /** ID of the terminator, which is also its address. */
   readonly id: string
   readonly client: ClientChannel
   readonly connectionId: number
   readonly session: ServiceSession
-  /** Identifies the listener of a client that binds again; '' if the client sends none. */
+  /** Identifies the listener of a client across binds; '' if the client sends none. */
   readonly listenerId: string
   readonly instanceId: string
   readonly instanceSecret: Uint8Array
@@ -28,7 +28,7 @@ export interface HostedTerminator {
   /** The client keeps the ends of its circuits. */
   readonly isXgressInClient: boolean
   isEstablished: boolean
-  /** Refusals without a retry hint. */
+  /** Number of refusals without a hint to retry. */
   strikes: number
   /** When to send the request to a controller, monotonic ms; once sent, when to repeat it. */
   dueMs: number

@@ -198,7 +198,10 @@ export class ClientTerminators {
     return isFull ? 'too many services are hosted' : null
   }
 
-  /** Identity and session must match, so a client cannot take over another's terminator. */
+  /**
+   * A terminator of the same listener. Identity and session must match too, so that a client cannot
+   * take over the terminator of another one.
+   */
   #sameListener({ client, session, listenerId }: HostedTerminator): HostedTerminator | null {
     if (listenerId === '') return null
     const { identityId } = client.client.session
@@ -345,8 +348,8 @@ export class ClientTerminators {
   }
 
   /**
-   * Ends when the answer has been passed to `#onAnswer`, or without one when the request must be
-   * repeated.
+   * Sends the request when it is its turn. Resolves when the answer was passed to `#onAnswer`, or,
+   * without an answer, when the request must be repeated.
    */
   async #askInTurn(terminator: HostedTerminator): Promise<void> {
     const { controllerFor, postureSettled, clock } = this.#deps
@@ -385,8 +388,8 @@ export class ClientTerminators {
   }
 
   /**
-   * Answers which terminators exist; those whose host does not answer are omitted and asked about
-   * later.
+   * Reports which terminators exist. Terminators whose host does not answer are omitted; the
+   * controller asks again later.
    */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
     const { terminators, postCreate, fixInvalid } = readTerminatorQuery(body)

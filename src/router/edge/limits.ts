@@ -1,6 +1,9 @@
 /** Limits for clients of the edge router and the services they host. */
 export const edgeLimits = {
-  /** Stored API sessions, and hellos that wait for a controller to send their session. */
+  /**
+   * Maximum stored API sessions, and maximum hellos that wait for a controller to send their
+   * session.
+   */
   apiSessionsMax: 250_000,
   apiSessionWaitersMax: 1024,
   /** Stored verified access tokens, and how long each is kept without a connected client. */
@@ -50,7 +53,7 @@ export const edgeLimits = {
   /** Hosted services: per channel, and in total. */
   hostedPerChannelMax: 1024,
   hostedMax: 16_384,
-  /** Terminators waiting to be removed. */
+  /** Maximum terminators that wait to be removed. */
   terminatorsRemovedWaitingMax: 65_536,
   terminatorsRemovedAtOnceMax: 50,
   /**
@@ -58,7 +61,7 @@ export const edgeLimits = {
    */
   terminatorAgainMs: 30_000,
   terminatorBusyMs: 1000,
-  /** Number of other refusals of a terminator before the host is informed. */
+  /** After this number of refusals without a hint to retry, the host is informed. */
   terminatorStrikesMax: 3,
   /**
    * Rate of changes by hosts: interval per terminator; burst and rate per second of an identity.

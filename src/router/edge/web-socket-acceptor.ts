@@ -40,7 +40,7 @@ export interface WebSocketAcceptorDeps {
   readonly inner: TlsServer
   /**
    * Called when the TLS connection within a web socket is established.
-   * @param onAdmitted to be called when the client is admitted; it may then send more.
+   * @param onAdmitted to be called when the client is admitted; the limit for its data then ends.
    */
   readonly onSecure: (
     socket: TLSSocket,
@@ -53,11 +53,12 @@ export interface WebSocketAcceptorDeps {
 const PATH = '/ws'
 
 /**
- * A listener for clients that run in a browser: HTTPS, a web socket, and in it the TLS connection
- * of the client's channel. The outer TLS shows the server certificate and requests none. In the
- * inner one the client proves its certificate, which a browser would not present for a page.
+ * A listener for clients that run in a browser: HTTPS, a web socket, and inside it the TLS
+ * connection of the client's channel. The outer TLS connection presents the server certificate and
+ * requests none. In the inner one the client proves its certificate, which a browser does not
+ * present for a page.
  *
- * The origin of a request is not checked, as in OpenZiti: a browser adds nothing that authorizes
+ * As in OpenZiti, the origin of a request is not checked: a browser adds nothing that authorizes
  * the request, and pages of any origin may use the network with their own certificate.
  */
 export class WebSocketAcceptor {
@@ -149,8 +150,8 @@ export class WebSocketAcceptor {
 
 /**
  * Accepts a TLS connection over a stream, with the options of a server. The server reports a TLS
- * socket without the stream below it; therefore each stream has its own view of the server, which
- * reports this socket alone.
+ * socket without the stream on which it runs, so each stream gets its own view of the server, which
+ * reports only this socket.
  */
 function acceptTls(server: TlsServer, stream: Duplex, onSecure: (socket: TLSSocket) => void): void {
   const view = Object.create(server, {
@@ -174,8 +175,8 @@ function writeSeparately(socket: TLSSocket): void {
 }
 
 /**
- * Closes a connection that receives more than `bytesMax`. The parts of a message are in memory
- * until its end arrives, so its size must be limited before anything is known of the client.
+ * Closes a connection that receives more than `bytesMax`. The parts of a message stay in memory
+ * until its end arrives, so its size must be limited before the client is authenticated.
  * @returns a function that removes the limit.
  */
 function limitBytes(connection: Duplex, bytesMax: number): () => void {
@@ -195,7 +196,7 @@ function pathOf({ url = '' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? ''
 }
 
-/** Answers a request that opens no web socket, and closes its connection. */
+/** Answers a request that does not open a web socket, and closes its connection. */
 function refuse(request: IncomingMessage, response: ServerResponse): void {
   const status = pathOf(request) !== PATH ? 404 : request.method === 'GET' ? 426 : 405
   const text = `${STATUS_CODES[status] ?? ''}\n`

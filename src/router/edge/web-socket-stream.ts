@@ -10,7 +10,7 @@ export interface WebSocketStreamDeps {
   readonly connection: Pick<Duplex, 'writableNeedDrain'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly pingEveryMs: number
-  /** Time without a sign of life after which the web socket is closed. */
+  /** Time without a sign of life from the client after which the web socket is closed. */
   readonly pongMsMax: number
 }
 
@@ -23,9 +23,9 @@ const RECORD_HEAD_BYTES = 5
 
 /**
  * The TLS stream within a web socket: the content of its binary messages. The boundaries of
- * received messages mean nothing. Each sent message is one TLS record, because BrowZer decrypts one
- * record for each message. The stream reads no further message while its consumer is slow, and
- * takes the next chunk to send when the connection has taken the last one.
+ * received messages have no meaning. Each sent message is one TLS record, because BrowZer decrypts
+ * one record for each message. While its consumer is slow, the stream reads no further message. It
+ * takes the next chunk to send when the connection has accepted the last one.
  */
 export class WebSocketStream extends Duplex {
   readonly #deps: WebSocketStreamDeps
@@ -51,14 +51,14 @@ export class WebSocketStream extends Duplex {
     // The web socket closes itself after a violation of its protocol.
     web.on('error', () => undefined)
     web.once('close', () => this.#onClosed())
-    // Not the shared timer, which would ping all clients in the same turn.
+    // A separate timer: the shared one would ping all clients in the same turn.
     this.#timer = setInterval(() => this.#check(), Math.min(pingEveryMs, pongMsMax))
   }
 
   override _read(): void {
     const { web } = this.#deps
     if (!web.isPaused) return
-    // While reading was paused, no sign of life could arrive.
+    // While reading was paused, no sign of life could arrive, so the time counts from now.
     this.#sawLife()
     web.resume()
   }
@@ -102,7 +102,7 @@ export class WebSocketStream extends Duplex {
     if (!this.push(data)) this.#deps.web.pause()
   }
 
-  /** A failed write shows that the web socket closes, which ends the stream by itself. */
+  /** A failed write means that the web socket is closing, which ends the stream anyway. */
   #send(chunk: Buffer, callback: () => void): void {
     // @guard web-sockets-of-clients--writing
     this.#deps.web.send(chunk, { binary: true }, (error) => {

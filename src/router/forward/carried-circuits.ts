@@ -22,7 +22,9 @@ interface Hop {
 /** An end of a circuit in this router. */
 interface LocalEnd {
   readonly destination: FrameDestination
-  /** It may send while `forward` runs; other ends of this router send in a later turn. */
+  /**
+   * True: the end may send while `forward` runs. Other ends of this router send in a later turn.
+   */
   readonly isStream: boolean
   readonly isTerminator: boolean
 }
@@ -36,9 +38,9 @@ export class CarriedCircuit {
   clientId = ''
   /** Tags of its first route: the dialing identity, the hosting identity and the service. */
   tags: Readonly<Record<string, string>> = {}
-  /** By the address that the controller assigned. */
+  /** Ends by the address that the controller assigned. */
   readonly ends = new Map<string, LocalEnd>()
-  /** Active or waiting dials of its terminator. */
+  /** Number of active or waiting dials of its terminator. */
   dials = 0
   /** Monotonic ms of the last payload, acknowledgement or control, except retransmissions. */
   activeMs: number
@@ -121,7 +123,7 @@ export class CarriedCircuits {
     return circuit
   }
 
-  /** The circuit now counts against the other controller's limit. */
+  /** Counts the circuit against the limit of the other controller from now on. */
   give(circuit: CarriedCircuit, ownerId: string): void {
     if (this.#circuits.get(circuit.id) !== circuit) return
     this.#room.giveBack(circuit.ownerId)

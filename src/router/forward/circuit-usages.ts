@@ -15,8 +15,8 @@ interface Bucket extends CircuitByteCounts {
 const { usageCircuitsMax, usageCircuitsPerReportMax } = forwardLimits
 
 /**
- * Unreported bytes of circuits, by circuit, side and direction. They are kept when the circuit
- * ends, and while no controller is connected.
+ * Bytes of circuits that were not reported yet, by circuit, side and direction. They are kept when
+ * the circuit ends, and while no controller is connected.
  */
 export class CircuitUsages {
   readonly #clock: Clock
@@ -48,7 +48,8 @@ export class CircuitUsages {
 
   /**
    * Reports all counted bytes, in parts.
-   * @param send returns false if the report could not be sent; it and the following ones are kept.
+   * @param send returns false if it could not send the report; that report and the following ones
+   * are then kept.
    * @returns whether everything was sent.
    */
   sendUsage(send: (report: UsageReport) => boolean): boolean {

@@ -31,16 +31,16 @@ interface FaultsDeps {
   readonly onAbandoned: (circuit: CarriedCircuit) => void
 }
 
-/** A frame without a next hop. */
+/** Frames of one circuit that had no next hop. */
 interface Miss {
   readonly circuitId: string
   readonly from: FrameEndpoint
 }
 
 /**
- * Reports to controllers: frames without a next hop, ends that have closed, and idle circuits. For
- * a controller that is away, the circuits themselves store the state to report, so no queue is
- * needed.
+ * Reports faults of circuits to controllers: frames without a next hop, ends that have closed, and
+ * idle circuits. For a controller that is disconnected, the circuits themselves store the state to
+ * report, so no queue is needed.
  */
 export class CircuitFaultReporter {
   readonly #deps: FaultsDeps
@@ -81,10 +81,7 @@ export class CircuitFaultReporter {
     for (const stop of this.#stopTimers.splice(0)) stop()
   }
 
-  /**
-   * Records a frame from this source without a next hop; its sender is informed through the
-   * controllers.
-   */
+  /** Records that a frame from this source had no next hop. The controllers inform its sender. */
   miss(circuitId: string, from: FrameEndpoint): void {
     this.#missed += 1
     const { log, config } = this.#deps
@@ -161,7 +158,7 @@ export class CircuitFaultReporter {
     const abandoned: CarriedCircuit[] = []
     for (const circuit of circuits.all()) {
       const idleMs = nowMs - circuit.activeMs
-      // Frames of the other end keep a closed circuit from becoming idle.
+      // A closed circuit counts as well: frames of the other end keep it from becoming idle.
       if (circuit.closedBy === null && idleMs <= config.idleCircuitTimeout) continue
       const owner = asked.get(circuit.ownerId)
       if (owner === undefined) {
@@ -178,7 +175,7 @@ export class CircuitFaultReporter {
     for (const circuit of abandoned) onAbandoned(circuit)
   }
 
-  /** Its owner may be removed from the cluster; then nothing else unroutes the circuit. */
+  /** The owner may have been removed from the cluster; then no controller unroutes the circuit. */
   #isAbandoned({ ownerSeenMs, activeMs, closedBy }: CarriedCircuit, nowMs: number): boolean {
     const awayMs = nowMs - Math.max(activeMs, ownerSeenMs)
     const { abandonedMsMax, closedAbandonedMsMax } = forwardLimits
@@ -186,7 +183,7 @@ export class CircuitFaultReporter {
   }
 }
 
-/** Owner of circuits that this router does not know; no controller has this ID. */
+/** Owner of circuits that this router does not know. No controller has this ID. */
 const NOBODY = ''
 
 /** Groups circuits by owner, for one message to each controller. */

@@ -56,7 +56,7 @@ interface ForwarderDeps {
   readonly bufferedBytesMax?: number
 }
 
-/** Source of a frame; all sends of one sharer take one turn at the ends of this router. */
+/** Source of a frame. All sources of one sharer take one turn at the ends of this router. */
 interface Sender extends FrameEndpoint {
   readonly sharer?: string
 }
@@ -82,7 +82,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   /** Open streams, including those of ended circuits. */
   readonly #streams = new Set<Xgress>()
   readonly #wakers = new WeakMap<Xgress, () => void>()
-  /** Circuits to be removed when no more frames arrive, and the time of the next check. */
+  /** Circuits that are removed when no more frames arrive, with the time of the next check. */
   readonly #leaving = new Map<CarriedCircuit, { readonly sinceMs: number; dueMs: number }>()
   #ticker: NodeJS.Timeout | null = null
   #leaveTimer: NodeJS.Timeout | null = null
@@ -164,7 +164,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const fate = this.#forward(circuit, from, message, bytesMaxOf(contentType))
     // @guard circuits-at-a-router--usage
     if (fate === 'astray') this.#faults.miss(circuitId, from)
-    // A router that the circuit does not lead to must not add to its byte counts.
+    // Only routers on the path of the circuit may add to its byte counts.
     else this.#use(circuit, 'fabric.rx', message)
   }
 
@@ -213,7 +213,9 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return silentForMs >= this.#deps.config.unresponsiveLinkTimeout
   }
 
-  /** An address that the route does not declare as a link is an end. */
+  /**
+   * The endpoint of an address. If the route does not declare the address as a link, it is an end.
+   */
   #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): FrameEndpoint {
     const isLink = kind === 'link' || kind === undefined
     return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }
@@ -276,7 +278,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return stream
   }
 
-  /** Ends share the buffer by dialing identity, because each circuit exists on its behalf. */
+  /**
+   * The buffer budget of a circuit's end. Ends share the buffer by dialing identity, because each
+   * circuit serves one.
+   */
   #roomOf({ id, clientId }: CarriedCircuit): BufferBudget {
     // @guard circuits-that-take-nothing--dialer
     const sharer = clientId === '' ? id : clientId
@@ -398,7 +403,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const fate = this.#forward(circuit, from, frame, bytesMaxOf(contentType), isRepeated)
     if (fate === 'astray') this.#faults.miss(id, from)
     if (fate === 'sent') this.#traffic.received(trafficSide(isTerminator), frame)
-    // A payload without a next hop is retransmitted later, but was read only once.
+    // A payload without a next hop is retransmitted later, but counts as read only once.
     if (fate !== 'full' && !isRepeated) this.#use(circuit, `${trafficSide(isTerminator)}.rx`, frame)
     if (fate !== 'full') return 'sent'
     const next = circuit.next(address, null)
@@ -406,7 +411,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return 'full'
   }
 
-  /** Returns the same function each time, so that a stream is registered only once. */
+  /** Returns the same callback each time, so that a stream is registered only once. */
   #wakerOf(stream: Xgress): () => void {
     const known = this.#wakers.get(stream)
     if (known !== undefined) return known
@@ -442,7 +447,8 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     // @guard circuits-at-a-router--to
     if (found?.link.peerId !== next.peerId) return 'astray'
     if (!found.link.trySend(frameToForward(message), queuedBytesMax)) {
-      // A stream of this router retransmits the frame when there is room; other sources do not.
+      // A stream of this router retransmits the frame when there is room; another source does not,
+      // so the frame is lost.
       if (from.peerId !== null || isRepeated) found.dropped += 1
       return 'full'
     }
@@ -475,7 +481,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     queuedBytesMax: number,
   ): Fate {
     const end = circuit.ends.get(address)
-    // Its last frames may cross those of the other end.
+    // The last frames of an end may arrive after the other end has closed.
     if (end === undefined) return circuit.closedBy === null ? 'astray' : 'sent'
     const { destination, isStream, isTerminator } = end
     const isTaken =
@@ -484,7 +490,8 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
         : destination.forward(message)
     if (!isTaken) return 'full'
     this.#traffic.sent(trafficSide(isTerminator), message)
-    // A stream counts the bytes it delivers, because payloads may arrive twice or too late.
+    // A stream counts the bytes that it delivers itself, because payloads may arrive twice or too
+    // late.
     if (!isStream) this.#use(circuit, `${trafficSide(isTerminator)}.tx`, message)
     this.#count(message)
     return 'sent'
@@ -543,7 +550,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     this.#leaveTimer = setTimeout(() => this.#lookAtLeaving(), Math.max(0, waitMs))
   }
 
-  /** All wait equally long, so the first entry of the map is due first. */
+  /**
+   * Checks the circuits to be removed. All wait equally long, so the first entry of the map is due
+   * first.
+   */
   #lookAtLeaving(): void {
     this.#leaveTimer = null
     const nowMs = this.#deps.clock.monotonicMs()

@@ -11,15 +11,15 @@ interface Delivery {
 }
 
 const { localDeliveriesMax, localDeliveryBytesMax } = forwardLimits
-/** Frames delivered before links and sockets get their turn. */
+/** Number of frames delivered before links and sockets get their turn. */
 const STRETCH_DELIVERIES = 256
-/** Size of a frame without a body. */
+/** Bytes that a frame counts in addition to its body. */
 const DELIVERY_ROOM = 128
 
 /**
  * Frames between two ends in this router. They are delivered in a later turn, because an end that
- * receives one may send the next while it is called. Senders take turns. Queued bytes are limited
- * per end and in total, because an end kept by a client may ignore the window.
+ * receives a frame may send the next one within the call. Senders take turns. Queued bytes are
+ * limited per end and in total, because an end kept by a client may ignore the window.
  */
 export class LocalDeliveries {
   // @guard client-that-repeats-itself--frames

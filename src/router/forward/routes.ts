@@ -29,13 +29,13 @@ import { controlMessage } from '../../channel/messages/control.ts'
 
 /** The forwarder's circuits, as used by routes. */
 export interface RoutedCircuits {
-  /** The circuit, created if necessary; null if the limit is reached. */
+  /** Returns the circuit, which is created if necessary; null if the limit is reached. */
   admit(circuitId: string, ownerId: string): CarriedCircuit | null
   /** Reports about the circuit go to this controller from now on. */
   handOver(circuit: CarriedCircuit, to: ControlConnection): void
   circuit(circuitId: string): CarriedCircuit | undefined
   /**
-   * A link whose peer has been silent for too long gets no new circuits.
+   * Sets up a route. A link whose peer has been silent for too long gets no new circuits.
    * @returns the link or end in the route that does not exist; null if the route was set up.
    */
   route(
@@ -134,7 +134,7 @@ export class Routes {
     }
     const deadlineMs = clock.monotonicMs() + Math.min(route.timeoutMs, forwardLimits.dialMsMax)
     circuit.dials += 1
-    // A client has a single share of the pool, whichever controllers and routers it uses.
+    // Each client has one share of the pool, no matter which controllers and routers it uses.
     const { clientId } = route
     const caller = clientId === '' ? `controller ${connection.id}` : `client ${clientId}`
     // @guard dials-of-one-client--client
@@ -165,7 +165,10 @@ export class Routes {
     circuits.unroute(circuitId, isNow)
   }
 
-  /** Does not dial again if the end exists or an earlier attempt is still dialing it. */
+  /**
+   * Returns the peer data of the terminator. Does not dial again if the end exists or an earlier
+   * attempt is still dialing it.
+   */
   async #peerData(dialed: Dialed, egress: RouteEgress): Promise<PeerData> {
     const { circuit } = dialed
     if (circuit.ends.has(egress.address)) return NO_PEER_DATA
@@ -194,8 +197,8 @@ export class Routes {
       throw new DialFailure(dialError.misconfiguredTerminator, reason)
     }
     const { signal } = abort
-    // Created only when thrown, because the stack trace of an error takes 1/30 of the time to set
-    // up a whole circuit.
+    // Created only when it is thrown: the stack trace of an error takes 1/30 of the time to set up
+    // a whole circuit.
     const late = (): DialFailure =>
       new DialFailure(dialError.timedOut, 'the terminator was not reached in time')
     const leftMs = deadlineMs - clock.monotonicMs()
@@ -261,8 +264,8 @@ export class Routes {
     const reason = errorMessage(error)
     const code = dialErrorCode(error)
     const { circuitId, clientId } = route
-    // The rate of this warning is limited per client, because a client at its limit fails all the
-    // time.
+    // The rate of this warning is limited per client, because a client at its limit fails
+    // constantly.
     if (code === dialError.outOfResources) {
       this.#failures.warnOf(clientId, reason, { circuitId, clientId })
     } else {

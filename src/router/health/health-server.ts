@@ -193,8 +193,9 @@ export class HealthServers {
 }
 
 /**
- * Whether the peer proved by a certificate of `flotilla pki issue` that it is a monitoring system.
- * Routers, identities and controllers have certificates of the same authority, and are none.
+ * Whether the peer proved with a certificate of `flotilla pki issue` that it is a monitoring
+ * system. Routers, identities and controllers also have certificates of this authority, but are not
+ * monitoring systems.
  */
 function isMonitor(socket: Socket): boolean {
   // @guard metrics-of-a-router--chain

@@ -14,7 +14,7 @@ interface PrometheusSources {
 const NANOSECONDS_A_SECOND = 1e9
 const PREFIX = 'flotilla_router_'
 
-/** Figures that only grow, with the name of their metric. */
+/** Metrics that only increase, with their names for Prometheus. */
 const COUNTERS: Readonly<Record<string, readonly [name: string, help: string]>> = {
   'forwarder.messages': ['forwarded_messages_total', 'Messages of circuits forwarded.'],
   'forwarder.bytes': ['forwarded_bytes_total', 'Bytes of circuits forwarded.'],
@@ -26,7 +26,7 @@ const COUNTERS: Readonly<Record<string, readonly [name: string, help: string]>> 
   ],
 }
 
-/** Figures that rise and fall. */
+/** Metrics that increase and decrease. */
 const GAUGES: Readonly<Record<string, readonly [name: string, help: string]>> = {
   'ctrl.connected': ['controllers_connected', 'Connected controllers.'],
   'ctrl.known': ['controllers_known', 'Controllers of the cluster, as the router knows them.'],
@@ -42,14 +42,14 @@ const GAUGES: Readonly<Record<string, readonly [name: string, help: string]>> = 
   'process.heap': ['heap_bytes', 'Memory of the JavaScript heap in use.'],
 }
 
-/** Counts of `src/router/forward/traffic.ts`. */
+/** Names of the counters in `src/router/forward/traffic.ts`. */
 const TRAFFIC = /^(ingress|egress|fabric)\.(rx|tx)\.(msgs|bytes)$/
 const OF_LINK = /^link\.(.+)\.(latency|queue_time)$/
 const DROPPED = 'link.dropped_msgs:'
 
 /**
- * The metrics of a router in the Prometheus text format. They are the figures that it reports to
- * the controllers, in seconds and bytes, and the ends of its certificates.
+ * The metrics of a router in the Prometheus text format: the values that it reports to the
+ * controllers, in seconds and bytes, and the expiry of its certificates.
  */
 export async function prometheusText(sources: PrometheusSources): Promise<string> {
   const registry = new Registry()

@@ -40,7 +40,7 @@ const NO_APIS =
 export class CertificateExtender {
   readonly #deps: ExtenderDeps
   #timer: NodeJS.Timeout | null = null
-  /** Certificates are extended even if they are not due. */
+  /** True: certificates are extended even if they are not due. */
   #isForced = false
   #isStopped = false
   #logged = ''
@@ -57,7 +57,7 @@ export class CertificateExtender {
     void this.#judge()
   }
 
-  /** Further addresses of client APIs are known, so a failed attempt is repeated at once. */
+  /** Tries again at once, because more addresses of client APIs are known now. */
   wake(): void {
     if (this.#isStopped || this.#timer === null || this.#isDone !== false) return
     clearTimeout(this.#timer)
@@ -103,7 +103,8 @@ export class CertificateExtender {
       return false
     }
     if (apis().length === 0) {
-      // Right after the start, no controller has sent its addresses yet.
+      // Right after the start, no controller has sent its addresses yet, so this is no reason for a
+      // warning.
       if (this.#isDone !== null) this.#warnOnce(NO_APIS)
       return false
     }

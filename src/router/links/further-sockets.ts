@@ -57,7 +57,7 @@ export class FurtherSockets {
     const { dial, log, link, wanted } = this.#deps
     this.#isDialing = true
     try {
-      // A peer that closes accepted sockets must not be redialed without a pause.
+      // A peer that closes accepted sockets must not be dialed again without a pause.
       for (let left = wanted['link.default'] + wanted['link.ack']; left > 0; left -= 1) {
         const type = this.#missing()
         if (type === undefined || this.#abort.signal.aborted) break

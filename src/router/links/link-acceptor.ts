@@ -70,7 +70,7 @@ export class LinkAcceptor {
     this.#listener = new TlsListener({
       ...deps,
       protocol: LINK_PROTOCOL,
-      // Alone on its port, it gets them nevertheless, as in OpenZiti.
+      // A listener that is alone on its port still gets these clients, as in OpenZiti.
       clientsWithout: 'none',
       // @guard protocols-of-one-port--authority
       rejectUnauthorized: true,
@@ -157,7 +157,8 @@ export class LinkAcceptor {
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null
     const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
-    // A connection without the secret is refused before the router requests a verification.
+    // The connection is refused without the secret, before a controller has to verify the
+    // certificate.
     const groupFault = isFurther ? this.#joined(hello).fault : null
     // @guard sockets-of-another-link--certificate
     const reason = fault ?? groupFault ?? (hello === null ? '' : await this.#refusal(socket, hello))
@@ -223,7 +224,7 @@ export class LinkAcceptor {
     message: ChannelMessage,
     hello: LinkHello,
   ): Link | null {
-    // During the request to a controller, the link may have ended or got other sockets.
+    // While the controller answered, the link may have ended or got other sockets.
     const { link, type, fault } = this.#joined(hello)
     if (link === null || fault !== null) return this.#refuse(channel, socket, hello, fault ?? '')
     link.addSocket(channel, type)

@@ -1,7 +1,7 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Link } from './link.ts'
 
-/** Uses the links to carry circuits. */
+/** Code that carries circuits over the links. */
 export interface LinkUser {
   addLink(link: Link): void
   removeLink(link: Link): void

@@ -54,7 +54,10 @@ interface LinksDeps {
   readonly user: LinkUser
 }
 
-/** OpenZiti routers do not dial peers with other version formats; neither does this router. */
+/**
+ * Version format of peers. Like OpenZiti routers, this router does not dial peers with another
+ * version format.
+ */
 const VERSION = /^v?[0-9]+\.[0-9]+\.[0-9]+/
 
 /**
@@ -154,7 +157,7 @@ export class Links {
     for (const change of changes) this.#onPeer(change)
   }
 
-  /** An operator closes the link; it may be dialed again. */
+  /** Closes a link for an operator; it may be dialed again. */
   #onFault(fault: { readonly id: string; readonly iteration: number } | null): void {
     if (fault === null) return
     this.#registry.closeById(fault.id, fault.iteration, 'closed by an operator')
@@ -183,7 +186,7 @@ export class Links {
     }
   }
 
-  /** The first dialer that shares a group with a listener, and all matching listeners. */
+  /** Selects the first dialer that shares a group with a listener, and all matching listeners. */
   #policyFor(
     listeners: readonly PeerListener[],
   ): { config: LinkConfig['dialers'][number]; addresses: readonly string[] } | null {

@@ -37,7 +37,7 @@ interface PeerDialerDeps {
   readonly inTurn: (peerId: string, task: () => Promise<void>) => boolean
 }
 
-/** Keeps dialing another router until a link exists, whichever side dialed it. */
+/** Keeps dialing another router until a link to it exists, no matter which side dialed it. */
 export class PeerDialer {
   readonly #deps: PeerDialerDeps
   /** The same for all dials of this peer; the iteration distinguishes them. */
@@ -76,7 +76,7 @@ export class PeerDialer {
     this.#peer = { ...this.#peer, isHealthy: false }
   }
 
-  /** The link has closed. */
+  /** Dials again, because the link has closed. */
   redial(): void {
     this.#waitMs = 0
     this.#schedule(this.#nextWaitMs())
@@ -98,7 +98,8 @@ export class PeerDialer {
   }
 
   /**
-   * Grows with each failure within the limits of the current policy; up to half of it is random.
+   * The wait before the next dial: grows with each failure within the limits of the current policy,
+   * and up to half of it is random.
    */
   #nextWaitMs(): number {
     const { config, random } = this.#deps

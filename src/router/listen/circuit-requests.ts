@@ -57,7 +57,8 @@ export class CircuitRequests implements CircuitSource {
     const { message, read: readAnswer } = exchange
     const deadlineMs = clock.monotonicMs() + timeoutMs
     let reason = 'no controller is connected'
-    // Heartbeats of controllers arrive at different times, so this spreads the requests.
+    // Starts with the controller heard from most recently. Heartbeats of controllers arrive at
+    // different times, so this spreads the requests.
     const owners = connections().toSorted((a, b) => a.channel.silentForMs - b.channel.silentForMs)
     for (const owner of owners) {
       const leftMs = Math.round(deadlineMs - clock.monotonicMs())

@@ -44,8 +44,8 @@ interface Policy extends FollowedPolicy {
 const MEMBER_BYTES = 64
 
 /**
- * The records of the data model, and the access that they give. It does not handle subscriptions or
- * updates from controllers.
+ * The records of the data model, and the access that they grant. Subscriptions and updates from
+ * controllers are handled elsewhere.
  */
 export class ModelContents {
   readonly identities = new ModelTable<ModelIdentity>()
@@ -87,7 +87,7 @@ export class ModelContents {
     return records + this.#otherBytes + this.#members * MEMBER_BYTES
   }
 
-  /** Why the model is too large to be kept; null if it is not. */
+  /** Why the model is too large to be kept; null if it is small enough. */
   excess(limits: ModelLimits): string | null {
     const { modelRecordsMax, modelMembersMax, modelBytesMax } = limits
     if (this.recordCount > modelRecordsMax) return `more than ${modelRecordsMax} records`

@@ -115,7 +115,8 @@ export class ModelSubscription {
       this.#subscribe()
     } else if (nowMs - current.renewedMs >= modelRenewedEveryMs) {
       current.renewedMs = nowMs
-      // Not renewed without a model: a model that was too large must be requested in full.
+      // Renewed only if the model was applied: after one that was too large, the full model must be
+      // requested.
       if (this.#deps.model.isFilled) this.#send(current, true)
       else this.#subscribe()
     }
@@ -226,7 +227,9 @@ export class ModelSubscription {
     return id === null || id === current.id
   }
 
-  /** The controller has a higher index but sent no changes; it may have lost the subscription. */
+  /**
+   * The controller has a higher index but sent no changes, so it may have lost the subscription.
+   */
   #onIndex(connection: ControlConnection, message: ChannelMessage): void {
     const current = this.#subscription
     if (current?.connection !== connection || this.#isWorking) return

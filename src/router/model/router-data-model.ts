@@ -12,7 +12,7 @@ import { decodeInSteps } from '../../channel/wire-scan.ts'
 import { ModelContents, type ModelLimits } from './model-contents.ts'
 import type { ModelComparison, ModelDifference } from '../../channel/messages/model.ts'
 
-/** Events applied before other work gets its turn. */
+/** Number of events that are applied before other work runs. */
 const STEP_EVENTS = 500
 const DIFFERENCES_MAX = 1000
 /** Changed record IDs that are reported individually. */
@@ -41,7 +41,7 @@ export class RouterDataModel {
     this.#changes.setMaxListeners(0)
   }
 
-  /** The current records; do not keep this value beyond the current turn. */
+  /** The current records. Do not use the returned object after the current turn. */
   get contents(): ModelContents {
     return this.#contents
   }
@@ -60,8 +60,9 @@ export class RouterDataModel {
   }
 
   /**
+   * Registers a listener.
    * @param listener called at most once per turn with the IDs of changed identities and
-   * revocations; null: any of these or the controllers' keys may have changed.
+   * revocations; null: any of these, or the controllers' keys, may have changed.
    * @returns a function that removes the listener.
    */
   onChanged(listener: (changedIds: ReadonlySet<string> | null) => void): () => void {
@@ -110,7 +111,7 @@ export class RouterDataModel {
     return null
   }
 
-  /** @throws when the bytes are no such message. */
+  /** @throws when the bytes are not a valid message. */
   *change(body: Uint8Array, isOfSubscription: boolean): Generator<void, ChangeOutcome> {
     const set = yield* decodeInSteps(ModelChangeSetSchema, body)
     if (!set.isSynthetic) {
@@ -134,7 +135,7 @@ export class RouterDataModel {
     return 'applied'
   }
 
-  /** @throws when the bytes are no such message. */
+  /** @throws when the bytes are not a valid message. */
   *compare(body: Uint8Array): Generator<void, ModelComparison> {
     const { state } = yield* decodeInSteps(ValidateModelSchema, body)
     const theirs =
@@ -217,7 +218,7 @@ function* compareKind(kind: string, own: Records, theirs: Records): Iterable<Mod
   }
 }
 
-/** Record kinds by the names that controllers show. */
+/** The records by kind, under the names that controllers use. */
 function kindsOf(contents: ModelContents): Readonly<Record<string, Records>> {
   const byId = (table: { values(): Iterable<{ readonly id: string }> }): Records =>
     new Map(Array.from(table.values(), (record) => [record.id, record]))

@@ -51,7 +51,7 @@ function flagsIn(read: (fact: string) => string, infos: readonly NetworkInterfac
     const isLoopback = infos.some(({ internal }) => internal)
     return interfaceFlag.up | (isLoopback ? interfaceFlag.loopback : 0)
   }
-  // Interfaces without a carrier, such as that of the loopback, report an unknown state.
+  // Interfaces without a carrier, such as the loopback interface, report an unknown state.
   const isRunning = (bits & linuxFlag.up) !== 0 && ['up', 'unknown'].includes(read('operstate'))
   const names = Object.keys(linuxFlag) as readonly (keyof typeof linuxFlag)[]
   return names
@@ -59,7 +59,10 @@ function flagsIn(read: (fact: string) => string, infos: readonly NetworkInterfac
     .reduce((flags, name) => flags | interfaceFlag[name], isRunning ? interfaceFlag.running : 0)
 }
 
-/** @returns '' if the system does not say. */
+/**
+ * @returns '' if the system does not say.
+ * The content of the file; '' if the system has no such file.
+ */
 function factIn(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim()

@@ -6,8 +6,8 @@ import { errorMessage } from '../../lib/error-code.ts'
 type Inspectable = Readonly<Record<string, () => unknown>>
 
 /**
- * Every value is JSON text. An unknown name has no value, as in routers of OpenZiti; a value that
- * cannot be created becomes an error and does not affect the others.
+ * Inspects values; each is JSON text. An unknown name has no value, as in routers of OpenZiti. A
+ * value whose function throws becomes an error and does not affect the others.
  */
 export function inspectRouter(
   names: readonly string[],

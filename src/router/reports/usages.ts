@@ -15,8 +15,9 @@ interface UsageReporterDeps {
 }
 
 /**
- * Reports circuit bytes to one controller, which publishes them. While none is connected, or it
- * reads slowly, the values accumulate in the counters, so several intervals need the memory of one.
+ * Reports circuit bytes to one controller, which publishes them. While no controller is connected,
+ * or the controller reads slowly, the counters accumulate the values, so several intervals need no
+ * more memory than one.
  */
 export class UsageReporter {
   readonly #deps: UsageReporterDeps
@@ -32,8 +33,8 @@ export class UsageReporter {
   sendUsage(): void {
     const { routerId, clock, usages, connections } = this.#deps
     const channel = connections()[0]?.channel
-    // While the channel is full, nothing is sent, because building a report for each frame would be
-    // too expensive.
+    // While the channel is full, no report is built: building one for each frame would be too
+    // expensive.
     if (channel === undefined || channel === this.#waitsFor) return
     this.#waitsFor = null
     const said = { eventId: randomUUID(), atMs: clock.nowMs() }

@@ -41,9 +41,9 @@ interface Offer {
   readonly id: string
   /** Null if the terminator must be removed. */
   wanted: OfferedTerminator | null
-  /** The controllers' version; null: they have none, 'unknown': they may have any. */
+  /** The version that the controllers have; null: they have none, 'unknown': they may have any. */
   sent: OfferedTerminator | 'unknown' | null
-  /** The controllers must receive it again, though nothing has changed. */
+  /** True: the controllers must receive it again, although nothing has changed. */
   isRepeated: boolean
   isWorking: boolean
   failures: number
@@ -165,7 +165,7 @@ export class TerminatorOffers implements OfferedTerminators {
     const isBusy = error instanceof OfferRefused && error.isBusy
     if (!isBusy) this.#deps.log.warn(fields, 'a controller did not change a terminator')
     if (wanted === null && offer.failures >= withdrawalsMax) {
-      // Controllers validate terminators later and remove it then.
+      // Controllers validate their terminators later, and remove it then.
       this.#offers.delete(terminatorId)
       return
     }
@@ -217,7 +217,7 @@ export class TerminatorOffers implements OfferedTerminators {
       throw failureOf(reply)
     const { outcome, message: reason } = readTunnelTerminatorAnswer(reply.body)
     if (outcome === 'created') {
-      // A terminator of an earlier process is accepted with its unknown cost.
+      // A terminator that an earlier process created is accepted with its unknown cost.
       offer.sent = sent === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
       const fields = { terminatorId: offer.id, serviceId: wanted.serviceId, controllerId }
       if (sent === null) this.#deps.log.info(fields, 'service hosted')
@@ -235,7 +235,7 @@ export class TerminatorOffers implements OfferedTerminators {
     if (!isDone) throw failureOf(reply)
   }
 
-  /** Any controller, because followers forward the write to the leader. */
+  /** Any connected controller, because followers forward the write to the leader. */
   #controller(): ControlConnection | null {
     const open = this.#deps.connections().filter(({ channel }) => !channel.isClosed)
     return open[this.#deps.random.integer(0, Math.max(0, open.length - 1))] ?? null

@@ -12,16 +12,17 @@ export interface Fence {
 }
 
 /**
- * The file `FENCE` of a data folder: a member of a newer generation refused it. It must survive a
- * restart. Otherwise members of the older generation could form a cluster of their own while they
- * cannot reach the newer one.
+ * Writes the file `FENCE` of a data folder when a member of a newer generation has refused it. The
+ * file must survive a restart. Otherwise members of the older generation that cannot reach the
+ * newer one could form their own cluster.
  */
 export function writeFence(dir: string, fence: Fence, files: FileSystem = nodeFileSystem): void {
   replaceFile(files, dir, FENCE_NAME, `${JSON.stringify(fence)}\n`)
 }
 
 /**
- * @returns null when there is no fence. An unreadable fence counts as one by an unknown controller.
+ * @returns null when the folder has no fence. An unreadable fence counts as written by an unknown
+ * controller.
  */
 export function readFence(dir: string, files: FileSystem = nodeFileSystem): Fence | null {
   const path = `${dir}/${FENCE_NAME}`

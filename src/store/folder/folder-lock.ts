@@ -10,16 +10,17 @@ const LOCK_NAME = 'lock'
 const HOLDER_NAME = 'holder'
 
 /**
- * Locks a data folder for one process. It uses the lock of an empty LevelDB. The system releases it
- * when the process ends in any way, and it also works between containers that share the folder but
- * not process ids.
+ * Locks a data folder for one process. It uses the lock of an empty LevelDB database. The system
+ * releases it when the process ends for any reason, and it also works between containers that share
+ * the folder but not process ids.
  * @throws {StoreError} IN_USE.
  */
 export async function lockDataFolder(dir: string): Promise<FolderLock> {
   const path = `${dir}/${LOCK_NAME}`
   try {
     const database = await openDatabase(path)
-    // For the message of a second process, and for quickstart, which reuses a running controller.
+    // The pid is for the message of a second process, and for quickstart, which reuses a running
+    // controller.
     writeFileSync(`${path}/${HOLDER_NAME}`, `${process.pid}\n`, { mode: 0o600 })
     return { release: () => database.close() }
   } catch (error) {

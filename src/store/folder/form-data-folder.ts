@@ -25,8 +25,8 @@ export interface FirstLog {
 }
 
 /**
- * Creates a data folder whose log holds `entries`, consecutive from index 1 and committed; empty
- * for a member that joins. `dir` may be absent or empty. The folder is built beside `dir` and
+ * Creates a data folder whose log contains `entries`: consecutive from index 1 and committed, or
+ * empty for a member that joins. `dir` may be absent or empty. The folder is built beside `dir` and
  * renamed, so that a crash leaves either a complete data folder or none. The next attempt removes
  * leftovers of a crash.
  * @throws {StoreError} NOT_EMPTY, NOT_WRITABLE, MISSING (the parent folder), NO_SPACE.

@@ -19,8 +19,8 @@ interface SavedMember {
 
 /**
  * The file `known-members.json` of a data folder: last known details of unreachable members, for
- * display, and certificates of former ones. It is therefore not synced, and an unreadable file
- * counts as none.
+ * display, and certificates of former members. It is not synced, and an unreadable file counts as
+ * missing, because nothing depends on it.
  */
 export class KnownMembersFile {
   readonly #path: string

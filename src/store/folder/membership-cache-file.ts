@@ -99,9 +99,9 @@ function textOf(roster: MembershipRecord): string {
 }
 
 /**
- * @returns null when there is no file.
+ * @returns null when the file does not exist.
  * @throws {StoreError} CORRUPT or NEWER_FORMAT. A member that has run before can continue without
- * the file, because log and state hold the same.
+ * the file, because log and state contain the same data.
  */
 export function readRosterFile(
   dir: string,
@@ -135,7 +135,7 @@ function rosterOf(members: Record<string, unknown>): MembershipRecord | null {
   return { ...roster, marks: (marks as unknown[]).map(markOf).filter((mark) => mark !== null) }
 }
 
-/** JSON has no 64-bit numbers. */
+/** As text, because JSON has no 64-bit numbers. */
 function textMark({ storeId, boot, startedAtMs, ...mark }: PeerDiskRecord): object {
   const store = Buffer.from(storeId).toString('base64')
   return { ...mark, storeId: store, boot: String(boot), startedAtMs: String(startedAtMs) }

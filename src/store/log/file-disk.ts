@@ -53,9 +53,9 @@ interface LogState {
 }
 
 /**
- * The log in segment files (wal-format.ts). All calls block, so it runs on a thread of its own, or
+ * The log in segment files (wal-format.ts). All calls block, so it runs on its own thread, or
  * inline in tests. Records are encoded as they arrive. All writes of one event loop turn share one
- * fdatasync, and their tokens are reported after it, in order. The first error ends the disk: after
+ * fdatasync; after it, their tokens are reported in order. The first error ends the disk: after
  * `onFailed` it writes, retries and reports nothing, because a failed fsync may have dropped the
  * pages permanently.
  */
@@ -156,7 +156,8 @@ export class FileDisk implements Disk {
       if (first <= 0) return
       const removed = this.#segments.slice(0, first)
       this.#segments = this.#segments.slice(first)
-      // Meta slots first: after a crash in between, recovery recognizes the old files as leftovers.
+      // The meta slots come first: after a crash in between, recovery recognizes the old files as
+      // leftovers.
       this.#writeMeta()
       for (const segment of removed) this.#files.remove(segment.path)
     })
@@ -228,8 +229,8 @@ export class FileDisk implements Disk {
       work()
     } catch (error) {
       const failure = toStoreError(error, doing, this.#folder)
-      // A failed assertion also ends the disk: it writes nothing more, and the caller gets the
-      // error at once.
+      // A failed assertion also ends the disk, which then writes nothing more. The caller receives
+      // the error at once.
       this.#failure = failure
       this.#schedule()
       if (failure.name === 'AssertionError') throw failure
@@ -386,8 +387,8 @@ export class FileDisk implements Disk {
   }
 
   /**
-   * Position in the list of the newest segment that begins at or before `index` and that no later
-   * segment reaches behind.
+   * Position in the list of the newest segment that begins at or before `index`, and whose entries
+   * no later segment replaces.
    */
   #firstSegmentFor(index: Index): number {
     let lowest = Infinity

@@ -18,7 +18,10 @@ export interface LogEvidence {
   readonly best: Position
   /** Whether the log certainly did not extend beyond `best`. */
   readonly isEndKnown: boolean
-  /** Lowest index written after the given place in the log. Entries from it on were replaced. */
+  /**
+   * Lowest index written after the given place in the log. A later record replaced the entries from
+   * this index on.
+   */
   readonly lowestAfter: Index
   /** Highest sequence of any segment that exists or existed. */
   readonly newestSegment: number
@@ -36,12 +39,12 @@ export function higherPosition(a: Position, b: Position): Position {
  * Searches every segment byte by byte for intact headers and records.
  *
  * The end is known if the log was closed in order and the meta slots have its last position. It is
- * also known if the newest segment exists, holds everything known to be synced, and has only zeros
+ * also known if the newest segment exists, has everything known to be synced, and has only zeros
  * after that. A later flush that turned into zeros leaves no trace, in a damaged log as in an
  * intact one. Only the peers can detect that, because they remember what this member acknowledged
  * to them (cluster/mesh/rollback-detector.ts).
  *
- * @param after the place that `lowestAfter` refers to.
+ * @param after the place to which `lowestAfter` refers.
  * @throws {StoreError} FOREIGN or NEWER_FORMAT.
  */
 export function gatherEvidence(

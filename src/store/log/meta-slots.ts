@@ -32,13 +32,13 @@ export interface Meta {
   readonly firstSegment: number
   /** Everything before this place was synced, so damage before it is not a torn tail. */
   readonly synced: { readonly segment: number; readonly offset: number }
-  /** End of the log at `synced`; null: written by an older program that did not record it. */
+  /** End of the log at `synced`; null: an older program wrote the page without it. */
   readonly last: Position | null
   /** Whether nothing was written after `synced`. */
   readonly isClosed: boolean
   /**
-   * Position up to which the log may lack entries this member acknowledged (raft/owed.ts); null:
-   * none.
+   * Position up to which the log may lack entries that this member acknowledged (raft/owed.ts);
+   * null: none.
    */
   readonly owed: Position | null
 }

@@ -16,18 +16,18 @@ import { PREPARED_NAME } from './segment-preparer.ts'
  */
 export interface LogOptions extends Partial<FileDiskOptions> {
   /**
-   * Position of the state store (its mark), null when it is empty. The log is checked against it.
-   * If a crash came between the installation of a snapshot and the reset of the log, the log
-   * continues after it. Absent: not checked.
+   * Position of the state store (its mark), null when it is empty; absent: not checked. The log is
+   * checked against it. After a crash between the installation of a snapshot and the reset of the
+   * log, the log continues after this position.
    */
   readonly statePosition?: Position | null
   /**
    * Whether the state at `statePosition` came from a snapshot (`StateStore.cameBySnapshot`). If so,
-   * a log that ends before it was merely not reset yet; if not, it lost applied entries.
+   * a log that ends before that position was only not reset yet; otherwise it lost applied entries.
    */
   readonly stateCameBySnapshot?: boolean
   /**
-   * Whether other voters can send this member its lost entries. If not, or if absent, a damaged log
+   * Whether other voters can send this member its lost entries. If false or absent, a damaged log
    * is refused.
    */
   readonly hasOtherVoters?: boolean
@@ -40,7 +40,7 @@ export interface OpenedLog {
   readonly disk: FileDisk
   /** Bytes of a torn write that were cut from the end of the log, for the program's log. */
   readonly cutBytes: number
-  /** Commit index that this member knew, even if the entries were lost since. */
+  /** Commit index that this member knew, even if entries up to it were lost since. */
   readonly committedIndex: Index
   /** Repair of damage; null when there was none. */
   readonly repair: LogRepair | null
@@ -54,8 +54,8 @@ export function logFolder(dir: string): string {
 /**
  * Opens the log of a formed data folder. The caller holds the lock of the folder (`lockDataFolder`)
  * and has opened the state store, because the log is checked against its mark. Blocking. Everything
- * returned is durable: recovery syncs data that it found only in the system's cache before anyone
- * may promise it again. A damaged log is repaired (repair-log.ts) if peers can send the lost
+ * returned is durable: recovery syncs data that it found only in the system's cache before the
+ * member promises it again. A damaged log is repaired (repair-log.ts) if peers can send the lost
  * entries.
  * @throws {StoreError} with nothing changed on disk, when the log is foreign, too new, or damaged
  * beyond repair.
@@ -90,7 +90,7 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
 
 /**
  * Checks the log of a stopped controller without changing it.
- * @returns CORRUPT: a start would repair it, with peers; VOTE_LOST; null when it is intact.
+ * @returns CORRUPT: a start with peers would repair the log; VOTE_LOST; null when it is intact.
  * @throws {StoreError} FOREIGN, NEWER_FORMAT, or an error that prevents reading.
  */
 export function findDamage(dir: string, files: FileSystem = nodeFileSystem): StoreError | null {
@@ -114,8 +114,8 @@ interface Place {
 }
 
 /**
- * Treats a log that begins after the state's position as damaged, because the entries between are
- * missing.
+ * Treats a log that begins after the state's position as damaged, because the entries in between
+ * are missing.
  */
 function asDamagedIfGap(
   log: RecoveredLog | DamagedLog,
@@ -169,11 +169,11 @@ function openWhole(
 }
 
 /**
- * Computes the missing tail. It may be left from an earlier repair. And if the state is past the
- * log's end without a snapshot, the log lost its end without a trace, because apply never gets past
- * the durable log. Then the whole term is missing until a leader reports its end. After a snapshot
- * this does not apply: the log was only not reset yet, and an added missing tail could withhold a
- * vote that a candidate needs.
+ * Computes the missing tail. An earlier repair may have left one. Also, if the state is past the
+ * log's end and did not come from a snapshot, the log lost its end without a trace, because apply
+ * never gets past the durable log. Then the whole term counts as missing until a leader reports its
+ * end. This does not apply after a snapshot: the log was only not reset yet, and an additional
+ * missing tail could withhold a vote that a candidate needs.
  */
 function missingTail(
   meta: Meta,
@@ -246,7 +246,7 @@ function requireSpace(files: FileSystem, folder: string, freeBytesMin: number): 
 }
 
 /**
- * Removes leftovers, zeros the torn end, and makes everything kept durable.
+ * Removes leftovers, zeros the torn end, and makes everything that is kept durable.
  * @returns the file descriptor of the last segment.
  */
 function cleanUp(files: FileSystem, folder: string, recovered: RecoveredLog): number {
@@ -257,8 +257,8 @@ function cleanUp(files: FileSystem, folder: string, recovered: RecoveredLog): nu
   assert(last !== undefined, 'a log has at least one segment')
   const fd = files.open(last.path, false)
   const { cut } = recovered
-  // If left in place, intact records behind the torn one could be mistaken for the continuation of
-  // later ones.
+  // If it were left in place, intact records behind the torn one could later look like a
+  // continuation of the log.
   if (cut !== null) files.write(fd, cut.path, new Uint8Array(cut.to - cut.from), cut.from)
   files.sync(fd, last.path)
   return fd

@@ -39,9 +39,11 @@ export interface RecoveredLog {
    */
   readonly end: number
   readonly capacity: number
-  /** The torn end of the log after `end`; null when only zeros follow. */
+  /** The torn end of the log after `end`; null when only zeros follow `end`. */
   readonly cut: { readonly path: string; readonly from: number; readonly to: number } | null
-  /** Paths of segments left behind by a finished compaction or reset, or by an unfinished reset. */
+  /**
+   * Paths of segments that a finished compaction or reset, or an unfinished reset, has left behind.
+   */
   readonly leftovers: readonly string[]
 }
 
@@ -51,7 +53,7 @@ export interface LogFilePosition {
   readonly offset: number
 }
 
-/** A log that lost synced data. `entries`: the intact entries after `base`. */
+/** A log that lost synced data. `entries` are the intact entries after `base`. */
 export interface DamagedLog {
   readonly damage: StoreError
   readonly base: Position
@@ -263,8 +265,8 @@ class LogReader {
       throw corruptError(segment.path, 'the segment does not continue the one before it', 0)
     }
     // This segment was created to replace entries. If the old tail were kept while its replacement
-    // is missing, later entries would follow it here, and a compaction that makes this segment the
-    // first would lose it.
+    // is missing, later entries would follow the old tail here. A compaction that makes this
+    // segment the first would then lose the old tail.
     this.#chains.truncateAfter(previous.index)
     this.#entries.length = previous.index - this.#base.index
   }
@@ -350,7 +352,7 @@ class LogReader {
 
 const ZEROS = new Uint8Array(4096)
 
-/** @returns the offset of the last byte that is not zero, or one less than `from`. */
+/** @returns the offset of the last byte that is not zero; `from - 1` if all are zero. */
 export function lastNonZero(bytes: Uint8Array, from: number): number {
   let end = bytes.length
   // A segment is created at its full size, so most of it is zero for a long time.

@@ -51,9 +51,9 @@ interface Place {
 
 /**
  * Restarts a damaged log after the state with the entries that are certain, and durably records its
- * missing tail. Only the write of the meta slots takes effect: before it, the old files are the log
- * and a start finds the damage again; after it, they are leftovers. The missing tail is part of
- * that write.
+ * missing tail. The write of the meta slots puts the repair into effect: before it, the old files
+ * are the log and a start finds the damage again; after it, they are leftovers. The missing tail is
+ * part of that write.
  * @throws {StoreError}
  */
 export function repairLog(
@@ -139,7 +139,7 @@ export function repairLog(
 
 /**
  * Intact entries after `base`, without those that a later record has replaced. The damage may hide
- * that replacement, and the replaced entries would reappear as if they had never been overwritten.
+ * a replacement, and the replaced entries would then count as the log again.
  */
 function certainEntriesAfter(
   base: Position,

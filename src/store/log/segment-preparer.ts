@@ -15,9 +15,9 @@ interface PreparedFile {
 }
 
 /**
- * Fills the next segment with zeros ahead of need, a slice after each flush, so that neither a
- * segment change nor a flush waits for 16 MiB of zeros. Keeps `freeBytesMin` of the file system
- * free: the log stops before the disk is full, because cleaning up needs space as well.
+ * Fills the next segment with zeros in advance, a slice after each flush, so that neither a segment
+ * change nor a flush waits for 16 MiB of zeros. Keeps `freeBytesMin` of the file system free: the
+ * log stops before the disk is full, because cleaning up needs space as well.
  */
 export class SegmentPreparer {
   readonly #files: FileSystem

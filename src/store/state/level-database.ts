@@ -16,8 +16,8 @@ const FILE_BYTES_MAX = 1024 * 1024
 const WRITE_BUFFER_BYTES = 1024 * 1024
 
 /**
- * Turns a LevelDB error into one for the operator. LevelDB reports a full disk only in the text,
- * which is that of strerror.
+ * Turns a LevelDB error into one for the operator. LevelDB reports a full disk only in its message,
+ * with the text of strerror.
  */
 export function toLevelError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError) return error
@@ -48,8 +48,8 @@ export function toLevelError(error: unknown, doing: string, path: string): Error
 }
 
 /**
- * LevelDB reports a missing, truncated or unreadable file of its own like any failed call. On
- * reading, that means damage, because LevelDB creates a missing folder itself.
+ * LevelDB reports a missing, truncated or unreadable database file like any failed call. When the
+ * state is read, such an error means damage, because LevelDB creates a missing folder itself.
  */
 function isFileDamage(text: string): boolean {
   return /IO error: .*(No such file or directory|Invalid argument|Input\/output error)/.test(text)

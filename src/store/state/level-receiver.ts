@@ -66,8 +66,8 @@ export class LevelReceiver implements StoreReceiver {
 
   async write(chunk: Uint8Array): Promise<void> {
     await this.#step('receiving', async () => {
-      // The caller may reuse its bytes once this resolves. Decoded records are text and hold no
-      // reference to them, but a partial record is kept as bytes, hence the copy.
+      // The caller may reuse `chunk` once this resolves. Decoded records are text and do not refer
+      // to it, but a partial record is kept as bytes, so the chunk is copied.
       for (const record of this.#decoder.push(chunk.slice())) {
         this.#records.push(record)
         this.#recordChars += record.key.length + record.value.length
@@ -131,7 +131,7 @@ export class LevelReceiver implements StoreReceiver {
 
   async #writeOut(mark: StorePosition | null): Promise<void> {
     assert(this.#database !== null, 'a receiver has begun')
-    // Twice the minimum: filling this store must leave the log enough space to continue.
+    // Twice the minimum, because a filled store must leave the log enough space to continue.
     requireSpace({ ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin }, this.#path)
     const records = this.#records
     this.#records = []

@@ -27,8 +27,8 @@ export const DEFAULTS: Settings = {
 }
 
 /**
- * Keys of the database: the mark, the index of the last received snapshot, and the records under a
- * prefix.
+ * Keys of the database: the mark, the index of the last received snapshot, and all records with a
+ * common prefix.
  */
 const MARK_KEY = 'm'
 export const RECEIVED_KEY = 'o'
@@ -40,7 +40,7 @@ const READ_RECORDS = 1000
 const SLICE_RECORDS = 2000
 
 /**
- * LevelDB does not verify its blocks on reads, so each value has its own CRC-32 of key and value.
+ * Adds a CRC-32 of key and value to a value, because LevelDB does not verify its blocks on reads.
  */
 function seal(key: string, value: string): string {
   return crc32(value, crc32(key)).toString(16).padStart(CHECK_CHARS, '0') + value
@@ -141,7 +141,7 @@ export async function writeLevelBatch(
     for (const operation of further) add(batch, operation)
     await batch.write({ sync: true })
   } finally {
-    // After a write, the batch is already closed.
+    // A batch that was written is already closed.
     await batch.close()
   }
 }

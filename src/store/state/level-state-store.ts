@@ -82,7 +82,8 @@ export class LevelStateStore implements StateStore {
     try {
       const mark = await readMark(database, path)
       const receivedIndex = await readReceivedIndex(database, path)
-      // Removed only now, because nothing may change if the live half is damaged.
+      // Removed only after the live half was opened, because nothing may change if that half is
+      // damaged.
       files.remove(`${folder}/${otherHalf(half)}`)
       files.remove(`${folder}/${CURRENT_NAME}.new`)
       files.syncFolder(folder)
@@ -127,7 +128,7 @@ export class LevelStateStore implements StateStore {
     const path = this.#path
     try {
       const view = database.snapshot()
-      // Read from the view: a mark read outside of it could belong to another batch.
+      // Read from the view, because a mark read outside of it could belong to another batch.
       const mark = await readMark(database, path, view)
       if (mark === null) {
         await view.close()
@@ -182,7 +183,7 @@ export class LevelStateStore implements StateStore {
     try {
       replaceFile(files, this.#folder, CURRENT_NAME, `${half}\n`)
     } catch (error) {
-      // It is now unknown which half the next start will open, so neither may be written.
+      // Now it is unknown which half the next start opens, so neither half may be written.
       this.#failure = toStoreError(error, 'replace', this.#folder)
       throw this.#failure
     }
@@ -196,7 +197,10 @@ export class LevelStateStore implements StateStore {
   }
 }
 
-/** CURRENT is created before the folder it names, so without it there was no store yet. */
+/**
+ * CURRENT is created before the folder that it names, so without CURRENT the store did not exist
+ * yet.
+ */
 function currentHalf(files: FileSystem, folder: string): Half {
   const path = `${folder}/${CURRENT_NAME}`
   if (files.exists(path)) {

@@ -110,7 +110,7 @@ export class MemoryStateStore implements StateStore {
 }
 
 /**
- * Sorts by ascending UTF-8 bytes of the key, as LevelDB has them; UTF-16 order differs beyond the
+ * Sorts by ascending UTF-8 bytes of the key, like LevelDB. The UTF-16 order differs beyond the
  * basic plane.
  */
 function sorted(records: ReadonlyMap<string, string>): FullRecord[] {

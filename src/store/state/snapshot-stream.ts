@@ -29,7 +29,7 @@ const RECORD_HEAD_BYTES = 8
 const COUNT_BYTES = 8
 const DIGEST_BYTES = 32
 
-/** Asserts that the store accepts the record; the receiver would refuse it otherwise. */
+/** Asserts that the store accepts the record, because a receiver would refuse it otherwise. */
 export function assertRecord(record: StoreRecord): void {
   const { key, value } = record
   assert(key.length > 0 && key.isWellFormed(), 'a key is well-formed text and not empty')
@@ -40,7 +40,7 @@ export function assertRecord(record: StoreRecord): void {
   assert(isShort, `a value has at most ${VALUE_BYTES_MAX} bytes`)
 }
 
-/** Fills chunks of one size; each is handed out once and not modified afterwards. */
+/** Fills chunks of one size. Each chunk is passed on once and not modified afterwards. */
 class ChunkFiller {
   readonly #chunkBytes: number
   readonly #hash = createHash('sha256')

@@ -20,8 +20,8 @@ export function encodeMark(mark: StorePosition): string {
 }
 
 /**
- * @returns null: not a mark; a number: another format, of a newer program or from before the first
- * release.
+ * @returns null: not a mark; a number: the mark has this other format, of a newer program or from
+ * before the first release.
  */
 export function decodeMark(text: string): StorePosition | number | null {
   let value: unknown

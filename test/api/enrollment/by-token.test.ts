@@ -127,7 +127,7 @@ describe('an enrollment by an external JWT', () => {
     },
   )
 
-  test('is refused a second time', async () => {
+  test('is refused for an external ID that has enrolled before', async () => {
     const who = somebody()
     expect((await enroll(await provider.token(who))).status).toBe(200)
     const again = await enroll(await provider.token(who))
@@ -185,7 +185,7 @@ describe('an enrollment by an external JWT', () => {
     expect(controller.cluster.proposals.length).toBe(before)
   })
 
-  test('is checked at apply with the current signer', async () => {
+  test('is checked again with the current signer when the entry is applied', async () => {
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)
     cluster.propose = async (input) => {

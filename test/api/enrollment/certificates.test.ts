@@ -140,7 +140,7 @@ describe('log-in by certificate', () => {
     dataOf(await logIn(device))
   })
 
-  test('ends with the authenticator, and so do its sessions', async () => {
+  test('ends, with its sessions, when the authenticator is deleted', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const path = `${management}/authenticators/${authenticatorId}`
     expect((await caller.call('DELETE', path)).status).toBe(200)
@@ -154,7 +154,7 @@ describe('an extended certificate', () => {
   const own = (verb: string): string =>
     `${client}/current-identity/authenticators/${authenticatorId}/${verb}`
 
-  test('waits beside the current one, and replaces it once its holder has presented it', async () => {
+  test('does not affect the current one until its holder has presented it, and then replaces it', async () => {
     const { rollKeys } = { rollKeys: true }
     const request = `${management}/authenticators/${authenticatorId}/request-extend`
     expect((await caller.call('POST', request, { rollKeys })).status).toBe(200)

@@ -200,7 +200,7 @@ describe('updb', () => {
     ).toBe(200)
   })
 
-  test('has a separate path', async () => {
+  test('is also served at a separate path', async () => {
     const { token } = await newToken({ updb: 'field-unit-2' })
     const path = `${ENROLL}/updb?token=${token}`
     const body = { password: 'a long enough one' }

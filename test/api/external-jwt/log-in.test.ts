@@ -209,7 +209,7 @@ describe('a log-in by an external JWT', () => {
     await patch('identities', 'alice-id', { authPolicyId: 'default' })
   })
 
-  test('of the code flow opens a session without another factor', async () => {
+  test('completes the code flow without another factor', async () => {
     const oidc = new OidcClient(controller)
     const authorization = `Bearer ${await provider.token('alice-id')}`
     const id = await oidc.begin()
@@ -220,7 +220,7 @@ describe('a log-in by an external JWT', () => {
     expect(await oidc.statusAt(`${client}/current-identity`, token)).toBe(200)
   })
 
-  test('ends with its signer: a session that a disabled signer opened is refused, now and later', async () => {
+  test('opens a session that is refused once its signer was disabled, also after it is enabled again', async () => {
     const reply = await logIn(await provider.token('alice-id'))
     const alice = new CallerOf(controller)
     alice.token = String(reply.headers['zt-session'])

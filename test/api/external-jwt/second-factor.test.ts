@@ -43,7 +43,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own)).status).toBe(401)
   })
 
-  test('is missing, not invalid, where no bearer token is a JWT of the signer', async () => {
+  test('reports the JWT as missing, not as invalid, if no bearer token is a JWT of the signer', async () => {
     const pendingFactors = [{ kind: 'extJwt', signerId } as const]
     const errorOf = (...bearers: readonly string[]): string | undefined =>
       factorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })?.error
@@ -76,7 +76,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect(await answered(forged)).toBe(invalid)
   })
 
-  test('names the signer in successful answers too: at the log-in and of the session itself', async () => {
+  test('names the signer in successful answers too, of the log-in and of the session', async () => {
     const missing = `Bearer realm="openziti-secondary-ext-jwt" error="missing"`
     const token = bearer(await provider.token('alice-id'))
     const logIn = (headers: Record<string, string>): Promise<Reply> =>

@@ -20,7 +20,7 @@ describe('the proof key of a flow', () => {
     ['a method in another case', { code_challenge_method: 's256' }],
     ['a challenge that is too short', { code_challenge: 'c'.repeat(42) }],
     ['a challenge that is no base64url', { code_challenge: '+'.repeat(43) }],
-  ])('is demanded: %s', async (_what, changes) => {
+  ])('is required: %s', async (_what, changes) => {
     const refused = await newClient().authorize(changes)
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
     expect(refused.headers['location']).toBeUndefined()
@@ -32,7 +32,7 @@ describe('the proof key of a flow', () => {
     ['one that is too short', 'v'.repeat(42)],
     ['one that is too long', 'v'.repeat(129)],
     ['one with other characters', `${'v'.repeat(43)}+`],
-  ])('is proven by its verifier alone: %s', async (_what, given) => {
+  ])('is accepted with its verifier only: %s', async (_what, given) => {
     const { username } = await newPerson()
     const oidc = newClient()
     const verifier = given === '' || given === 'challenge' ? oidc.verifier : given
@@ -97,13 +97,16 @@ const lookalikes = [
   `http://localhost:8080/auth/callback${'/'.repeat(300)}`,
 ]
 
-test.each(lookalikes)('%j gets no answer of a flow, and no error', async (redirect_uri) => {
-  const oidc = newClient()
-  for (const changes of [{}, { prompt: 'none' }, { response_type: 'token' }]) {
-    const refused = await oidc.authorize({ redirect_uri, ...changes })
-    expect([refused.status, refused.headers['location']]).toEqual([400, undefined])
-  }
-})
+test.each(lookalikes)(
+  '%j as a redirect address gets neither a code nor an error',
+  async (redirect_uri) => {
+    const oidc = newClient()
+    for (const changes of [{}, { prompt: 'none' }, { response_type: 'token' }]) {
+      const refused = await oidc.authorize({ redirect_uri, ...changes })
+      expect([refused.status, refused.headers['location']]).toEqual([400, undefined])
+    }
+  },
+)
 
 test.each([
   'http://localhost/auth/callback',
@@ -112,11 +115,11 @@ test.each([
   'openziti://auth/callback',
   'https://localhost:1280/auth/callback',
   'https://localhost:1280/console/',
-])('%s is an address of a client', async (redirect_uri) => {
+])('%s is accepted as the redirect address of a client', async (redirect_uri) => {
   expect((await newClient().authorize({ redirect_uri })).status).toBe(302)
 })
 
-test('the end of a session leads to no address of another', async () => {
+test('the end of a session redirects to no foreign address', async () => {
   const oidc = newClient()
   const tokens = await oidc.logIn((await newPerson()).username, password)
   const ends = lookalikes.map((uri) => uri.replace('callback', 'logout'))
@@ -147,7 +150,7 @@ describe('the page of a log-in', () => {
     expect(page.text).not.toMatch(/<script|src=|https?:/)
   })
 
-  test('contains no text from a made-up ID', async () => {
+  test('contains no text of an invented ID', async () => {
     const id = '"><script>alert(1)</script>'
     const page = await newClient().send('GET', `/oidc/login/cert?id=${encodeURIComponent(id)}`)
     expect(page.status).toBe(401)
@@ -155,7 +158,7 @@ describe('the page of a log-in', () => {
     expect(page.headers['auth-request-id']).toBeUndefined()
   })
 
-  test('is the only one that logs a person in', async () => {
+  test('accepts the form only from its own origin, or from a script', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const form = { id: await oidc.begin(), username, password }
@@ -213,7 +216,7 @@ describe('a controller', () => {
     expect(parameterOf(none.headers['location'], 'iss')).toBe(issuer)
   })
 
-  test('continues the flow of another one', async () => {
+  test('continues the flow of another controller', async () => {
     const { username } = await newPerson()
     const [here, there] = [new OidcClient({ app: first }), new OidcClient({ app: second })]
     const id = await here.begin()
@@ -224,7 +227,7 @@ describe('a controller', () => {
   })
 })
 
-test('an address that an administrator has registered leads there as a whole alone', async () => {
+test('a registered redirect address is accepted only if it matches as a whole', async () => {
   const own = 'https://console.example/zac/callback'
   const out = 'https://console.example/out'
   const oidc = { redirectUris: [own, 'javascript:alert(1)'], postLogoutUris: [out] }

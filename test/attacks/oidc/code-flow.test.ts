@@ -13,7 +13,7 @@ const two = await twoControllers()
 const { controller, root, first, second, newPerson, newPersonWithCodes } = two
 const { newClient, newClientOf } = two
 
-test('a factor given under an id counts for no other identity', async () => {
+test('a factor that is given under one ID does not count for another identity', async () => {
   const mallory = await newPersonWithCodes()
   const alice = await newPersonWithCodes()
   const oidc = newClient()
@@ -35,7 +35,7 @@ test('a code is useless without the verifier of the client that requested it', a
   expect((await newClient().redeem(code)).status).toBe(400)
 })
 
-test('a code is worth nothing once the password of its log-in was changed', async () => {
+test('a code is invalid once the password of its log-in was changed', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -52,7 +52,7 @@ test('a code is worth nothing once the password of its log-in was changed', asyn
   expect(await oidc.redeem(code)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
 })
 
-test('a second code of a flow ends the session that the first one made', async () => {
+test('a second code of a flow ends the session that the first one opened', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const step = await oidc.passed(username, password)
@@ -98,7 +98,7 @@ describe('a code that is redeemed again', () => {
     return { oidc, access, refresh, again }
   }
 
-  test('after its session was ended gives nothing, and its old tokens stay worthless', async () => {
+  test('after its session has ended gives no tokens, and earlier tokens stay invalid', async () => {
     const { oidc, access, refresh, again } = await redeemed()
     await oidc.send('POST', '/oidc/revoke', { token: refresh })
     expect(await again()).toEqual([400, 'invalid_grant'])
@@ -127,7 +127,7 @@ describe('a code that is redeemed again', () => {
     expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('is answered within ten seconds of the first time alone', async () => {
+  test('is answered only within ten seconds of the first redemption', async () => {
     const { oidc, access, again } = await redeemed()
     controller.clock.advance(6000)
     expect((await again())[0]).toBe(200)
@@ -137,7 +137,7 @@ describe('a code that is redeemed again', () => {
   })
 })
 
-test('a code that is redeemed at two controllers at once makes one session', async () => {
+test('a code that is redeemed at two controllers at once opens one session', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -188,7 +188,7 @@ test('two codes of a flow that are redeemed at two controllers at once leave no 
   expect(await listed(root, `${management}/api-sessions?filter=${filter}`)).toEqual([])
 })
 
-test('a code, a log-in and a flow end with their time', async () => {
+test('a code, a log-in and a flow expire', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const id = await oidc.begin()
@@ -203,7 +203,7 @@ test('a code, a log-in and a flow end with their time', async () => {
   expect(late.status).toBe(401)
 })
 
-test('an id opens no step of second factors before a password was right', async () => {
+test('an ID leads to no second-factor step before the password was verified', async () => {
   const { app } = await newPersonWithCodes()
   const oidc = newClient()
   const id = await oidc.begin()
@@ -216,7 +216,7 @@ test('an id opens no step of second factors before a password was right', async 
   expect(steps.map(({ status }) => status)).toEqual([401, 401])
 })
 
-test('an id is never in an address that a page passes on', async () => {
+test('pages that have the ID of a flow in their address send no referrer and are not cached', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const begun = await oidc.authorize()
@@ -255,7 +255,7 @@ test('a session that waits for its TOTP code gets no token', async () => {
   expect(left.status).toBe(400)
 })
 
-test('a session that waits for its code accepts no token derived from its ID', async () => {
+test('a session that waits for its TOTP code accepts no token derived from its ID', async () => {
   const { id: identityId, username } = await newPersonWithCodes()
   const oidc = newClient()
   expect((await oidc.passed(username, password)).status).toBe(200)

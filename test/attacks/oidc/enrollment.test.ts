@@ -59,7 +59,7 @@ test('a wrong code shows the key of an app only to a caller that saw it before',
   expect(appOfPage(controller, own).url).toBe(app.url)
 })
 
-test('the key of an app that was verified is shown by no page again', async () => {
+test('no page shows the key of an app again once it was verified', async () => {
   const username = await newPersonWithoutApp()
   const oidc = newClient()
   const id = await logIn(oidc, username)
@@ -77,12 +77,15 @@ test('the key of an app that was verified is shown by no page again', async () =
   }
 })
 
-test.each(['', '/verify'])('a form of another page sets up no app at enroll%s', async (step) => {
-  const username = await newPersonWithoutApp()
-  const oidc = newClient()
-  const id = await logIn(oidc, username)
-  const foreign = { ...browser, 'sec-fetch-site': 'cross-site' }
-  const refused = await oidc.send('POST', enroll + step, { id, code: '123456' }, foreign)
-  expect(refused.status).toBe(401)
-  expect(refused.text).not.toContain('class="key"')
-})
+test.each(['', '/verify'])(
+  'a form of a foreign page cannot set up an app at enroll%s',
+  async (step) => {
+    const username = await newPersonWithoutApp()
+    const oidc = newClient()
+    const id = await logIn(oidc, username)
+    const foreign = { ...browser, 'sec-fetch-site': 'cross-site' }
+    const refused = await oidc.send('POST', enroll + step, { id, code: '123456' }, foreign)
+    expect(refused.status).toBe(401)
+    expect(refused.text).not.toContain('class="key"')
+  },
+)

@@ -73,7 +73,7 @@ describe('guesses', () => {
     }
   })
 
-  test('at a code are as many as the identity has, over all flows', async () => {
+  test('at a code are limited per identity, over all flows', async () => {
     const { username, app } = await newPersonWithCodes()
     const statuses: number[] = []
     for (let flow = 0; flow < 3; flow += 1) {

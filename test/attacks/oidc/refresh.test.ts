@@ -69,7 +69,7 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(tokens)).toEqual(hasEnded)
   })
 
-  test('ends when an administrator disables them, and stays ended once they are enabled', async () => {
+  test('ends when an administrator disables the identity, and stays invalid once it is enabled again', async () => {
     const { id, username } = await newPerson()
     const tokens = await newClient().logIn(username, password)
     const path = `${management}/identities/${id}`
@@ -79,7 +79,7 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(tokens)).toEqual(hasEnded)
   })
 
-  test('ends when an administrator deletes them, or their session', async () => {
+  test('ends when an administrator deletes the identity, or its session', async () => {
     const [ann, bob] = [await newPerson(), await newPerson()]
     const ofAnn = await newClient().logIn(ann.username, password)
     const ofBob = await newClient().logIn(bob.username, password)
@@ -102,7 +102,7 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(later)).toEqual(goesOn)
   })
 
-  test('ends when their password is changed', async () => {
+  test('ends when the password of the identity is changed', async () => {
     const { username } = await newPerson()
     const tokens = await newClient().logIn(username, password)
     const caller = new CallerOf(controller)
@@ -118,7 +118,7 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(tokens)).toEqual(hasEnded)
   })
 
-  test('waits for the second factor that they have turned on since', async () => {
+  test('is refused without the second factor that the identity has enabled since', async () => {
     const { username } = await newPerson()
     const tokens = await newClient().logIn(username, password)
     const caller = new CallerOf(controller)
@@ -168,7 +168,7 @@ test.each([
   }
 })
 
-test('a scope that was left out once does not come back', async () => {
+test('a scope that was left out of one refresh cannot be requested again', async () => {
   const oidc = newClient()
   const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
   const { json } = await oidc.refresh(token, { scope: 'offline_access' })
@@ -197,7 +197,7 @@ test('tokens exchanged for an access token expire with it, however often it is e
   expect([late.status, late.json['error']]).toEqual([400, 'invalid_grant'])
 })
 
-test('an access token is exchanged for no refresh token', async () => {
+test('an access token cannot be exchanged for a refresh token', async () => {
   const oidc = newClient()
   const { access_token: token } = await oidc.logIn((await newPerson()).username, password)
   const refused = await exchange(oidc, token, ACCESS, REFRESH)
@@ -208,7 +208,7 @@ test('an access token is exchanged for no refresh token', async () => {
 })
 
 describe('a token of a client that has logged in by a certificate', () => {
-  test('is worth nothing without the certificate', async () => {
+  test('is useless without the certificate', async () => {
     const [ann, mallory] = [await certificates.newHolder(), await certificates.newHolder()]
     const own = new OidcClient(certificates.door(ann.key))
     const tokens = await own.logInByCertificate()
@@ -229,7 +229,7 @@ describe('a token of a client that has logged in by a certificate', () => {
     expect(await own.statusAt(ownIdentity, tokens.access_token)).toBe(200)
   })
 
-  test('is bound to none that came along with a password', async () => {
+  test('is not bound to a certificate that was presented with a password', async () => {
     const { username } = await newPerson()
     const { key } = await certificates.newHolder()
     const oidc = new OidcClient(certificates.door(key))
@@ -240,7 +240,7 @@ describe('a token of a client that has logged in by a certificate', () => {
 })
 
 describe('a refresh token that was used', () => {
-  test('may come again for a short time, at any controller, as its answer may be lost', async () => {
+  test('is accepted again for a short time, at any controller, because its answer may be lost', async () => {
     const oidc = newClient()
     const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
     const next = String((await oidc.refresh(token)).json['refresh_token'])
@@ -253,7 +253,7 @@ describe('a refresh token that was used', () => {
     expect((await oidc.refresh(next)).status).toBe(200)
   })
 
-  test('ends the session when it arrives later, because one of its two holders is a thief', async () => {
+  test('ends the session when it is used again later, because one of its two holders is a thief', async () => {
     const [thief, owner] = [newClient(), newClient()]
     const { refresh_token: stolen } = await owner.logIn((await newPerson()).username, password)
     const taken = await thief.refresh(stolen)
@@ -290,7 +290,7 @@ describe('a refresh token that was used', () => {
 })
 
 // The clock advances by a month: no other test comes after.
-test('a refresh token ends with the longest time of a session, however often it was used', async () => {
+test('a refresh token ends at the maximum lifetime of its session, however often it was used', async () => {
   const oidc = newClient()
   let { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
   const endsAtMs = controller.clock.nowMs() + controller.parts.limits.oidcSessionMsMax

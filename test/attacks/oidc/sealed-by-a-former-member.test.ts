@@ -74,7 +74,7 @@ async function redeem(code: string) {
 
 const refusedGrant = [400, 'invalid_grant']
 
-test('a code sealed by the key in force is redeemed, so that the refusals below are of the key', async () => {
+test('a code encrypted with the current key is redeemed, so the refusals below are caused by the key', async () => {
   expect(await redeem(await seal('code', await forgedLogIn()))).toEqual([200, undefined])
 })
 
@@ -88,20 +88,20 @@ describe.each([
     () => controller.keys.set(stolen.map((key) => ({ ...key, isExposed: true }))),
   ],
 ])('a text that a removed controller sealed, %s', (_when, remove) => {
-  test('is no code', async () => {
+  test('is not accepted as a code', async () => {
     const code = await seal('code', await forgedLogIn())
     remove()
     expect(await redeem(code)).toEqual(refusedGrant)
   })
 
-  test('is no log-in that has passed', async () => {
+  test('is not accepted as a completed log-in', async () => {
     const id = await seal('progress', await forgedLogIn())
     remove()
     const { status } = await newClient().send('GET', `/oidc/authorize/callback?id=${id}`)
     expect(status).toBe(400)
   })
 
-  test('is no flow', async () => {
+  test('is not accepted as a flow', async () => {
     const id = await seal('request', flowOf())
     const { username } = await newPerson()
     remove()
@@ -110,7 +110,7 @@ describe.each([
     expect(status).toBe(401)
   })
 
-  test('is no code of a device', async () => {
+  test('is not accepted as the code of a device', async () => {
     const endsAtMs = controller.clock.nowMs() + MINUTE_MS
     const ofDevice = { flow: flowOf({ isOfDevice: true }), userCode: 'ABCDEFGH', endsAtMs }
     const code = await seal('device', ofDevice)
@@ -124,7 +124,7 @@ describe.each([
   })
 })
 
-test('a code that was opened before the rotation opens no session after it', async () => {
+test('a code that was decrypted before the rotation opens no session after it', async () => {
   const code = await seal('code', await forgedLogIn())
   const { cluster } = controller
   const { propose } = cluster

@@ -32,11 +32,14 @@ function sealsOf(aheadMs: number): SealedTexts {
 test.each([
   ['sealed by a controller that is ahead', DAY_MS, 0],
   ['shown to a controller that is behind', 0, -DAY_MS],
-])('a text that is %s counts no longer than another', async (_what, sealsAheadMs, opensAheadMs) => {
-  const passed = { flow, proof: null }
-  const text = await sealsOf(sealsAheadMs).seal('code', passed, MINUTE_MS)
-  const opens = sealsOf(opensAheadMs)
-  expect(await opens.open('code', text)).toEqual(passed)
-  controller.clock.advance(MINUTE_MS)
-  expect(await opens.open('code', text)).toBeNull()
-})
+])(
+  'a text that is %s is valid no longer than any other',
+  async (_what, sealsAheadMs, opensAheadMs) => {
+    const passed = { flow, proof: null }
+    const text = await sealsOf(sealsAheadMs).seal('code', passed, MINUTE_MS)
+    const opens = sealsOf(opensAheadMs)
+    expect(await opens.open('code', text)).toEqual(passed)
+    controller.clock.advance(MINUTE_MS)
+    expect(await opens.open('code', text)).toBeNull()
+  },
+)

@@ -75,7 +75,7 @@ async function sessionsOf(identityId: string): Promise<number> {
 }
 
 describe('the tokens of a client that requested a certificate during its log-in', () => {
-  test('are worth nothing without it, wherever they are shown', async () => {
+  test('are useless without the certificate, wherever they are presented', async () => {
     const { id, username } = await newPerson()
     const { tokens, key } = await boundLogIn(username)
     const claims = claimsOf(tokens.access_token)
@@ -100,7 +100,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await sessionsOf(id)).toBe(2)
   })
 
-  test('count for the key of the last refresh alone', async () => {
+  test('are valid only with the key of the last refresh', async () => {
     const { username } = await newPerson()
     const { tokens, key } = await boundLogIn(username)
     const asked = await newRequest()
@@ -124,7 +124,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(next).statusAt(ownIdentity, access)).toBe(200)
   })
 
-  test('are valid for the newest key, however often its client requests another', async () => {
+  test('are valid only with the newest key, however often the client requests another', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let last = key
     for (let at = 0; at < sessionCertificatesMax + 2; at += 1) {
@@ -154,7 +154,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(next).statusAt(ownIdentity, tokensIn(answer).access_token)).toBe(200)
   })
 
-  test('count for the certificate of the log-in too, where there was one', async () => {
+  test('are valid with the certificate of the log-in as well, if there was one', async () => {
     const { key: login } = await certificates.newHolder()
     const oidc = doorOf(login)
     const id = await oidc.begin()
@@ -190,7 +190,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(claimsOf(renewed.access_token)['z_cfs']).toEqual([printOf(enrolled)])
   })
 
-  test('are so after a second factor as well, under the id of the first step', async () => {
+  test('are bound to it after a second factor as well, under the ID of the first step', async () => {
     const { username, app } = await newPersonWithCodes()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -244,7 +244,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect([renewed.status, isLate]).toEqual([200, false])
   })
 
-  test('are given again with a certificate where the answer was lost', async () => {
+  test('are issued again with a certificate if the answer was lost', async () => {
     const { username } = await newPerson()
     const asked = await newRequest()
     const oidc = newClient()
@@ -294,7 +294,7 @@ describe('a request for a certificate', () => {
     }
   })
 
-  test('is passed over where tokens are bound to no key, and binds none', async () => {
+  test('is ignored if the tokens are not bound to a key, and binds none', async () => {
     const tokens = await newClient().logIn((await newPerson()).username, password)
     const { csr } = await newRequest()
     const { status, json } = await newClient().refresh(tokens.refresh_token, { csr_pem: csr })

@@ -142,7 +142,7 @@ const doors: Readonly<
   },
 }
 
-test.each(Object.entries(doors))('%s is opened by its own token alone', async (_name, door) => {
+test.each(Object.entries(doors))('%s accepts only its own kind of token', async (_name, door) => {
   for (const app of [first, second]) {
     const oidc = new OidcClient({ app })
     const openers: string[] = []
@@ -153,7 +153,7 @@ test.each(Object.entries(doors))('%s is opened by its own token alone', async (_
   }
 })
 
-test('a session token and a bearer token are no two ways into one session', async () => {
+test('an access token is refused as a session token, and beside an invalid session token', async () => {
   const headers = { 'zt-session': tokens.access_token }
   const oidc = newClient()
   expect((await oidc.send('GET', ownIdentity, undefined, headers)).status).toBe(401)
@@ -161,7 +161,7 @@ test('a session token and a bearer token are no two ways into one session', asyn
   expect((await oidc.send('GET', ownIdentity, undefined, both)).status).toBe(401)
 })
 
-test('ending a session requires one of its tokens, not its name', async () => {
+test('ending a session requires one of its tokens, not only its ID', async () => {
   const oidc = newClient()
   const { json: keys } = await oidc.send('GET', '/oidc/keys')
   const [{ kid = '' } = {}] = keys['keys'] as { kid?: string }[]
@@ -201,7 +201,7 @@ describe('the tokens of a controller that was removed', () => {
   })
 })
 
-test('no controller of the network is a provider of log-ins to it', async () => {
+test('a controller of the network cannot be registered as an external JWT signer', async () => {
   const [{ certificatePem = '' } = {}] = members
   const { sha1 } = parseCertificate(certificatePem)
   const other = await memberLeaf('elsewhere')
@@ -225,7 +225,7 @@ test('no controller of the network is a provider of log-ins to it', async () => 
   }
 })
 
-test('the tokens of a former administrator manage nothing', async () => {
+test('the tokens of a former administrator give no right to manage', async () => {
   const id = await made(root, `${management}/identities`, {
     name: 'deputy',
     type: 'User',

@@ -221,7 +221,7 @@ describe('a session', () => {
     }
   })
 
-  test('ends with both of its tokens at a log-out', async () => {
+  test('is ended by a log-out, and both of its tokens are invalid', async () => {
     const { token, renewal } = context()
     await person.out('list', 'identities')
     await person.out('logout')

@@ -18,6 +18,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readFileChunks } from '../../../src/backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
+import {
+  createRootAuthority,
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import { boltzText } from '../../support/boltz-values.ts'
 import { bucketOf, writeBolt } from '../../support/bolt-writer.ts'
@@ -57,6 +63,31 @@ function files(): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()
 }
 
+function edited(from: RegExp | string, to: string): void {
+  writeFileSync(single.configuration, readFileSync(single.configuration, 'utf8').replace(from, to))
+}
+
+/** A section `identity` with certificate and key of another authority. */
+async function otherIdentity(name: string): Promise<string> {
+  const validity = validityFrom(nowMs, LEAF_LIFETIME_MS)
+  const issuer = await createRootAuthority({ commonName: `root of ${name}`, validity })
+  const leaf = await issueLeaf({
+    issuer,
+    commonName: name,
+    uris: [],
+    hosts: [`${name}.acme.test`],
+    validity,
+    usages: ['server'],
+  })
+  const write = (file: string, text: string) => {
+    writeFileSync(join(folder, 'ctrl-one', file), text)
+  }
+  write(`${name}.pem`, leaf.certificatePem)
+  write(`${name}.key`, leaf.privateKeyPem)
+  write(`${name}-ca.pem`, issuer.certificatePem)
+  return `{ cert: ${name}.pem, key: ${name}.key, ca: ${name}-ca.pem }`
+}
+
 async function backup(): Promise<LoadedBackup> {
   const bytes = readFileChunks(join(folder, 'net.backup'))
   return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
@@ -71,7 +102,7 @@ async function failureOf(...words: readonly string[]): Promise<string> {
 }
 
 describe('flotilla migrate check', () => {
-  test('reports what a move would carry and change, and writes nothing', async () => {
+  test('reports which records a move would keep or change, and writes nothing', async () => {
     const before = files()
     const { code, stdout, stderr } = await runHere(['migrate', 'check', single.configuration])
     expect([code, stderr]).toEqual([0, ''])
@@ -84,7 +115,7 @@ describe('flotilla migrate check', () => {
     expect(files()).toEqual(before)
   })
 
-  test('exits 1 and names what would be lost', async () => {
+  test('exits 1 and names the records that would be lost', async () => {
     const { identities } = network.stores
     const admin = { ...identities?.['admin-1'], color: boltzText('red') }
     const stores = { ...network.stores, identities: { ...identities, 'admin-1': admin } }
@@ -113,7 +144,7 @@ describe('flotilla migrate check', () => {
     expect(stderr).toContain('one value is lost in the move')
   })
 
-  test('adds the tokens that each member made, and refuses other networks', async () => {
+  test('adds the enrollment tokens that each member has created, and refuses databases of other networks', async () => {
     const members: OpenZitiController[] = []
     for (const [at, id] of ['ctrl1', 'ctrl2'].entries()) {
       const open = network.stores['enrollments']?.['router-open-1']
@@ -198,6 +229,60 @@ describe('flotilla migrate', () => {
     expect(leaf.uris).toEqual([`spiffe://${manifest.trustDomain}/controller/ctrl-one`])
   })
 
+  test('keeps the key of HTTPS clients where routers got another certificate', async () => {
+    const [web, management] = [await otherIdentity('web'), await otherIdentity('management')]
+    edited(
+      '  - name: all',
+      `  - bindPoints: [{ interface: '127.0.0.1:24263' }]
+    identity: ${management}
+    apis: [{ binding: edge-management }]
+  - name: all
+    identity: ${web}`,
+    )
+    const { stdout } = await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
+    expect(stdout).toContain(
+      'configuration ctrl-one web.identity.server_cert: its certificate is issued again for the same key, as HTTPS clients and routers got different ones, and get the same one here',
+    )
+    const read = (name: string) => readFileSync(join(folder, 'configs', 'ctrl-one', name), 'utf8')
+    const old = (name: string) => readFileSync(join(folder, 'ctrl-one', name), 'utf8')
+    const [leaf] = parseCertificates(read('cert.pem'))
+    expect(leaf.dnsNames.toSorted()).toEqual(['localhost', 'web.acme.test'])
+    expect(read('key.pem')).toBe(old('web.key'))
+    const anchors = parseCertificates(read('ca.pem')).map(({ commonName }) => commonName)
+    expect(anchors).toEqual(['Acme Root', 'signer of ctrl-one'])
+    expect(stdout).toContain(
+      'web.identity.ca: its authority "root of web" is not in identity.ca, and does not become one of the network',
+    )
+    expect(read('server-1.pem')).toBe(old('management.pem'))
+    expect(read('server-1-key.pem')).toBe(old('management.key'))
+    expect(existsSync(join(folder, 'configs', 'ctrl-one', 'server-2.pem'))).toBe(false)
+  })
+
+  test('prints how the other members of a cluster join', async () => {
+    const cluster = { clusterId, raftIndex: 149, trustDomain }
+    const paths: string[] = []
+    for (const [at, id] of ['ctrl1', 'ctrl2'].entries()) {
+      const port = 24_300 + at
+      const made = await writeController({ folder, id, port, network, nowMs, cluster })
+      paths.push(made.configuration)
+    }
+    const { stdout } = await runHere(['migrate', ...paths, ...targets(), '--plaintext'])
+    const lines = stdout.trimEnd().replaceAll(`${folder}/`, '').split('\n')
+    expect(lines.slice(-4)).toEqual([
+      '  flotilla cluster snapshot restore net.backup configs/ctrl1/config.yml',
+      '  flotilla controller run configs/ctrl1/config.yml',
+      '  flotilla cluster invite --config configs/ctrl1/config.yml --out configs/ctrl2/ticket',
+      '  flotilla cluster join configs/ctrl2/config.yml --ticket-file configs/ctrl2/ticket',
+    ])
+  })
+
+  test('takes a separate key of the server certificate', async () => {
+    edited('key: server.key', 'key: signer.key, server_cert: server.pem, server_key: server.key')
+    await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
+    const key = readFileSync(join(folder, 'configs', 'ctrl-one', 'key.pem'), 'utf8')
+    expect(key).toBe(readFileSync(join(folder, 'ctrl-one', 'server.key'), 'utf8'))
+  })
+
   test('restores as a new cluster with the identity of the old controller', async () => {
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     const config = join(folder, 'configs', 'ctrl-one', 'config.yml')
@@ -260,7 +345,7 @@ describe('flotilla migrate', () => {
     expect(existsSync(join(folder, 'net.backup'))).toBe(false)
   })
 
-  test('takes the certificate of a router that the database lacks', async () => {
+  test('uses a given certificate of a router if the database lacks it', async () => {
     const pem = join(folder, 'transit.pem')
     writeFileSync(pem, network.root.certificatePem)
     const words = ['migrate', 'check', single.configuration, '--router-cert', `transit-1=${pem}`]
@@ -293,14 +378,7 @@ describe('flotilla migrate', () => {
 describe('A bad input', () => {
   const checked = (): Promise<string> => failureOf('migrate', 'check', single.configuration)
 
-  function edited(from: RegExp | string, to: string): void {
-    writeFileSync(
-      single.configuration,
-      readFileSync(single.configuration, 'utf8').replace(from, to),
-    )
-  }
-
-  test('of a torn, foreign, empty or missing database is one sentence', async () => {
+  test('of a torn, foreign, empty or missing database is reported in one sentence', async () => {
     truncateSync(single.database, statSync(single.database).size - 4096)
     expect(await checked()).toMatch(/^1: flotilla: ctrl-one\/ctrl\.db: the database is cut off: /)
     writeFileSync(single.database, 'SQLite format 3\0')
@@ -315,7 +393,7 @@ describe('A bad input', () => {
     expect(await checked()).toMatch(/^1: .*: it is not a regular file; name a database file$/)
   })
 
-  test.each([36, 49])('of schema version %i is one sentence', async (version) => {
+  test.each([36, 49])('of schema version %i is reported in one sentence', async (version) => {
     writeFileSync(single.database, writeBolt(databaseOf(network.stores, version)))
     expect(await checked()).toMatch(
       new RegExp(`^1: .*: its schema version is ${version}, .*; (upgrade|use)`),
@@ -374,12 +452,15 @@ describe('A bad input', () => {
       "interface: '127.0.0.1'",
       /"127\.0\.0\.1" is no address \(host:port\)$/,
     ],
-  ])('of a configuration with %s is one sentence', async (_title, from, to, expected) => {
-    edited(from, to)
-    expect(await checked()).toMatch(expected)
-  })
+  ])(
+    'of a configuration with %s is reported in one sentence',
+    async (_title, from, to, expected) => {
+      edited(from, to)
+      expect(await checked()).toMatch(expected)
+    },
+  )
 
-  test('of one controller named twice is one sentence', async () => {
+  test('that names one controller twice is reported in one sentence', async () => {
     expect(
       await failureOf(
         'migrate',

@@ -322,7 +322,7 @@ test('an import names fields that it cannot carry over, with the number of objec
   ])
 })
 
-test('every field that an import leaves out is derived, or named as lost', () => {
+test('every field that an import leaves out is derived from others, or reported as lost', () => {
   const lost = allSections().flatMap(({ name, kind }) => {
     const carried = portableFields(kind)
     const notes = kind.fields

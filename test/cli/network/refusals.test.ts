@@ -115,7 +115,7 @@ describe('apply refuses in one sentence with its line', () => {
     )
   })
 
-  test('without a change by any of them', async () => {
+  test('without changing anything', async () => {
     expect(await person.out('export')).toBe(before)
   })
 })

@@ -80,7 +80,7 @@ test('apply deletes absent records only with --prune, and updates changed ones',
   expect(await other.out('export')).toBe(less)
 })
 
-test('apply of an empty file with --prune keeps the initial records and the caller', async () => {
+test('apply of an empty file with --prune deletes all records but the initial ones and the identity of the caller', async () => {
   const path = other.file('empty.yml', 'version: 1\n')
   const done = await other.out('apply', '-f', path, '--prune', '--yes')
   expect(done).toMatch(/, 1 updated, \d+ deleted$/m)

@@ -116,7 +116,7 @@ describe('identity import', () => {
     })
   })
 
-  test('says how far it came when the cluster refuses an identity', async () => {
+  test('prints how many identities it has created when the cluster refuses one', async () => {
     const done = await imported('name,externalId\nfirst,e-1\nsecond,e-1\n')
     expect([done.code, done.stdout]).toEqual([1, ''])
     expect(done.stderr).toMatch(

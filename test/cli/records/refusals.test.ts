@@ -100,7 +100,7 @@ describe('a verb refuses in one sentence', () => {
     expect([done.code, done.stdout, said.split('\n').length]).toEqual([code, '', 1])
   })
 
-  test('except that a name that looks like an option is printed as its ID', async () => {
+  test('and prints the ID in place of a name that looks like an option', async () => {
     const named = await person.out('create', 'service', 'name=--yes', 'encryptionRequired=true')
     const id = / id (\S+)/.exec(named)?.[1] ?? ''
     expect(await person.out('list', 'services', '--filter', 'name = "--yes"', '-o', 'name')).toBe(
@@ -109,7 +109,7 @@ describe('a verb refuses in one sentence', () => {
     await person.out('delete', 'service', id, '--yes')
   })
 
-  test('without a change by any of them', async () => {
+  test('without changing anything', async () => {
     const names = await person.out('list', 'services', '--sort', 'name', '-o', 'name')
     expect(names).toBe('mail\nweb\nwiki\n')
     await person.out('get', 'identity', 'berta')
@@ -127,7 +127,7 @@ test('an id that looks like an option is printed with the way to pass it on', ()
   expect(written).toEqual(['-a1\n', 'flotilla: pass -a1 to other commands after the word --\n'])
 })
 
-test('no two kinds have the same word', () => {
+test('no two kinds share a name in the command line', () => {
   const all = allKinds().flatMap(kindSynonyms)
   expect(all.filter((word, at) => all.indexOf(word) !== at)).toEqual([])
 })

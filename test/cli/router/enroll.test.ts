@@ -117,7 +117,7 @@ describe('router enroll', () => {
 
   const NO_CONTROLLER = CONFIG.replace(/^ctrl: .*$/m, 'ctrl: {endpointsFile: endpoints.yml}')
 
-  test('writes the controllers of the token if the configuration names none', async () => {
+  test('writes the controllers of the token into the endpoints file if the configuration names none', async () => {
     const { jwt } = await newToken()
     const claims = JSON.parse(
       Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString(),

@@ -74,7 +74,7 @@ test.each([
   expect(readIdentityFile(path)).toMatchObject({ ...key, caPem: root.certificatePem })
 })
 
-test('tunnel run names a key in a token as such, and does not print its PIN', () => {
+test('tunnel run refuses a key in a hardware token with a message that says so, and does not print its PIN', () => {
   const id = { key: 'pkcs11:token=a?pin-value=1234', cert: 'x.pem', ca: 'ca.pem' }
   const path = written('token.json', JSON.stringify({ ztAPI: 'https://ctrl1.test:1280', id }))
   expect(() => readIdentityFile(path)).toThrow(

@@ -5,7 +5,7 @@ import { composeConfig } from '../../../src/config/controller/compose.ts'
 import { parseControllerConfig } from '../../../src/config/controller/load.ts'
 
 /** Hosts of a controller whose peers use `ctrl1`. */
-function hostsAt(webAdvertise: string): string[] {
+function hostsAt(webAdvertise: string, names = ''): string[] {
   const text = composeConfig({
     id: 'ctrl1',
     data: 'data',
@@ -17,7 +17,7 @@ function hostsAt(webAdvertise: string): string[] {
     webAdvertise: 'ctrl1:1280',
     seeds: [],
   })
-  const environment = { FLOTILLA_WEB_0_ADVERTISE: webAdvertise }
+  const environment = { FLOTILLA_WEB_0_ADVERTISE: webAdvertise, FLOTILLA_WEB_0_NAMES: names }
   const parsed = parseControllerConfig('/etc/flotilla/config.yml', text, environment)
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults))
   return advertisedHosts(parsed.config)
@@ -29,7 +29,12 @@ describe('a controller that clients and peers reach at different hosts', () => {
     expect(hostsAt('ctrl1:1280')).toEqual(['ctrl1'])
   })
 
-  test('has every loopback name if clients use one of them', () => {
+  test('has the further names of its listeners in its certificate', () => {
+    const hosts = hostsAt('ctrl1:1280', 'api.example.org, 192.0.2.7, 2001:db8::7, ctrl1')
+    expect(hosts).toEqual(['ctrl1', 'api.example.org', '192.0.2.7', '2001:db8::7'])
+  })
+
+  test('has every loopback name in its certificate if clients use one of them', () => {
     const hosts = ['ctrl1', '127.0.0.1', 'localhost', '::1']
     expect(hostsAt('127.0.0.1:1280')).toEqual(hosts)
     expect(hostsAt('localhost:1280').sort()).toEqual(hosts.sort())

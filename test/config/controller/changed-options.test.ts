@@ -23,10 +23,20 @@ describe('Comparing the configuration in force with the file', () => {
     expect(merged).toEqual({ ...running, limits, logLevel: 'debug' })
   })
 
-  test('compares lists of sections as a whole', () => {
+  test('compares sections of a list one by one, and takes the options that a reload applies', () => {
+    const moved = GOOD.replace('localhost:1280', 'localhost:1281')
+    const { changes, merged } = compareConfigs(running, load(`${moved}    names: [api.test]\n`))
+    expect(changes).toEqual([
+      { key: 'web[0].advertise', from: 'localhost:1280', to: 'localhost:1281', isReloaded: false },
+      { key: 'web[0].names', from: '', to: 'api.test', isReloaded: true },
+    ])
+    expect(merged).toEqual({ ...running, web: [{ ...running.web[0], names: ['api.test'] }] })
+  })
+
+  test('compares lists of another length, and lists that a reload applies, as a whole', () => {
     const certificates = 'serverCertificates: [{cert: /srv/a.pem, key: /srv/a.key}]\n'
-    const moved = `${GOOD.replace('localhost:1280', 'localhost:1281')}${certificates}`
-    const read = load(moved)
+    const more = '  - {bind: "127.0.0.1:1281", advertise: "localhost:1281"}\n'
+    const read = load(`${GOOD}${more}${certificates}`)
     const { changes, merged } = compareConfigs(running, read)
     expect(changes).toEqual([
       { key: 'web', from: null, to: null, isReloaded: false },

@@ -26,6 +26,8 @@ describe('A configuration', () => {
         bind: '127.0.0.1:1280',
         advertise: 'localhost:1280',
         apis: ['edge-client', 'edge-management', 'fabric', 'health-checks', 'console'],
+        names: [],
+        proxyProtocol: { from: [] },
         spa: null,
       },
     ])
@@ -88,6 +90,30 @@ colour: blue
     ['an address with a path', changed('  - bind: 127.0.0.1:1280', '  - bind: a:1/x'), 'host:port'],
   ])('is refused with %s', (_title, text, part) => {
     expect(faultsOf(text).join('\n')).toContain(part)
+  })
+
+  test('accepts names of a listener as DNS names and addresses, in a list or a text', () => {
+    const names = ['api.example.net', 'balancer', '_x.a-b.net', '192.0.2.7', '2001:db8::7']
+    const line = `    names: ["${names.join('", "')}"]\n`
+    expect(load(GOOD + line).web[0]?.names).toEqual(names)
+    const name = 'FLOTILLA_WEB_0_NAMES'
+    expect(load(GOOD, { [name]: names.join(', ') }).web[0]?.names).toEqual(names)
+    const long = `${'a'.repeat(63)}.`.repeat(4)
+    const malformed = [
+      '*.example.net',
+      'a..b',
+      'a:443',
+      '[::1]',
+      'fe80::1%eth0',
+      '-a.net',
+      'a b',
+      long,
+    ]
+    for (const wrong of [...malformed, '10.1.2.256', '1.2.3', 'a, a', 'spiffe://a']) {
+      expect(faultsOf(GOOD, { [name]: wrong })).toEqual([
+        expect.stringContaining('web[0].names: expected a list of up to 16 DNS names'),
+      ])
+    }
   })
 
   test('accepts networks as address and prefix, in a list or a text', () => {

@@ -226,7 +226,7 @@ describe('Variables that override keys', () => {
     ])
   })
 
-  test('leave a dollar sign in a text of the file unchanged', () => {
+  test('do not change a dollar sign in a text of the file', () => {
     expect(configOf('old: $APP_NAME\n', given({}))['old']).toBe('$APP_NAME')
   })
 })

@@ -13,7 +13,7 @@ describe('A file that was written for another router', () => {
     ])
   })
 
-  test('still misses a required key that is misspelled', () => {
+  test('is refused if a required key is misspelled', () => {
     const text = LEAST.replace('identity:', 'identiti:')
     expect(faultsOf(text)).toEqual([
       ' identity: is missing; expected a section with cert, key, server_cert, server_key, ca, alt_server_certs',

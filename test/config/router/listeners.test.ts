@@ -7,7 +7,7 @@ describe('listeners', () => {
   const listener = (rest: string): string => `listeners: [{${rest}}]\n`
   const edge = 'edge: {}\n'
 
-  test('have a binding, of which edge, transport and tunnel are some', () => {
+  test('have a binding, such as edge, transport or tunnel', () => {
     for (const binding of ['edge', 'transport']) {
       const text = listener(`binding: ${binding}, bind: "tls:0.0.0.0:1", advertise: "r.test:1"`)
       expect(config(text).listeners[0]?.binding).toBe(binding)

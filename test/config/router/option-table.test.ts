@@ -137,7 +137,7 @@ const waitsForCircuit = [
 ]
 
 const table: readonly (readonly [string, Proof])[] = [
-  ['v', [rules('The file > has v: 3, and no other version is supported')]],
+  ['v', [rules('The file > is refused without v: 3')]],
   ...below('identity', {
     cert: [hello],
     key: [hello],
@@ -469,7 +469,7 @@ const table: readonly (readonly [string, Proof])[] = [
       dnsUpstreamMode: [answers('asks several in the mode %s')],
       dnsUnanswerable: [answers('answers other names as dnsUnanswerable says: %s')],
       lanIf: [
-        'attacks/addresses-a-service-takes.namespaced.ts > Another host > uses services and names of a network that lanIf names, and nothing else',
+        'attacks/addresses-a-service-takes.namespaced.ts > Another host > can use services and names if lanIf names its network, and nothing else',
       ],
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
@@ -635,7 +635,7 @@ function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean
   })
 }
 
-test('every option of a router has a test of its effect, or a reason why it has none', () => {
+test('each option of a router names a test of its effect, or the reason why it has none', () => {
   const keys = keysOf(routerFields)
   const proofs = new Map(table)
   expect(table.map(([key]) => key).toSorted()).toEqual(keys.map(([key]) => key).toSorted())

@@ -81,7 +81,7 @@ describe('The file', () => {
     ])
   })
 
-  test('has v: 3, and no other version is supported', () => {
+  test('is refused without v: 3', () => {
     expect(config().v).toBe(3)
     for (const v of ['2', '4', '"3"', '3.5', 'three', '', '[3]']) {
       const found = faultsOf(LEAST.replace('v: 3', `v: ${v}`))

@@ -108,7 +108,7 @@ describe('MFA enrollment', () => {
     await person.begin(2, token)
     expect(person.url).not.toBe(first)
     const old = await person.verify(1, token, timeBased(first, Date.now()))
-    expect([old.status, codeOf(old)]).toEqual([401, 'MFA_INVALID_TOKEN'])
+    expect([old.status, codeOf(old)]).toEqual([400, 'MFA_INVALID_TOKEN'])
     dataOf(await person.verify(3, token))
     for (const k of [1, 2, 3]) {
       expect(await isMfaEnabled(k, person)).toBe(true)
@@ -185,7 +185,7 @@ describe('MFA recovery codes', () => {
     const token = await person.logIn(1)
     dataOf(await give(2, token, person.recoveryCode(0)))
     const used = await give(3, token, person.recoveryCode(0))
-    expect([used.status, codeOf(used)]).toEqual([401, 'MFA_INVALID_TOKEN'])
+    expect([used.status, codeOf(used)]).toEqual([400, 'MFA_INVALID_TOKEN'])
     const codes = `${mfa}/recovery-codes`
     const body = { code: person.recoveryCode(1) }
     dataOf(await net.device(1, 'POST', codes, { token, body }))

@@ -1,20 +1,29 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
+import { proxyHeader } from '../../support/proxy-header.ts'
+
+interface FrontOptions {
+  /** Whether it begins each connection with the address of its client (PROXY protocol version 2). */
+  readonly sendsHeader?: boolean
+}
+
 /** One address before several controllers, as a balancer is one: each connection goes to the next that is there. */
 export class Front {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   /** Ports of the controllers, once they are known. */
   ports: readonly number[] = []
+  readonly #sendsHeader: boolean
   #turn = 0
 
-  private constructor() {
+  private constructor({ sendsHeader = false }: FrontOptions) {
+    this.#sendsHeader = sendsHeader
     this.#server = createServer((socket) => void this.#serve(socket))
   }
 
-  static async open(): Promise<Front> {
-    const made = new Front()
+  static async open(options: FrontOptions = {}): Promise<Front> {
+    const made = new Front(options)
     made.#server.listen(0, '127.0.0.1')
     await once(made.#server, 'listening')
     return made
@@ -35,6 +44,8 @@ export class Front {
       } catch {
         continue
       }
+      const { remoteAddress = '', remotePort = 0 } = socket
+      if (this.#sendsHeader) behind.write(proxyHeader(remoteAddress, remotePort))
       // If one end is lost, the other is closed too.
       behind.on('close', () => socket.destroy())
       socket.on('close', () => behind.destroy())

@@ -284,7 +284,7 @@ describe('A cluster that shrinks', () => {
     expect(stage.known).toBe('a')
   })
 
-  test('from two to one loses a controller that left without a word once it was away for a day', () => {
+  test('from two to one loses a controller that left without a last list, once it was away for a day', () => {
     const stage = new Stage('a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')

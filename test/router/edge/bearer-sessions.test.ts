@@ -162,7 +162,7 @@ describe('A client that names a service', () => {
   })
 })
 
-test('Controllers receive no usage reports for such tokens, which are renewed at their API', async () => {
+test('Controllers receive no activity reports for access tokens, which clients renew at the API', async () => {
   const { bench } = bearers
   await bench.connect(await bearers.person('ann'))
   bench.controller.tellSessions([await bench.person('bob')], { isFull: true })

@@ -284,7 +284,7 @@ describe('A dial', () => {
   test.each([
     ['that it uses already', 3],
     ['of those that the router gives', 0x80_00_00_05],
-  ])('leaves nothing when an old host names a connection %s', async (_, named) => {
+  ])('leaves no state when an old host names a connection %s', async (_, named) => {
     await host.request(60_790, 3, token, [[1024, encodeFlag(true)]])
     await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)
     host.onMessage = (message) => {

@@ -104,7 +104,7 @@ describe('A frame without a next hop', () => {
     ])
   })
 
-  test('of a link that is cut in the middle of a circuit is reported', async () => {
+  test('is reported when the link is cut in the middle of a circuit', async () => {
     const [one, two] = [router('r1', 'faultTxInterval: 40'), router('r2')]
     const link = linked(one, two, 'l1')
     new TestDialer(two, controller)

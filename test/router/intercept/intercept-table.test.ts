@@ -102,7 +102,7 @@ describe('A config of a service', () => {
       config(['a.example'], { allowedSourceAddresses: ['10.0.0.0/8'] }),
       'allowedSourceAddresses is not supported',
     ],
-  ])('%s is not followed', (_what, value, expected) => {
+  ])('%s is not intercepted', (_what, value, expected) => {
     expect(() => termsOf(value)).toThrow(expected)
   })
 })

@@ -76,7 +76,7 @@ describe('A service that the identity of a router may host', () => {
     expect(stage.controller.scripted.ofType(1038)).toHaveLength(1)
   })
 
-  test('and cannot be hosted as its config requires is logged', async () => {
+  test('is logged if it cannot be hosted as its config requires', async () => {
     const { network, controller } = await running(
       serviceOf('s1', host(80, { allowedSourceAddresses: ['10.0.0.0/8'] })),
     )

@@ -225,7 +225,7 @@ describe('A config of a host', () => {
       { ...host, httpChecks: [{ url: 'file:///etc/passwd', interval: '1s', timeout: '1s' }] },
       'is no HTTP URL',
     ],
-  ])('%s is not followed', (_what, config, expected) => {
+  ])('with %s is not hosted', (_what, config, expected) => {
     expect(fault(config)).toContain(expected)
   })
 

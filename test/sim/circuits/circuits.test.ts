@@ -30,7 +30,7 @@ test('circuits are complete, have an owner, and are gone after they end (8 seeds
   }
 }, 0)
 
-test('the same seed repeats the run to the last word in any process', async () => {
+test('the same seed repeats the run exactly in any process', async () => {
   const one = await simulate(['--first', '5', '--seeds', '2', '--workers', '1'])
   const other = await simulate(['--first', '5', '--seeds', '2', '--workers', '2'], {
     TZ: 'America/New_York',

@@ -44,3 +44,43 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "flotilla.tickets" -}}
 {{- .Values.tickets.secret | default (printf "%s-tickets" (include "flotilla.name" .)) -}}
 {{- end -}}
+
+{{/* Names of the client Service, as pods of this Kubernetes cluster spell it. */}}
+{{- define "flotilla.names" -}}
+{{- $name := include "flotilla.name" . -}}
+{{- $spaced := printf "%s.%s" $name .Release.Namespace -}}
+{{- concat (list $name $spaced (printf "%s.svc" $spaced) (printf "%s.svc.%s" $spaced .Values.clusterDomain)) .Values.names | uniq | join "," -}}
+{{- end -}}
+
+{{/* Constraints with the selector of their pods: a list of constraints, the selector as YAML. */}}
+{{- define "flotilla.spread" -}}
+{{- $selector := dict "labelSelector" (dict "matchLabels" (fromYaml .selector)) -}}
+{{- range .constraints }}
+- {{ toYaml (ternary . (merge (deepCopy .) $selector) (hasKey . "labelSelector")) | nindent 2 | trim }}
+{{- end -}}
+{{- end -}}
+
+{{- define "flotilla.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
+{{- define "flotilla.router" -}}
+{{ include "flotilla.name" . }}-router
+{{- end -}}
+
+{{- define "flotilla.routerSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: router
+{{- end -}}
+
+{{- define "flotilla.routerLabels" -}}
+{{ include "flotilla.routerSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "flotilla.tokens" -}}
+{{- .Values.routers.tokensSecret | default (printf "%s-router-tokens" (include "flotilla.name" .)) -}}
+{{- end -}}

@@ -76,7 +76,7 @@ async function readBody(
 
 /**
  * Waits for capacity for a body of the declared length, or of the maximum length if none is
- * declared. `call.releaseBody` releases it, as does the end of the connection before the operation
+ * declared. `call.releaseBody` releases it; so does the end of the connection before the operation
  * begins.
  * @returns null for a small body, which needs none; otherwise a promise that may reject with the
  * Problem SERVER_TOO_MANY_REQUESTS.
@@ -172,7 +172,8 @@ function unparsable(why: string, cause?: unknown): Problem {
 }
 
 /**
- * Any letter of the name may be escaped, as all of ASCII may; only then is the body looked through.
+ * Any letter of the name may be escaped. The body is searched only if it contains an escape of an
+ * ASCII character.
  */
 // @guard prototype-member-written-with-escapes
 const PROTOTYPE_KEY = /__proto__|\\u00/i

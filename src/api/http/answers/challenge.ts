@@ -9,9 +9,12 @@ interface FactorHeadersDeps {
   readonly state: StateView
 }
 
-/** More would not fit the headers that clients read; the list of signers has them all. */
+/**
+ * Maximum signers. More would not fit the headers that clients read; the list of signers has all of
+ * them.
+ */
 const SIGNERS_MAX = 10
-/** Characters that need no escape within quotes and between bars. */
+/** Characters that need no escape inside quotes. */
 const PLAIN = /^[\x21\x23-\x5b\x5d-\x7b\x7d\x7e]{1,256}$/
 
 const descriptions = {
@@ -21,9 +24,9 @@ const descriptions = {
 } as const
 
 /**
- * WWW-Authenticate (RFC 6750, 3): attributes are separated by one blank, as OpenZiti clients
- * read them. It names the token and signers, never identities. An issuer that could
- * not be quoted is left out with its signer.
+ * WWW-Authenticate (RFC 6750, 3). Attributes are separated by one blank, as OpenZiti clients
+ * expect. It names tokens and signers, never identities. A signer whose issuer cannot be quoted is
+ * left out.
  */
 export function challengeText(
   challenge: Challenge | TokenChallenge,

@@ -30,7 +30,7 @@ const REQUESTED_HEADERS_MAX = 32
 export const corsHeaders: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'access-control-allow-credentials': 'true',
-  // A console that switches to another controller resumes reading at the same log index.
+  // Lets a console that switches to another controller continue reading at the same log index.
   'access-control-expose-headers': 'etag, expires-at, net-index, net-stale-ms, retry-after',
 }
 

@@ -1,12 +1,12 @@
 import type { ByteStream } from '../../../ports/byte-stream.ts'
 import type { ReplyBody } from '../transport/unsent-answers.ts'
 
-/** Every success has the form `{data, meta}`; every meta has both version strings. */
+/** Every success has the form `{data, meta}`; `meta` always contains both version strings. */
 const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
 export const versionMetaText = JSON.stringify(versions)
 
-/** Position of a page in its list, as the answer shows it. */
+/** Position of a page in its list. */
 export interface Pagination {
   readonly limit: number
   readonly offset: number
@@ -24,7 +24,7 @@ export interface Reply {
   readonly body: ReplyBody
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent in place of the body; `body` is empty then. */
+  /** Sent in place of the body, which is empty then. */
   readonly stream?: ByteStream
 }
 
@@ -37,7 +37,7 @@ const JSON_TYPE = 'application/json'
 
 /**
  * A response in OpenZiti's envelope: `{"data": …, "meta": …}`.
- * @param meta members beyond the API version.
+ * @param meta members in addition to the API version.
  */
 export function answer(
   status: number,
@@ -95,7 +95,7 @@ export function createdAnswer(
   )
 }
 
-/** For update, delete and acknowledgements. */
+/** Answer without data, for updates, deletions and acknowledgments. */
 export function emptyAnswer(
   ignoredFields: readonly string[] = [],
   warnings: readonly string[] = [],
@@ -116,8 +116,7 @@ export function acceptedAnswer(): Reply {
 }
 
 /**
- * For an answer that is too large or slow to hold in memory: its client knows the end by the
- * chunked coding.
+ * For an answer that is too large or too slow to be kept in memory. Chunked coding marks its end.
  */
 export function streamedAnswer(
   stream: ByteStream,
@@ -127,7 +126,7 @@ export function streamedAnswer(
   return { status: 200, body: '', contentType, headers, stream }
 }
 
-/** For the few OpenZiti operations whose answer has no envelope. */
+/** An answer without an envelope, for the few OpenZiti operations that have none. */
 export function bareAnswer(body: ReplyBody, contentType: string = JSON_TYPE): Reply {
   return { status: 200, body, contentType }
 }

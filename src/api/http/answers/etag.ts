@@ -1,14 +1,14 @@
-/** Entity tags in one header; a header with more is refused. */
+/** Maximum entity tags in one header; a header with more is refused. */
 export const ETAGS_MAX = 32
 
 /**
- * Whether If-None-Match names that ETag. A list of tags is compared weakly (RFC 9110 13.1.2): a
- * cache may have made ours weak.
+ * Whether If-None-Match contains that ETag. Tags are compared weakly (RFC 9110 13.1.2), because a
+ * cache may have made the ETag weak.
  */
 export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch.trim() === '*') return true
   return ifNoneMatch.split(',', ETAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
 }
 
-/** The revisions that a write may find; 'any': the record has to be there. */
+/** The revisions of which the record must have one; 'any': the record must exist. */
 export type Precondition = readonly number[] | 'any'

@@ -30,7 +30,7 @@ export class LargeBodies {
     this.#waiting = new BoundedQueue(limits.largeBodiesWaitingMax)
   }
 
-  /** Taken by bodies now. */
+  /** Bytes that bodies occupy now. */
   get bytes(): number {
     return this.#bytes
   }
@@ -40,7 +40,7 @@ export class LargeBodies {
   }
 
   /**
-   * Resolves when it is this body's turn, with a function that frees the room.
+   * Resolves when it is this body's turn, with a function that frees the bytes.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or its turn does not come in
    * time.
    */
@@ -50,7 +50,7 @@ export class LargeBodies {
       waiting.timer = setTimeout(() => {
         waiting.timer = undefined
         reject(tooMany())
-        // All wait equally long, so it is the first one, and its slot is free again.
+        // All wait equally long, so the first one has timed out, and its slot is free again.
         this.#admit()
       }, this.#limits.largeBodyWaitMs)
       if (this.#waiting.push(waiting)) {
@@ -65,7 +65,8 @@ export class LargeBodies {
   #admit(): void {
     for (let next = this.#waiting.peek(); next !== undefined; next = this.#waiting.peek()) {
       const isOver = next.timer === undefined
-      // One alone is always taken: the limit of a body may be set above that of all.
+      // A body that is alone is always admitted, because the limit of one body may exceed that of
+      // all.
       const hasRoom =
         this.#bytes === 0 || this.#bytes + next.bytes <= this.#limits.largeBodiesBytesMax
       if (!isOver && !hasRoom) return

@@ -13,7 +13,7 @@ type ListLimits = Pick<
   'longListBytesMin' | 'longListsMax' | 'longListBytesMax' | 'longListBytesOfOthersMax'
 >
 
-/** Rows of the answer, and their JSON texts. */
+/** Rows of the answer, with their JSON texts. */
 interface Rows<T> {
   readonly records: readonly T[]
   readonly print: (record: T) => string
@@ -26,10 +26,10 @@ export function rowPrinter<T>(show: (record: T) => unknown): (record: T) => stri
   return (record) => JSON.stringify(show(record))
 }
 
-/** Text is packed into buffers of about this size, which lie outside of the heap of JavaScript. */
+/** Text is packed into buffers of about this size, outside of the JavaScript heap. */
 const PACK_CHARACTERS = 64 * 1024
 
-/** The rows of one list on their way into an answer. */
+/** A list whose rows are being printed for an answer. */
 class Rendering<T> {
   readonly #rows: Rows<T>
   readonly #chunks: Buffer[] = []
@@ -45,7 +45,7 @@ class Rendering<T> {
     return this.#packedBytes + this.#text.length
   }
 
-  /** @returns whether all rows are shown. */
+  /** @returns whether all rows are printed. */
   showNext(): boolean {
     const { records, print } = this.#rows
     if (this.#at < records.length) {
@@ -74,10 +74,9 @@ class Rendering<T> {
 }
 
 /**
- * Answers with rows and yields between steps, so that other callers get their turn. Only a few
- * lists with more rows than a page, or with long rows, are built at once. An answer that would be
- * too large is refused, never truncated: a client that requests the whole list would mistake a part
- * for the whole.
+ * Answers with rows, and yields between steps so that other callers get their turn. Only a few
+ * lists with many or long rows are printed at the same time. An answer that would be too large is
+ * refused, never truncated: a client that requests the whole list would take a part for the whole.
  */
 export class ListAnswers {
   readonly #processor: ProcessorShare
@@ -147,7 +146,7 @@ export class ListAnswers {
         checkWanted(call)
       }
     } finally {
-      // The whole of it counts as it is sent.
+      // The bytes count for the whole answer when it is sent.
       this.#unsent.giveBack(source, heldBytes)
     }
     if (isLong && rendering.bytes > bytesMax) throw tooLong(bytesMax)
@@ -155,7 +154,7 @@ export class ListAnswers {
   }
 
   /**
-   * The answer stays in memory until the client has read it, and its slot stays occupied for as
+   * Occupies a slot until the client has read the answer, because the answer stays in memory that
    * long.
    */
   #takeRoom(call: RequestContext): void {
@@ -169,7 +168,7 @@ export class ListAnswers {
 }
 
 /**
- * @throws {Problem} TIMEOUT when its caller has been answered already, or its connection has
+ * @throws {Problem} TIMEOUT when the caller has already received an answer, or its connection has
  * closed.
  */
 function checkWanted(call: RequestContext): void {

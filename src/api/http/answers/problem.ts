@@ -10,17 +10,17 @@ interface ProblemAnswer {
 }
 
 /**
- * Values longer than this are left out of an answer: it is about the reason, not an echo of the
+ * A longer value is left out of an answer, which explains the fault and need not repeat the
  * request.
  */
 const VALUE_CHARACTERS_MAX = 256
-/** Queues empty, leaders are found and followers catch up within about as long. */
+/** Seconds in which a queue usually empties, a leader is elected, or a follower catches up. */
 const RETRY_AFTER_SECONDS = 1
-/** Fields whose value is never repeated to anybody. */
+/** Fields whose value is never repeated in an answer. */
 const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorization/i
 
 /**
- * Turns a problem into an HTTP answer. `cause` of the exception is for the log only and is never
+ * Converts a problem to an HTTP answer. `cause` of the exception is only for the log and is never
  * sent.
  */
 export function problemAnswer(
@@ -52,7 +52,7 @@ function bodyIn(
     case 'envelope':
       return `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`
     case 'bare':
-      // OpenZiti's code for it, which its tests read.
+      // OpenZiti's code for this case, which its tests expect.
       return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
     case 'oauth': {
       // OpenZiti clients log in again after an OAuth error; they repeat other requests.
@@ -69,7 +69,7 @@ const oauthCodes: Readonly<Record<number, string>> = {
   401: 'invalid_token',
 }
 
-/** Time after which the client may retry; null for a problem that does not pass by itself. */
+/** Time after which the client may retry; null for a problem that does not go away by itself. */
 function pauseOf({ code }: Problem): number | null {
   const { http, retry } = problems[code]
   return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null

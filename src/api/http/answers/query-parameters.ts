@@ -25,7 +25,7 @@ const parameters: Readonly<Record<string, QueryParameter>> = {
   },
 }
 
-/** The parameters of a list by their names. */
+/** The query parameters with these names. */
 export function queryParametersNamed(names: readonly string[]): QueryParameter[] {
   return names.map((name) => parameters[name] ?? { name, schema: text, isRequired: false })
 }
@@ -33,8 +33,8 @@ export function queryParametersNamed(names: readonly string[]): QueryParameter[]
 export const listParameters = queryParametersNamed(['limit', 'offset', 'filter', 'sort'])
 
 /**
- * Holds the declared parameters against their schemas; only the first value of one that is no array
- * counts, and others are ignored.
+ * Validates the declared parameters by their schemas. Of a parameter that is not an array only the
+ * first value counts; undeclared parameters are ignored.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
 export function checkQuery(

@@ -50,7 +50,9 @@ interface ReplyWriterDeps {
 
 type Headers = Record<string, string | number>
 
-/** The only place that writes an answer: one head, one body, the headers that every answer has. */
+/**
+ * Writes every answer; no other code does. Each has one head with the common headers, and one body.
+ */
 export class ReplyWriter {
   readonly #deps: ReplyWriterDeps
   readonly #metrics: ApiMetrics
@@ -85,8 +87,8 @@ export class ReplyWriter {
   }
 
   /**
-   * Answers a thrown error. Everything except a problem or a known error of the client is an
-   * unhandled error.
+   * Answers a thrown error. An error that is neither a problem nor a known error of the client is a
+   * bug.
    */
   fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     if (reply.raw.headersSent) return
@@ -122,11 +124,11 @@ export class ReplyWriter {
   }
 
   /**
-   * A connection that spoke no HTTP, or too much of it. It is closed in any case: its client may
-   * never close it.
+   * Answers on a connection that sent no valid HTTP, or too much. The connection is closed in any
+   * case, because its client may never close it.
    */
   failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
-    // A client would take these bytes for a part of the answer that it is reading or has read.
+    // A client would take these bytes for a part of the answer that it is still reading.
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
       socket.destroy()
       return
@@ -139,7 +141,7 @@ export class ReplyWriter {
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     )
     socket.destroySoon()
-    // Unread bytes before this answer would keep the connection open for ever.
+    // Unread bytes before this answer could keep the connection open forever.
     const timer = setTimeout(() => socket.destroy(), this.#deps.limits.lingerMs)
     socket.once('close', () => {
       clearTimeout(timer)
@@ -185,7 +187,7 @@ export class ReplyWriter {
     this.#record(call, status)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
-    // After a refusal, the rest of the body would have to be read to reach the next request.
+    // After a refusal, the rest of the body would have to be read before the next request.
     const isEarly = status >= 400 && hasUnreadBody(reply.request.raw)
     if (isEarly) headers['connection'] = 'close'
     reply.hijack()
@@ -219,7 +221,8 @@ export class ReplyWriter {
       tookMs,
       address,
       trace: () => metadata.trace,
-      // Traced for a caller that is known: no other makes this controller write a line a request.
+      // Only a known caller can request a trace; others must not make this controller write a line
+      // for each request.
       isTraced: metadata.isTraceShown && metadata.trace.isSampled && caller !== null,
     })
   }
@@ -278,7 +281,7 @@ export class ReplyWriter {
 /**
  * True if the write was refused because of its caller: a known caller without permission, or
  * invalid credentials. Requests without credentials are not logged, because they could fill the
- * log; proposed writes are audited where they are applied.
+ * log. Proposed writes are audited when they are applied.
  */
 function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
@@ -288,10 +291,7 @@ function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolea
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call, refusal))
 }
 
-/**
- * Whether a token of an identity provider was refused, which has the same code as a session that is
- * not good.
- */
+/** Whether a token of an identity provider was refused. An invalid session has the same code. */
 function isRefusedLogIn({ challenge }: OperationCall, refusal: Problem['refusal']): boolean {
   if (challenge === null || typeof challenge === 'string') return false
   return challenge.realm === 'openziti-primary-ext-jwt' && refusal?.reason !== 'TOKEN_MISSING'
@@ -318,8 +318,8 @@ function problemOfFramework(error: unknown): Problem | null {
 }
 
 /**
- * Whether a response is in progress on the connection. Node keeps it on the socket, and checks the
- * same before its own refusals.
+ * Whether a response is in progress on the connection. Node keeps it on the socket and makes the
+ * same check before its own refusals.
  */
 function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent === true
@@ -337,12 +337,12 @@ function goTimeText(ms: number): string {
   const whole = Math.floor(ms)
   const millis = whole % 1000
   const second = (whole - millis) / 1000
-  // All answers of a moment to the sessions of a moment share the second.
+  // Formats the second once for all answers of that second.
   if (second !== shownSecond.second) {
     const text = new Date(whole - millis).toISOString()
     shownSecond = { second, text: `${text.slice(0, 10)} ${text.slice(11, 19)}` }
   }
-  // Go leaves trailing zeros of the fraction away.
+  // Go omits trailing zeros of the fraction.
   const fraction = millis === 0 ? '' : `.${String(millis).padStart(3, '0').replace(/0+$/, '')}`
   return `${shownSecond.text}${fraction} +0000 UTC`
 }

@@ -7,20 +7,23 @@ import type { Clock } from '../../../lib/clock.ts'
 /** The caller of the last request of a connection. */
 interface LastCaller {
   readonly sharer: string
-  /** All that a request shows of its caller beside its connection, as it came. */
+  /**
+   * Everything, apart from its connection, that identifies the caller of the request, as it was
+   * received.
+   */
   readonly session: unknown
   readonly sessionAlias: unknown
   readonly authorization: unknown
-  /** Since when its next request waits for its turn, monotonic ms; null: it does not. */
+  /** Time since which its next request waits for its turn, monotonic ms; null: no request waits. */
   waitsSinceMs: number | null
 }
 
 /**
- * The caller of each connection, known before a request is authenticated. A request with the same
- * credentials as the previous one on its connection belongs to the same caller, so all work on it,
- * from routing on, counts against its caller's share of the processor. Otherwise a caller that has
- * used up its share could have one request per connection read and authenticated in one turn of the
- * event loop.
+ * The caller of each connection, before a request is authenticated. A request with the same
+ * credentials as the previous one on its connection counts as the same caller's, so that all work
+ * on it, from routing on, counts against the caller's share of the processor. Otherwise a caller
+ * that has used up its share could make this thread read and authenticate one request per
+ * connection in one turn of the event loop.
  */
 export class ConnectionCallers {
   readonly #processor: ProcessorShare
@@ -48,12 +51,12 @@ export class ConnectionCallers {
       const hasToWait = this.#processor.run(last.sharer, own)
       if (hasToWait) last.waitsSinceMs = this.#clock.monotonicMs()
     } catch {
-      // Too much of its caller waits. It is refused where all others are, with their envelope.
+      // Too many requests of this caller wait. The task refuses this one with the usual envelope.
       task()
     }
   }
 
-  /** Since when the request that begins has waited; null: it has not. */
+  /** Time since which this request waited, monotonic ms; null: it did not wait. */
   takeWait({ socket }: IncomingMessage): number | null {
     const last = this.#last.get(socket)
     if (last === undefined) return null

@@ -19,8 +19,8 @@ export function makeCloseGraceful(
     const timer = setTimeout(() => server.closeIdleConnections(), idleMs)
     void stop().then(() => {
       clearTimeout(timer)
-      // Connection checks of the HTTP server end here; that it no longer listens is
-      // no news.
+      // Ends the connection checks of the HTTP server. Its error, that the server does not listen
+      // any more, is ignored.
       closeAtOnce(() => undefined)
       done?.()
     })
@@ -28,7 +28,7 @@ export function makeCloseGraceful(
   }
 }
 
-/** The plain `close` of a TCP server, which waits for connections to end by themselves. */
+/** The plain `close` of a TCP server, which waits until all connections have ended. */
 function stopListening(server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   NetServer.prototype.close.call(server, () => resolve())

@@ -4,7 +4,7 @@ import { awaitsContinue } from './continue.ts'
 
 type LingerLimits = Pick<ApiLimits, 'lingerBytesMax' | 'lingerMs'>
 
-/** Whether the client may still be sending a body that will not be read. */
+/** Whether the client may still be sending a body that nothing will read. */
 export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMessage): boolean {
   if (complete || readableEnded) return false
   const length = headers['content-length']
@@ -39,6 +39,6 @@ export function endAfterRequest(
   request.on('data', onData)
   request.once('end', end)
   request.once('close', end)
-  // The stream may be paused by an aborted read.
+  // An aborted read may have paused the stream.
   request.resume()
 }

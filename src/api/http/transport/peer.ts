@@ -6,14 +6,15 @@ import {
   CertificateError,
   CHAIN_CERTIFICATES_MAX,
   parseCertificate,
+  parsePresentedAuthority,
 } from '../../../pki/certificate.ts'
 import type { PeerChain } from '../../../pki/verify/client-chain.ts'
 
 const chains = new WeakMap<Socket, PeerChain | null>()
 
 /**
- * The certificates that the client presented in the TLS handshake, which proves only that it holds
- * the key of the first one. They are not verified otherwise. Null: none, or an unreadable one.
+ * The certificates that the client presented in the TLS handshake. The handshake proves only that
+ * it has the key of the first one; nothing else is verified. Null: none, or an unreadable one.
  */
 export function peerCertificateChain(socket: Socket): PeerChain | null {
   const known = chains.get(socket)
@@ -29,7 +30,7 @@ function read(socket: TLSSocket): PeerChain | null {
     // @guard certificate-without-its-key--header
     if (shown === null) return null
     const [leaf, ...others] = shown
-    return [parseCertificate(leaf), ...others.map((der) => parseCertificate(der))]
+    return [parseCertificate(leaf), ...others.map(parsePresentedAuthority)]
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
+import { clientAddress } from '../../../lib/bounds/client-address.ts'
 import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import type { UnsentAnswers } from './unsent-answers.ts'
 
@@ -21,18 +22,18 @@ export class PipelinedRequests {
   }
 
   /**
-   * Begins the request now, or when it is its turn. One too many closes its connection, and so does
-   * one for which its source has no room.
+   * Starts the request now, or when it is its turn. The connection closes if too many requests
+   * wait, or if its source has no room for another one.
    */
   admit({ socket }: IncomingMessage, response: ServerResponse, begin: () => void): void {
-    // A response has its socket at once unless an earlier one still occupies it.
+    // A response has its socket at once unless an earlier response still occupies it.
     // @guard unread-answers-of-many--begun
     if (response.socket !== null) {
       begin()
       return
     }
     const waiting = this.#waitingOf(socket)
-    const source = sourceNetwork(socket.remoteAddress ?? '')
+    const source = sourceNetwork(clientAddress(socket))
     // @guard pipelined-requests--connection
     const hasPlace = waiting.size < this.#max
     const release = hasPlace ? this.#unsent.holdRequest(source, waiting.size === 0) : null

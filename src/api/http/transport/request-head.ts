@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
+import { clientAddress } from '../../../lib/bounds/client-address.ts'
 import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import type { Actor } from '../../../ports/actor.ts'
 import { bearerTokens } from '../../../auth/tokens/token-text.ts'
@@ -48,12 +49,12 @@ function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string):
   return found
 }
 
-/** Refused like a forged token. */
+/** Two different tokens; refused like a forged one. */
 const AMBIGUOUS = ''
 
 /**
- * Session token of a request. Two different tokens count as an invalid one: a proxy may have
- * checked the other one.
+ * Session token of a request. Two different tokens count as an invalid one, because a proxy may
+ * have checked the other one.
  */
 function tokenOf({ headers }: IncomingMessage): string | undefined {
   // @guard header-smuggling--spelling
@@ -66,7 +67,7 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
   return typeof token === 'string' ? token : undefined
 }
 
-/** Finds the host user behind a request at the admin socket, by headers of the request. */
+/** Finds the user of the host behind a request at the admin socket, from headers of the request. */
 export type SocketCaller = (request: IncomingMessage) => Actor
 
 /**
@@ -77,7 +78,7 @@ export function requestCredentials(
   socketCaller: SocketCaller | null,
 ): CallerCredentials {
   // @guard header-smuggling--source
-  const address = raw.socket.remoteAddress ?? ''
+  const address = clientAddress(raw.socket)
   return {
     address,
     sessionToken: tokenOf(raw),

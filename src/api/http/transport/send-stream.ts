@@ -28,7 +28,7 @@ export async function sendStream(
       throw error
     },
   )
-  // A stream that is quiet would not see otherwise that its client has gone.
+  // Without this, a stream that sends nothing would not notice that its client has disconnected.
   const left = closed(response).then(() => pieces.return?.())
   try {
     await Promise.all([sent, left])
@@ -66,7 +66,8 @@ async function drained(response: ServerResponse, stallMsMax: number | null): Pro
 }
 
 /**
- * Sends each chunk at once, and the head before the first one. The connection has no idle timeout.
+ * Sends each chunk at once, and the head before the first chunk. The connection has no idle
+ * timeout.
  */
 function keepOpen(response: ServerResponse): void {
   response.flushHeaders()

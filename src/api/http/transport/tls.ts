@@ -1,8 +1,8 @@
 import { constants } from 'node:crypto'
 
 /**
- * TLS of the HTTPS listeners: version 1.2 at least, with forward secrecy and authenticated
- * encryption alone (RFC 9325, 4.2). The three suites of TLS 1.3 come first.
+ * TLS of the HTTPS listeners: at least version 1.2, and only with forward secrecy and authenticated
+ * encryption (RFC 9325, 4.2). The three suites of TLS 1.3 come first.
  */
 export const listenerTls = {
   minVersion: 'TLSv1.2',
@@ -18,12 +18,11 @@ export const listenerTls = {
     'ECDHE-RSA-AES128-GCM-SHA256',
   ].join(':'),
   honorCipherOrder: true,
-  // Client certificates are optional; each request judges the certificate if it needs one. No
-  // issuers are listed, because clients with a certificate of a CA that was added later would then
-  // send none.
+  // Client certificates are optional; a request that needs one checks it. No issuers are listed,
+  // because clients with a certificate of a CA that was added later would then send none.
   requestCert: true,
   // Each connection must prove possession of the key and send the full chain. A resumed session
-  // would carry the leaf only, and a renegotiation could change the client.
+  // would contain only the leaf, and a renegotiation could change the client.
   // @guard certificate-without-its-key--ticket
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   rejectUnauthorized: false,

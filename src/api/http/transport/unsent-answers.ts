@@ -15,16 +15,18 @@ type UnsentLimits = Pick<
   | 'timeoutCheckMs'
 >
 
-/** So small an answer is always sent, as a refusal is: a connection has one of them at most. */
+/**
+ * Answers up to this size, such as refusals, are always sent: a connection has at most one of them.
+ */
 const SMALL_BYTES = 4096
-/** Memory that a request takes that is read and not begun yet, about. */
+/** Approximate memory of a request that was read and waits to begin. */
 const WAITING_REQUEST_BYTES = 8192
 /** Two polls are needed to learn how much a client has read. */
 const LOOKS_MIN = 2
 
 /**
- * A body: text that was made for one answer, bytes that many answers share, or the parts of a long
- * one made for one answer.
+ * A body: text for one answer, bytes that many answers share, or the parts of a long body for one
+ * answer.
  */
 export type ReplyBody = string | Buffer | readonly Buffer[]
 
@@ -42,27 +44,25 @@ interface Unread extends ListLinks<Unread> {
   readonly response: ServerResponse
   readonly source: string
   readonly bytes: number
-  /** Monotonic ms by which all of it is to be read. */
+  /** Monotonic ms by which the client must have read all of it. */
   readonly dueMs: number
-  /** Monotonic ms at which the last of it moved. */
+  /** Monotonic ms at which the client last read some of it. */
   movedMs: number
-  /**
-   * Number of polls since the last progress: a controller that is itself delayed does not poll.
-   */
+  /** Number of polls since the last progress. A controller that is itself delayed does not poll. */
   looks: number
 }
 
 /**
  * Sends the bodies of responses no faster than clients read them, and limits the memory that they
- * occupy: the bodies, the copies that Node and TLS keep until the system takes them, and requests
- * that wait behind a response. A larger body is sent in pieces, so that TLS never holds an
- * encrypted copy of all of it. Unsent bytes count against their source. The connection of a client
- * that stops reading, or reads too slowly, is closed; at once if other clients need the capacity.
+ * occupy: the bodies, the copies that Node and TLS keep until the system accepts them, and requests
+ * that wait behind a response. A larger body is sent in pieces, so that TLS never has an encrypted
+ * copy of all of it. Unsent bytes count against their source. If a client stops reading, or reads
+ * too slowly, its connection is closed, at once if other clients need the memory.
  */
 export class UnsentAnswers {
   readonly #limits: UnsentLimits
   readonly #room: FairShare
-  /** Least recent progress first. */
+  /** Unread answers, the one with the least recent progress first. */
   readonly #unread = new LinkedList<Unread>()
   #looking: NodeJS.Timeout | null = null
 
@@ -83,7 +83,7 @@ export class UnsentAnswers {
     return true
   }
 
-  /** Counts an answer that is being made, or a part of it. */
+  /** Counts an answer, or a part of it, that is being created. */
   take(source: string, bytes: number): void {
     this.#room.take(source, bytes)
   }
@@ -94,8 +94,8 @@ export class UnsentAnswers {
 
   /**
    * Counts a request that waits for the answer before it.
-   * @param isFirst the only waiting request of its connection. It is never refused, because the
-   * client may have read the previous answer before this controller notices.
+   * @param isFirst true for the only waiting request of its connection. It is never refused,
+   * because the client may have read the previous answer before this controller notices.
    * @returns a function to call when the request begins or ends; null: no room.
    */
   holdRequest(source: string, isFirst: boolean): (() => void) | null {
@@ -141,7 +141,7 @@ export class UnsentAnswers {
     const { answerPieceBytes } = this.#limits
     const parts = isShared(body) ? [body] : typeof body === 'string' ? [Buffer.from(body)] : body
     const totalBytes = bodyByteLength(body)
-    // A piece waits as it is and encrypted.
+    // A piece is in memory twice: as it is, and encrypted.
     const heldBytes = 2 * answerPieceBytes + (isShared(body) ? 0 : totalBytes)
     const unread = this.#hold(response, source, heldBytes, totalBytes)
     const pieces = piecesOf(parts, answerPieceBytes)
@@ -166,7 +166,9 @@ export class UnsentAnswers {
     sendMore()
   }
 
-  /** Counts the bytes against the source until the response is sent or its connection is gone. */
+  /**
+   * Counts the bytes against the source until the response is sent or its connection has closed.
+   */
   #hold(
     response: ServerResponse,
     source: string,
@@ -202,9 +204,9 @@ export class UnsentAnswers {
   }
 
   /**
-   * Closes the connection without progress for the longest time: of this source, or, if all room is
-   * used up, of the source that uses most of it.
-   * @returns false if all of them have progressed recently.
+   * Closes the connection that has made no progress for the longest time: one of this source or, if
+   * all memory is used up, of the source that uses most of it.
+   * @returns false if all of them have recently made progress.
    */
   #closeQuietest(source: string): boolean {
     const from = this.#room.isFull ? this.#room.largest() : source
@@ -220,8 +222,8 @@ export class UnsentAnswers {
   }
 
   /**
-   * Closes the connections of which nothing moved for `answerStallMs`, or that take longer for an
-   * answer than `answerBytesPerSecondMin` allows.
+   * Closes connections without progress for `answerStallMs`, and those that read an answer more
+   * slowly than `answerBytesPerSecondMin`.
    */
   #look(): void {
     const nowMs = systemClock.monotonicMs()

@@ -30,7 +30,10 @@ import { Explanation } from './explanation.tsx'
 const REFRESH_MS = 5_000
 const TYPING_MS = 250
 
-/** Shows who can reach which service, and why. The server that enforces access computes it. */
+/**
+ * Shows who can reach which service, and why. The controllers compute it with the rules that they
+ * enforce.
+ */
 export function AccessPage() {
   const { access } = texts
   const query = parseAccessQuery(place.value.query)

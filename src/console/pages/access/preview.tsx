@@ -10,7 +10,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { refText } from './explain-data.ts'
 
-/** Kinds whose changes affect access, by their collections. */
+/** Kinds whose changes affect access, by the name of their collection. */
 const previewed: Readonly<Record<string, string>> = {
   identities: 'identity',
   services: 'service',
@@ -21,7 +21,7 @@ const previewed: Readonly<Record<string, string>> = {
   'edge-routers': 'edgeRouter',
 }
 
-/** Whether records of a collection decide on access, so that a change has a preview. */
+/** Whether records of a collection affect access, so that a change of one has a preview. */
 export function hasEffectOnAccess(collection: string): boolean {
   return Object.hasOwn(previewed, collection)
 }

@@ -251,7 +251,9 @@ function contactText({ lastContactMs = null }: MemberStatus): string {
 
 type Health = 'good' | 'warn' | 'bad'
 
-/** Another failure is tolerated, the next one stops writes, or no writes are possible now. */
+/**
+ * Whether another failure is tolerated, the next one stops writes, or writes are not possible now.
+ */
 function toleranceHealth({ failureTolerance, leaderId }: ClusterStatus): Health {
   if (failureTolerance < 0 || leaderId === null) return 'bad'
   return failureTolerance === 0 ? 'warn' : 'good'
@@ -264,7 +266,7 @@ function entriesBehind(member: MemberStatus, members: readonly MemberStatus[]): 
   return Math.max(0, committed - member.applied)
 }
 
-/** A member without contact for so long counts as unreachable. */
+/** A member without contact for this long counts as unreachable. */
 const AWAY_MS = 5_000
 
 function isAway({ lastContactMs = null }: Pick<MemberStatus, 'lastContactMs'>): boolean {

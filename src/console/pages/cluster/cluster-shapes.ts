@@ -14,7 +14,7 @@ export type ChangeVerb = 'promote' | 'demote' | 'remove'
 export const readStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
   (await client.served('GET /fabric/v1/cluster/status', { signal })).data
 
-/** Log-ins are frequent, and change nothing that others see. */
+/** Leaves out log-ins, which are frequent and change nothing that others see. */
 const NEWEST_CHANGES = { limit: '10', filter: 'action != "session-create"' }
 
 export const readChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
@@ -23,7 +23,7 @@ export const readChanges = async (signal: AbortSignal): Promise<readonly AuditDe
 export const planChange = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
   (await client.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data
 
-/** A change of membership takes as long as the cluster needs for it. */
+/** Long, because the cluster may need that long for a change of members. */
 const CHANGE_TIMEOUT_MS = 60_000
 
 export async function changeMember(

@@ -11,7 +11,7 @@ const REFRESH_MS = 10_000
 const WIDTH = 160
 const HEIGHT = 32
 
-/** False once a controller has answered that it has no history, as earlier releases do. */
+/** False once a controller has answered that it keeps no history, as earlier releases do. */
 let isKept = true
 
 async function load(signal: AbortSignal): Promise<ClusterHistory | null> {

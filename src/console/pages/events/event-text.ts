@@ -1,6 +1,8 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 
-/** `created`, `peer.connected` and the like, wherever its namespace has it. */
+/**
+ * The type of an event, such as `created` or `peer.connected`. Its field depends on the namespace.
+ */
 export function eventKind({ fields }: NetworkEvent): string {
   for (const name of ['event_type', 'eventType', 'type']) {
     const value = fields[name]

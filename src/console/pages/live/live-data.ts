@@ -20,7 +20,7 @@ interface ListBody {
   readonly meta?: { readonly pagination?: { readonly totalCount: number } }
 }
 
-/** Sessions are known to every controller alike. */
+/** Requests the sessions from one controller, because every controller has all of them. */
 export async function readSessions(path: string, signal: AbortSignal): Promise<LiveRows> {
   const query = new URLSearchParams({ limit: String(ROWS_MAX), sort: 'createdAt desc' })
   const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
@@ -57,7 +57,7 @@ export async function closeRow(path: string, id: string): Promise<void> {
   await client.ask({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
 }
 
-/** A circuit or link is ended by the controller that answers for it. */
+/** Ends a circuit or link, at the controller that owns it. */
 export async function closeFabricRow(path: string, id: string): Promise<void> {
   const origins = members.list.value.map(({ origin }) => origin)
   let failure: unknown = null

@@ -68,7 +68,7 @@ function LogInForm({ hasSignIn = false }: { readonly hasSignIn?: boolean }) {
   return <PasswordForm hasSignIn={hasSignIn} />
 }
 
-/** The same words for a wrong name and for a wrong password. */
+/** Shows the same text for a wrong name and for a wrong password. */
 function refusalText(error: unknown): string {
   const isRefused = error instanceof ApiProblem && (error.status === 401 || error.status === 400)
   return isRefused ? texts.logIn.refused : failureText(error)

@@ -3,7 +3,10 @@ import { CopyText } from '../../controls/copy.tsx'
 import { texts } from '../../texts.ts'
 import type { Write } from './record-data.ts'
 
-/** The same write as a `curl` command; a variable replaces the session, which is never shown. */
+/**
+ * Shows the write of the form as a `curl` command. A variable stands for the session, which is
+ * never shown.
+ */
 export function CallPanel({
   call,
   isOpen = false,

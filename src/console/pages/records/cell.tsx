@@ -11,7 +11,7 @@ import { kindAt } from './kinds.ts'
 const SHOWN_ITEMS = 3
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
 
-/** States that mean the same in every kind, as a badge. */
+/** Badges for states that have the same meaning in every kind. */
 const states: Readonly<
   Record<
     string,

@@ -13,7 +13,7 @@ import type { Kind } from './kinds.ts'
 import { recordPath, writeRecord } from './record-data.ts'
 import { keepsRecord, Uses, useUses } from './uses.tsx'
 
-/** Deletes a record once its name was typed. */
+/** Deletes a record after the user has typed its name. */
 export function DeleteDialog(props: {
   readonly kind: Kind
   readonly id: string

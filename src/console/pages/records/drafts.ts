@@ -7,14 +7,16 @@ import type { FormField } from './form-field.ts'
 const PREFIX = 'flotilla.draft.'
 const CHARACTERS_MAX = 200_000
 
-/** Drafts live as long as the tab, so that neither a log-in nor a reload loses one. */
+/**
+ * Stores a draft for as long as the tab is open, so that neither a log-in nor a reload loses it.
+ */
 export function storeDraft(key: string, draft: Draft, fields: readonly FormField[]): void {
   const text = JSON.stringify(withoutSecrets(draft, fields))
   if (text.length > CHARACTERS_MAX) return
   try {
     sessionStorage.setItem(PREFIX + key, text)
   } catch {
-    // A browser that has no room keeps the form on the page alone.
+    // If the storage of the browser is full, only the page has the draft.
   }
 }
 

@@ -27,7 +27,7 @@ export function buildFilter(typed: string, fields: readonly string[]): string {
   return [...parts, `id = ${quoteFilterText(text)}`].join(' or ')
 }
 
-/** Filter, order and position of a list, as the page's address has them. */
+/** Filter, order and position of a list, as stored in the page's address. */
 export interface ListState {
   readonly typed: string
   readonly sort: string
@@ -37,10 +37,13 @@ export interface ListState {
   readonly facets: Readonly<Record<string, string>>
 }
 
-/** The offset of a list is a multiple of it: the page that the first row in sight belongs to. */
+/**
+ * The offset of a list is a multiple of this: it begins the page of rows that contains the first
+ * visible row.
+ */
 export const PAGE_ROWS = 30
 
-/** The rows that are read: a page before the first one in sight, and the two after it. */
+/** The first row to load. One page before the first visible row is loaded, and two after it. */
 export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
 }
@@ -75,7 +78,7 @@ export function formatListState({ typed, sort, isDescending, offset, facets }: L
   return text === '' ? '' : `?${text}`
 }
 
-/** The field that a list is sorted by; '' is the order of the controllers. */
+/** The field by which a list is sorted; '' is the order that the controllers use. */
 export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boolean): string {
   return sort === '' && hasNames ? 'name' : sort
 }

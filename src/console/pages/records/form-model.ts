@@ -4,10 +4,10 @@ import { texts } from '../../texts.ts'
 import type { FieldHint, Kind } from './kinds.ts'
 import type { FormField, Widget } from './form-field.ts'
 
-/** JSON as it is sent. */
+/** Values of a form, as JSON that can be sent. */
 export type Draft = Readonly<Record<string, unknown>>
 
-/** OpenZiti names that are no words. */
+/** Words for OpenZiti names that are not words themselves. */
 const labels: Readonly<Record<string, string>> = {
   ott: 'One-time token',
   ottca: 'One-time token, certificate of a CA (its id)',
@@ -16,7 +16,7 @@ const labels: Readonly<Record<string, string>> = {
   cert: 'Certificate',
 }
 
-/** `isTunnelerEnabled` as people read it. */
+/** Turns `isTunnelerEnabled` into words. */
 export function fieldLabel(name: string): string {
   const label = Object.hasOwn(labels, name) ? labels[name] : undefined
   if (label !== undefined) return label
@@ -33,7 +33,10 @@ export function fieldLabel(name: string): string {
   return known.slice(0, 1).toUpperCase() + known.slice(1)
 }
 
-/** Fields of a body: first those that hints name, in their order, then the required ones. */
+/**
+ * The fields of a body: first those that hints name, in the order of the hints, then the required
+ * ones.
+ */
 export function fieldsOf(schema: JsonSchema, kind: Pick<Kind, 'fields' | 'hidden'>): FormField[] {
   const required = new Set(schema.required)
   const hinted = Object.keys(kind.fields)
@@ -103,7 +106,7 @@ function groupOf(schema: JsonSchema): Widget {
   return { is: 'group', fields: fieldsOf(schema, { fields: {}, hidden: [] }) }
 }
 
-/** A form's first values for a new record: what must be there and has an obvious value. */
+/** The initial values of a form for a new record: required fields that have an obvious value. */
 export function emptyDraft(fields: readonly FormField[]): Draft {
   const values = fields.flatMap(({ name, isRequired, widget, initial }): [string, unknown][] => {
     if (initial !== undefined) return [[name, initial]]
@@ -130,7 +133,7 @@ export function emptyDraft(fields: readonly FormField[]): Draft {
   return Object.fromEntries(values)
 }
 
-/** The values of a record that its form has: references by their ids. */
+/** The values of a record that its form shows, with references as ids. */
 export function recordDraft(record: Draft, fields: readonly FormField[]): Draft {
   return Object.fromEntries(
     fields.flatMap(({ name, widget }): [string, unknown][] => {
@@ -151,20 +154,20 @@ export function isObject(value: unknown): value is Draft {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A value put in, or taken out when it is undefined. */
+/** The draft with another value; undefined removes the field. */
 export function withValue(draft: Draft, name: string, value: unknown): Draft {
   const { [name]: _, ...rest } = draft
   return value === undefined ? rest : { ...rest, [name]: value }
 }
 
-/** A field with another value. */
+/** A field that changes, with both values. */
 export interface Change {
   readonly name: string
   readonly before: unknown
   readonly after: unknown
 }
 
-/** Fields whose values differ; a field that is no longer set becomes null. */
+/** Fields whose values differ. The new value of a field that is no longer set is null. */
 export function changedFormFields(
   before: Draft,
   after: Draft,
@@ -182,7 +185,7 @@ export function patchBody(changes: readonly Change[]): Draft {
   return Object.fromEntries(changes.map(({ name, after }) => [name, after]))
 }
 
-/** Deep equality of JSON; the order of members means nothing. */
+/** Deep equality of JSON; the order of members does not matter. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (Array.isArray(a) && Array.isArray(b)) {
@@ -197,7 +200,7 @@ function isNothing(value: unknown): boolean {
   return value === undefined || value === null
 }
 
-/** The draft as it is sent: lines that are empty were only being typed. */
+/** The draft as it is sent, without the empty lines of a text that is being typed. */
 export function cleanDraft(draft: Draft, fields: readonly FormField[]): Draft {
   return Object.fromEntries(
     Object.entries(draft).map(([name, value]) => {

@@ -19,11 +19,11 @@ interface FormProps {
   readonly draft: Draft
   readonly fault: FormFault | null
   readonly onChange: (draft: Draft) => void
-  /** Texts that are no JSON yet, by field: nothing is saved while there are some. */
+  /** Reports a field whose text is not valid JSON yet. Nothing can be saved while there is one. */
   readonly onBadJson: (name: string, isBad: boolean) => void
 }
 
-/** Draws the fields that a schema has. */
+/** Shows an input for each field of a schema. */
 export function FormFields(props: FormProps) {
   const { fields, draft, fault, onChange, onBadJson } = props
   return (
@@ -160,7 +160,8 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
         <input
           {...ids}
           class="input"
-          // The types of inputs are a union that no variable of two fits.
+          // The type of an input is a union of texts that a variable with two of them does not
+          // match.
           type={(widget.is === 'secret' ? 'password' : 'text') as 'text'}
           autocomplete={widget.is === 'secret' ? 'new-password' : 'off'}
           spellcheck={false}
@@ -247,7 +248,7 @@ function Group(props: ControlProps & { readonly fields: readonly FormField[] }) 
   )
 }
 
-/** JSON as text. The text stays as typed; the value of the field is its parsed form. */
+/** A field for JSON. The text stays as typed; the value of the field is its parsed form. */
 export function JsonInput(props: {
   readonly ids: Ids
   readonly value: unknown

@@ -1,7 +1,7 @@
 import type { IconName } from '../../controls/icon-paths.ts'
 import type { Widget } from './form-field.ts'
 
-/** Words and control for a field, in place of those derived from its schema. */
+/** Text and control for a field, in place of those derived from its schema. */
 export interface FieldHint {
   readonly label?: string
   readonly help?: string
@@ -30,19 +30,19 @@ function facet(
   return { name, label, options: options.map(([value, text, filter]) => ({ value, text, filter })) }
 }
 
-/** Words and order for a kind of records; all else follows from the served schemas. */
+/** Texts and order for a kind of records; everything else follows from the served schemas. */
 export interface Kind {
-  /** Its collection on the management API, and its name in addresses of the console. */
+  /** Its collection in the management API, and its name in addresses of the console. */
   readonly path: string
   readonly one: string
   readonly many: string
   readonly icon: IconName
-  /** Columns beside the name, in their order. */
+  /** Columns after the name, in their order. */
   readonly columns: readonly string[]
   readonly facets: readonly Facet[]
   /** Form fields in their order. */
   readonly fields: Readonly<Record<string, FieldHint>>
-  /** Not in the form. */
+  /** Fields that the form leaves out. */
   readonly hidden: readonly string[]
   /** One sentence for a list without rows. */
   readonly what: string

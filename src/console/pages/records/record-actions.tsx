@@ -19,7 +19,7 @@ interface Outstanding {
   readonly expiresAt: string
 }
 
-/** The token that waits for its device or router; null when there is none. */
+/** The token with which a device or router can still enroll; null if there is none. */
 export function outstandingToken(kind: Pick<Kind, 'path'>, record: RecordRow): Outstanding | null {
   if (kind.path === 'edge-routers' || kind.path === 'transit-routers') {
     return tokenIn(record['enrollmentJwt'], record['enrollmentExpiresAt'])
@@ -43,7 +43,7 @@ interface RecordActionsProps {
   readonly onDone: () => void
 }
 
-/** Actions on a record beside changing its fields. */
+/** Actions on a record other than changing its fields. */
 export function RecordActions({ kind, record, refused, onDone }: RecordActionsProps) {
   const { acts } = texts
   const error = useSignal<unknown>(null)

@@ -64,7 +64,7 @@ export async function readRecord(
 
 const SUGGESTIONS_MAX = 10
 
-/** Records of a kind whose names contain the typed text, and their number. */
+/** Records of a kind whose names contain the typed text, and the number of all matches. */
 export async function suggestRecords(
   path: string,
   typed: string,
@@ -77,7 +77,7 @@ export async function suggestRecords(
   return pageOf(body)
 }
 
-/** Names of records by their ids; those that are gone are missing. */
+/** Names of records by their ids. Records that no longer exist are missing. */
 export async function readNames(
   path: string,
   ids: readonly string[],
@@ -93,7 +93,7 @@ export async function readNames(
 
 const NAMES_MAX = 100
 
-/** How many records of a kind a list of roles chooses, as the server counts it. */
+/** Number of records that a list of roles selects, as the server counts it. */
 export async function countByRoles(
   path: string,
   chosen: readonly string[],
@@ -137,7 +137,7 @@ export interface Write {
   readonly ifMatch?: string | null
 }
 
-/** @returns the id of a record that was created. */
+/** @returns the id of the created record. */
 export async function writeRecord({ method, path, body, ifMatch }: Write): Promise<string | null> {
   try {
     const answer = await client.ask({

@@ -30,7 +30,7 @@ import { collectionPath, recordPath, writeRecord, type Write } from './record-da
 
 interface RecordFormProps {
   readonly kind: Kind
-  /** Null: it is being created. */
+  /** Null: the record is being created. */
   readonly id: string | null
   readonly etag: string | null
   readonly fields: readonly FormField[]
@@ -40,7 +40,10 @@ interface RecordFormProps {
   readonly onReload: () => void
 }
 
-/** The request of a save: all of a new record, or the changes of another one. */
+/**
+ * The request that saves the form: the whole body of a new record, or the changes of an existing
+ * one.
+ */
 function callOf(props: RecordFormProps, draft: Draft, changes: readonly Change[]): Write {
   const { kind, id, etag, fields } = props
   if (id === null) {

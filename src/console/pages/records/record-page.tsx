@@ -30,10 +30,10 @@ import { RecordForm } from './record-form.tsx'
 import { RelatedLists } from './related-lists.tsx'
 
 interface RecordPageData {
-  /** Null: it is being created. */
+  /** Null: the record is being created. */
   readonly record: RecordRow | null
   readonly etag: string | null
-  /** Null: nothing of it can be changed. */
+  /** Null: no field can be changed. */
   readonly fields: readonly FormField[] | null
   readonly values: Draft
   readonly mayWrite: boolean
@@ -64,7 +64,7 @@ async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise
   return { ...common, record, etag, values, lists: served.listsBelow(path) }
 }
 
-/** One record: what may be changed of it as a form, and what hangs on it. */
+/** One record: a form for its fields, and the lists of related records. */
 export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: string | null }) {
   const loaded = useLoaded(`${kind.path}/${id ?? ''}`, (signal) => load(kind, id, signal))
   const isDeleting = useSignal(false)

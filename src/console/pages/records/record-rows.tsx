@@ -19,7 +19,7 @@ import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
 
 export interface ListPageData {
   readonly page: RowPage
-  /** Place of the first row of the page among all. */
+  /** Number of the first loaded row, among all rows. */
   readonly firstRow: number
   readonly columns: readonly string[]
   readonly hasNames: boolean
@@ -31,7 +31,7 @@ export interface ListPageData {
   readonly canDelete: boolean
 }
 
-/** The table of a list, which is scrolled from its first record to its last. */
+/** The table of a list, which scrolls from its first record to its last. */
 export function Rows(props: {
   readonly kind: Kind
   readonly state: ListState

@@ -23,7 +23,7 @@ async function loadRecords(kind: string, typed: string, signal: AbortSignal): Pr
   return { options, totalCount }
 }
 
-/** Names of the records that ids stand for, read as they come. */
+/** Names of the records with these ids, loaded when they are first needed. */
 function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, string> {
   const names = useSignal<ReadonlyMap<string, string>>(new Map())
   useEffect(() => {
@@ -39,7 +39,7 @@ function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, str
   return names.value
 }
 
-/** One record, or several, chosen by name. */
+/** Selects one record, or several, by name. */
 export function ReferenceInput(props: {
   readonly ids: InputIds
   readonly kind: string
@@ -68,13 +68,15 @@ export function ReferenceInput(props: {
   )
 }
 
-/** Role attributes of a record itself, or the roles by which a policy chooses records. */
+/**
+ * Input for the role attributes of a record, or for the roles by which a policy selects records.
+ */
 export function RolesInput(props: {
   readonly ids: InputIds
   /** Where no label element names the input. */
   readonly label?: string
   readonly kind: string
-  /** The attributes of the record itself: without `#`, and none of them has to be known yet. */
+  /** True: the attributes of the record itself, without `#`. A new attribute is allowed. */
   readonly isOwn: boolean
   readonly semantic: string
   readonly chosen: readonly string[]
@@ -141,7 +143,7 @@ async function loadRoles(
   return { options, totalCount: options.length + Math.max(0, more) }
 }
 
-/** How many records the roles choose now, as the server counts them. */
+/** Number of records that the roles select now, as the server counts them. */
 function RoleCount(props: {
   readonly kind: string
   readonly semantic: string

@@ -10,7 +10,7 @@ import { fieldLabel } from './form-model.ts'
 import { type Kind, kindAt, kinds } from './kinds.ts'
 import { type RowPage, readPage } from './record-data.ts'
 
-/** Records that hang on this one, each list read when it is opened. */
+/** Lists of records that refer to this one or belong to it. Each is loaded when it is opened. */
 export function RelatedLists(props: {
   readonly kind: Kind
   readonly id: string

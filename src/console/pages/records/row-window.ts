@@ -4,9 +4,9 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 
 import { PAGE_ROWS } from './filters.ts'
 
-/** Rows in the window; browsers limit the height of an element, and thus the number of rows. */
+/** Maximum rows of a list: browsers limit the height of an element. */
 export const LISTED_ROWS_MAX = 200_000
-/** Height of a row until one is drawn and measured. */
+/** Assumed height of a row until a drawn one is measured. */
 const ROW_PX_ASSUMED = 40
 /** Interval of requests for rows while the user scrolls. */
 const ASK_MS = 120
@@ -16,7 +16,7 @@ export interface RowWindow {
   /** Heights of the unread rows, before and after the loaded ones. */
   readonly beforePx: number
   readonly afterPx: number
-  /** Brings a row into sight. */
+  /** Scrolls to a row. */
   readonly show: (row: number) => void
 }
 
@@ -25,26 +25,26 @@ export function lastPage(totalRows: number): number {
   return Math.floor(Math.max(0, totalRows - 1) / PAGE_ROWS) * PAGE_ROWS
 }
 
-/** The page of the row at the upper edge of the window. */
+/** The page of the row at the upper edge of the visible area. */
 export function pageInSight(bodyTopPx: number, rowPx: number, totalRows: number): number {
   const first = Math.floor(Math.max(0, -bodyTopPx) / rowPx)
   return Math.min(Math.floor(first / PAGE_ROWS) * PAGE_ROWS, lastPage(totalRows))
 }
 
 export interface WindowOptions {
-  /** The page in sight, as the address says. */
+  /** Offset of the visible page, as in the address. */
   readonly offset: number
-  /** The first of the rows that are read, and how many they are. */
+  /** The first loaded row, and the number of loaded rows. */
   readonly firstRow: number
   readonly rows: number
   readonly totalRows: number
-  /** Another page has come into sight. */
+  /** Called when another page becomes visible. */
   readonly onPage: (offset: number) => void
 }
 
 /**
- * A list that is scrolled as a whole although a part of its rows is read: the rest is empty space
- * of the same height. All rows are of one height.
+ * A list that scrolls as a whole although only some rows are loaded: empty space of the same height
+ * replaces the others. All rows have the same height.
  */
 export function useRowWindow(options: WindowOptions): RowWindow {
   const { firstRow, rows, totalRows } = options
@@ -58,14 +58,14 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     const measured = body.current?.querySelector('tr:not([aria-hidden])')?.getBoundingClientRect()
     if (measured !== undefined && measured.height > 0) rowPx.value = measured.height
   })
-  // A reader who comes back, or by a link, sees the row again that was in sight.
+  // A user who returns, or follows a link, sees the row that was visible before.
   const isThere = useRef(false)
   useLayoutEffect(() => {
     if (isThere.current || rows === 0) return
     isThere.current = true
     if (options.offset > 0) scrollBy(0, topOf(options.offset))
   }, [rows])
-  // An address may name rows that were deleted since.
+  // The rows in the address may have been deleted since.
   const isBeyond = totalRows > 0 && firstRow >= totalRows
   useEffect(() => {
     if (isBeyond) latest.current.onPage(lastPage(totalRows))

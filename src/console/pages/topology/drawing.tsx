@@ -16,7 +16,7 @@ interface Point {
   readonly y: number
 }
 
-/** Drawn by hand as SVG; the tables below it have the same to read. */
+/** Draws the network as SVG. The tables below the drawing have the same content for reading. */
 export function Drawing(props: { readonly graph: Graph; readonly circuit: Circuit | null }) {
   const { topology } = texts
   const { graph, circuit } = props
@@ -112,12 +112,15 @@ function pointsOf(positions: Positions): ReadonlyMap<string, Point> {
   return new Map(positions.map(([id, x, y]) => [id, { x, y }]))
 }
 
-/** Few routers are drawn as wide as the page, so that texts are as large as all others. */
+/**
+ * A drawing of few routers is not scaled to the whole page, so that its texts are as large as all
+ * others.
+ */
 const WIDTH_MAX = 960
 const PAGE_MARGINS = 40
 const HEIGHT_MIN = 340
 
-/** The part of the plane that holds all points. */
+/** The part of the plane that contains all points. */
 function boxOf(points: ReadonlyMap<string, Point>): string {
   const all = [...points.values()]
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]

@@ -31,7 +31,7 @@ export interface Circuit {
 export const DRAWN_NODES_MAX = 300
 const NANOSECONDS_PER_MS = 1_000_000
 
-/** Routers and links in the order of their ids, so that the same network is drawn alike. */
+/** Routers and links in the order of their ids, so that the same network always looks the same. */
 export function buildGraph(routers: readonly LiveRow[], links: readonly LiveRow[]): Graph {
   const nodes = routers
     .map(({ id, name, isOnline, connected }) => ({
@@ -57,7 +57,7 @@ export function buildGraph(routers: readonly LiveRow[], links: readonly LiveRow[
   return { nodes, links: drawn }
 }
 
-/** A router and the routers that it has links to. */
+/** A router and the routers that are linked with it. */
 export function neighborhood({ nodes, links }: Graph, id: string): Graph {
   const near = links.filter(({ from, to }) => from === id || to === id)
   const ids = new Set([id, ...near.flatMap(({ from, to }) => [from, to])])
@@ -95,7 +95,7 @@ function numberIn(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
 }
 
-/** The order in which people look for them; a drawing has them in the order of their ids. */
+/** The order in which people look for routers. A drawing uses the order of ids. */
 export function sortByName(nodes: readonly GraphNode[]): readonly GraphNode[] {
   return [...nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
 }

@@ -172,7 +172,7 @@ function Circuits(props: {
   )
 }
 
-/** The same as the drawing, for reading. */
+/** The links of the drawing as a table. */
 function LinkTable({ graph }: { readonly graph: Graph }) {
   const { topology, live } = texts
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))

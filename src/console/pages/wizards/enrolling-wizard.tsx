@@ -16,7 +16,7 @@ import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
 import { useRefusal } from './refusal.ts'
 
-/** A token by which a new record enrolls, and when it ends. */
+/** A token with which a new record enrolls, and its expiry. */
 export interface EnrollmentToken {
   readonly jwt: string
   readonly expiresAt: string
@@ -30,7 +30,7 @@ interface EnrollingWizardProps {
     readonly nameHint: string
     readonly make: string
     readonly open: string
-    /** The command that enrolls it on its host, by the file of the token. */
+    /** The command that enrolls the record on its host with the token in this file. */
     readonly command: (fileName: string) => string
   }
   /** The body of the new record. */
@@ -45,7 +45,7 @@ interface EnrollingWizardProps {
   readonly more?: ComponentChildren
 }
 
-/** A new record that enrolls, and the token by which it does. */
+/** Creates a record that enrolls, and shows its enrollment token. */
 export function EnrollingWizard(props: EnrollingWizardProps) {
   const { kind, words, bodyOf, tokenIn, children, more } = props
   const { wizards } = texts

@@ -8,7 +8,7 @@ function tokenIn(record: object): EnrollmentToken {
   return { jwt, expiresAt }
 }
 
-/** A new identity, and the token by which its device enrolls. */
+/** Creates an identity, and shows the token with which its device enrolls. */
 export function IdentityWizard() {
   const { wizards } = texts
   return (

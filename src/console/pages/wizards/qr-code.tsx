@@ -6,7 +6,7 @@ import { texts } from '../../texts.ts'
 
 const MARGIN = 2
 
-/** The dark squares as one path: rows of neighbours are one line. */
+/** The dark squares as one path. Adjacent squares of a row form one line. */
 function pathOf(text: string): { readonly path: string; readonly size: number } | null {
   try {
     const code = generate(text)

@@ -11,7 +11,7 @@ function tokenIn(record: object): EnrollmentToken {
   return { jwt: enrollmentJwt, expiresAt: enrollmentExpiresAt }
 }
 
-/** A new edge router, and the token by which it enrolls. */
+/** Creates an edge router, and shows the token with which it enrolls. */
 export function RouterWizard() {
   const { wizards } = texts
   const hasTunnel = useSignal(false)

@@ -5,24 +5,24 @@ import type { Step } from './steps.ts'
 /** The fields of the service wizard. */
 export interface SimpleService {
   readonly name: string
-  /** Name that clients ask for, like `wiki.internal`. */
+  /** Host name at which clients reach the service, like `wiki.internal`. */
   readonly address: string
   readonly port: number
   readonly protocol: 'tcp' | 'udp'
-  /** Address by which its hosts reach the server. */
+  /** Address at which the hosts of the service reach the server. */
   readonly hostAddress: string
   readonly hostPort: number
   readonly dialRoles: readonly string[]
   readonly bindRoles: readonly string[]
 }
 
-/** Config types of the API family, by the ids that every cluster has them under. */
+/** Ids of OpenZiti's config types, which are the same in every network. */
 export interface ConfigTypeIds {
   readonly intercept: string
   readonly host: string
 }
 
-/** Records of one service, in the order that they are made in. */
+/** The records of one service, in the order of their creation. */
 export function serviceSteps(service: SimpleService, types: ConfigTypeIds): readonly Step[] {
   const { name, address, port, protocol, hostAddress, hostPort } = service
   const { steps } = texts.wizards

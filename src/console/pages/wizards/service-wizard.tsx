@@ -35,7 +35,7 @@ async function configTypeIds(): Promise<ConfigTypeIds> {
   return { intercept: idOf('intercept.v1'), host: idOf('host.v1') }
 }
 
-/** One form for a service, its configs and the policies that give it. */
+/** One form for a service, its configs, and the policies that grant access to it. */
 export function ServiceWizard() {
   const { wizards } = texts
   const service = useDraftSignal<SimpleService>('wizards/service', empty)

@@ -1,9 +1,9 @@
 import { writeRecord, type Write } from '../records/record-data.ts'
 
-/** A record that a wizard makes; later ones name it by the id that it got. */
+/** A record that a wizard creates. Later records refer to it by the id that it received. */
 export interface Step {
   readonly title: string
-  /** @param made ids of the records before it, in their order. */
+  /** @param made ids of the records created before it, in order. */
   readonly call: (made: readonly string[]) => Write
 }
 
@@ -14,7 +14,7 @@ export interface CreatedRecord {
   readonly id: string
 }
 
-/** A wizard that failed at a step, with the records that it had created before. */
+/** A wizard failed at a step. Contains the records that it had created before. */
 export class WizardFailure extends Error {
   readonly made: readonly CreatedRecord[]
 
@@ -25,7 +25,7 @@ export class WizardFailure extends Error {
 }
 
 /**
- * Makes the records one after the other.
+ * Creates the records one after the other.
  * @throws {WizardFailure}
  */
 export async function runSteps(
@@ -46,7 +46,7 @@ export async function runSteps(
   return made
 }
 
-/** Deletes what a wizard made, the last first. */
+/** Deletes the records that a wizard created, the last one first. */
 export async function undoSteps(made: readonly CreatedRecord[]): Promise<void> {
   for (const { path, id } of made.toReversed()) {
     await writeRecord({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })

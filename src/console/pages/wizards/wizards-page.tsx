@@ -12,7 +12,7 @@ const cards = [
   { name: 'router', icon: 'router' },
 ] as const
 
-/** Tasks that take more than one record. */
+/** Tasks that create more than one record. */
 export function WizardsPage({ name }: { readonly name: string | null }) {
   const { wizards } = texts
   if (name === 'service') return <ServiceWizard />

@@ -1,0 +1,127 @@
+import { BlockList, type Socket } from 'node:net'
+
+import { setClientAddress } from '../../lib/bounds/client-address.ts'
+import { PendingConnections, socketEndpoint } from '../../lib/bounds/connections.ts'
+import type { FairShare } from '../../lib/bounds/fair-share.ts'
+import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { parseIp } from '../../lib/text/ip-address.ts'
+import type { HostPort } from '../../lib/text/names.ts'
+import { parseCidr } from '../../lib/text/networks.ts'
+import type { ProgramLogger } from '../logger.ts'
+import { FailureLog } from './failure-log.ts'
+import { readOpening } from './opening-bytes.ts'
+import { readProxyHeader } from './proxy-header.ts'
+
+interface BalancerHeadersDeps {
+  /** Configuration key of the listener, for the log. */
+  readonly listener: string
+  /** Networks of the load balancers. */
+  readonly balancers: readonly string[]
+  readonly handshakeTimeoutMs: number
+  /** Maximum connections without a complete header, of all load balancers. */
+  readonly hellosWaitingMax: number
+  readonly room?: FairShare
+  readonly log: Pick<ProgramLogger, 'warn'>
+}
+
+/**
+ * Reads the header with which a load balancer begins each connection, and closes connections of
+ * other hosts: without that, every host could choose the address that audit log and limits see.
+ */
+export class BalancerHeaders {
+  readonly #deps: BalancerHeadersDeps
+  readonly #balancers: BlockList
+  readonly #waiting: PendingConnections
+  readonly #failures: FailureLog
+  /** Addresses of clients, by the remote address and port of their TCP connection. */
+  readonly #clients = new Map<string, HostPort>()
+
+  constructor(deps: BalancerHeadersDeps) {
+    this.#deps = deps
+    this.#balancers = addressesIn(deps.balancers)
+    this.#failures = new FailureLog(deps.log, systemClock)
+    this.#waiting = new PendingConnections({
+      handshakeTimeoutMs: deps.handshakeTimeoutMs,
+      // A load balancer has the connections of all its clients, so it has no separate limit.
+      // @guard client-address-of-a-stranger--waiting
+      handshakesMax: deps.hellosWaitingMax,
+    })
+  }
+
+  /** Calls back once the socket has the address of its client; never if it is closed before. */
+  read(socket: Socket, done: () => void): void {
+    const { remoteAddress: address = '' } = socket
+    // @guard client-address-of-a-stranger--from
+    if (!this.#isBalancer(address)) {
+      this.#refuse(socket, 'its address is not in proxyProtocol.from')
+      return
+    }
+    const { room } = this.#deps
+    const [endpoint, source] = [socketEndpoint(socket), sourceNetwork(address)]
+    if (room?.hasRoomFor(source) === false) {
+      socket.destroy()
+      return
+    }
+    let isWaiting = true
+    const endWait = (): void => {
+      if (!isWaiting) return
+      isWaiting = false
+      this.#waiting.end(endpoint)
+      room?.giveBack(source)
+    }
+    room?.take(source)
+    this.#waiting.begin(endpoint, source, socket)
+    socket.once('close', () => {
+      endWait()
+      this.#clients.delete(endpoint)
+    })
+    readOpening(socket, readProxyHeader, (header, bytes) => {
+      endWait()
+      if (header.kind === 'refused') {
+        this.#refuse(socket, header.reason)
+        return
+      }
+      if (header.client !== null) {
+        this.#clients.set(endpoint, header.client)
+        setClientAddress(socket, header.client)
+      }
+      if (bytes.length > header.byteLength) socket.unshift(bytes.subarray(header.byteLength))
+      done()
+    })
+  }
+
+  /** Gives the socket of TLS the client address of the TCP connection below it. */
+  passAddressOn(socket: Socket): void {
+    const client = this.#clients.get(socketEndpoint(socket))
+    // @guard client-address-of-a-stranger--tls
+    if (client !== undefined) setClientAddress(socket, client)
+  }
+
+  /** Closes connections without a complete header, when the port closes. */
+  closeAll(): void {
+    this.#waiting.closeAll()
+  }
+
+  #isBalancer(address: string): boolean {
+    const ip = parseIp(address)
+    return ip !== null && this.#balancers.check(ip.text, ip.family)
+  }
+
+  #refuse(socket: Socket, reason: string): void {
+    const { listener } = this.#deps
+    const address = socket.remoteAddress ?? ''
+    this.#failures.warn(listener, `connection refused: ${reason}`, { address })
+    socket.destroy()
+  }
+}
+
+function addressesIn(networks: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const text of networks) {
+    const network = parseCidr(text)
+    if (network === null) continue
+    list.addSubnet(network.address.text, network.prefix, network.address.family)
+  }
+  return list
+}
