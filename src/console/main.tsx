@@ -29,7 +29,7 @@ startShortcuts()
 registerGoKeys()
 members.restore(sessionStorage)
 
-/** True while the other tabs are asked for their session. */
+/** True until another tab has sent its session, or none has. */
 const isAsking = signal(session.current.value === null)
 sharedSession.request().then(
   () => (isAsking.value = false),

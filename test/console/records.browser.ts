@@ -6,7 +6,7 @@ import { until } from '../process/support/client.ts'
 import { browserMissing, logIn } from './support/console-browser.ts'
 import { consoleNetwork } from './support/console-network.ts'
 
-// Goal: a form, a list and a dialog say what is wrong where somebody looks, and never let a person
+// Goal: a form, a list and a dialog show each fault in sight, and never let a person
 // change or delete something without its consequences.
 
 const network = consoleNetwork(async (made) => {
@@ -91,7 +91,7 @@ describe.skipIf(browserMissing !== null)('A form', () => {
     expect(primary).toMatchObject({ cert: { allowed: true }, updb: { allowed: true } })
   })
 
-  test('of a wizard keeps what was typed when the page is left', async () => {
+  test('of a wizard keeps typed values when the user leaves the page', async () => {
     const page = await network.open(1, 'wizards/service')
     await page.getByLabel('Name *').fill('half typed')
     await page.getByRole('link', { name: 'Services', exact: true }).click()

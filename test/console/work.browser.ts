@@ -200,7 +200,10 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     await page.getByRole('button', { name: id }).waitFor()
     await page.getByRole('link', { name: '#engineering' }).waitFor()
     const tab = (name: keyof typeof texts.record.tabNames) =>
-      page.getByRole('link', { name: texts.record.tabNames[name], exact: true }).click()
+      page
+        .getByRole('navigation', { name: texts.record.tabs })
+        .getByRole('link', { name: texts.record.tabNames[name] })
+        .click()
     await tab('access')
     await page.getByRole('heading', { name: texts.access.reached(1, true) }).waitFor()
     await page.getByRole('link', { name: 'wiki' }).waitFor()

@@ -8,7 +8,7 @@ export function download(fileName: string, text: string, type = 'application/oct
   setTimeout(() => URL.revokeObjectURL(url), 1_000)
 }
 
-/** Spreadsheets run a cell that begins so as a formula, also after spaces (OWASP, CSV injection). */
+/** Spreadsheets run a cell that begins like this as a formula (OWASP, CSV injection). */
 const FORMULA = /^\s*[=+\-@\t\r\n|%\uFF1D\uFF0B\uFF0D\uFF20]/
 
 /** One cell of a CSV file (RFC 4180) that no spreadsheet runs. */

@@ -221,9 +221,7 @@ function PairBar({ query, page, onQuery }: PairTableProps) {
   const label = texts.list.filter(isOfIdentity ? access.services : access.identities)
   return (
     <div class="panel-head list-bar">
-      <h2>
-        <span role="status">{counted(page.totalCount, query.isGranted)}</span>
-      </h2>
+      <h2 aria-live="polite">{counted(page.totalCount, query.isGranted)}</h2>
       <div class="filter-input">
         <Icon name="search" />
         <input

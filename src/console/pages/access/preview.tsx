@@ -64,7 +64,7 @@ function bodyOf({ collection, action, id, data }: PreviewedChange): object[] {
   return [{ action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }]
 }
 
-/** Shows who would gain and lose access by changes, as the server computes it. */
+/** Shows which pairs would gain or lose access by changes, as the controller computes it. */
 export function AccessPreview({ changes }: { readonly changes: readonly PreviewedChange[] }) {
   const { preview } = texts
   const loaded = useLoaded(JSON.stringify(changes), (signal) => load(changes, signal))

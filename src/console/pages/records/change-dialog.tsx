@@ -18,7 +18,7 @@ export interface RecordChange {
   readonly name: string
   /** Null: it is deleted. */
   readonly data: Draft | null
-  /** ETag of the record as it was shown; null: whatever it is now. */
+  /** ETag of the record as it was shown; null: without a check. */
   readonly ifMatch?: string | null
 }
 

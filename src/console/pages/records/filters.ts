@@ -48,6 +48,11 @@ export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
 }
 
+/** Whether a list leaves out some records. */
+export function isFiltered({ typed, facets }: Pick<ListState, 'typed' | 'facets'>): boolean {
+  return typed !== '' || Object.values(facets).some((value) => value !== '')
+}
+
 const FACET = 'is-'
 
 export function parseListState(query: URLSearchParams): ListState {

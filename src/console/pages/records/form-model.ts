@@ -227,8 +227,8 @@ export interface FormFault {
 }
 
 /**
- * The field of a form that a refusal is about: `body.name`, `data.name` and `name` are one. A config
- * is refused by the schema of its type, whose names are below `data`.
+ * The field of a form to which a refusal refers: `body.name`, `data.name` and `name` mean the same
+ * field. The names in a schema of a config type are below `data`.
  */
 export function fieldFaultIn(
   fault: RefusedField | null,

@@ -315,7 +315,7 @@ export const kinds: readonly Kind[] = [
     {
       fields: {
         name: {},
-        // What the default policy of OpenZiti allows, but for expired certificates.
+        // The rules of the default policy of OpenZiti, without expired certificates.
         primary: {
           initial: {
             cert: { allowed: true, allowExpiredCerts: false },

@@ -13,7 +13,13 @@ import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { firstRowToLoad, type ListState, parseListState, formatListState } from './filters.ts'
+import {
+  firstRowToLoad,
+  isFiltered,
+  type ListState,
+  parseListState,
+  formatListState,
+} from './filters.ts'
 import type { Kind } from './kinds.ts'
 import { BulkBar, Exports, Facets, type Selection } from './list-tools.tsx'
 import { readNames, readPage, type RecordRow, type RowPage } from './record-data.ts'
@@ -200,9 +206,9 @@ function FilterBar(props: {
       </div>
       <Facets kind={kind} state={state} />
       <span class="faint small" role="status">
-        {total === null || (total === 0 && state.typed === '')
+        {total === null || (total === 0 && !isFiltered(state))
           ? ''
-          : list.total(total, state.typed !== '')}
+          : list.total(total, isFiltered(state))}
       </span>
       {shown === null || shown.page.totalCount === 0 ? null : (
         <span class="exports">

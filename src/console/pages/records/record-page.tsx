@@ -217,7 +217,7 @@ function tabsOf({ path }: Kind, hasForm: boolean): readonly Tab[] {
   ]
 }
 
-/** What an identity reaches, or who reaches a service. */
+/** The services of an identity, or the identities of a service. */
 function RecordAccess({ kind, id }: { readonly kind: Kind; readonly id: string }) {
   const isIdentity = kind.path === 'identities'
   const query = useSignal<AccessQuery>({

@@ -9,7 +9,7 @@ import { Empty, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { FieldCell } from './cell.tsx'
-import { type ListState, formatListState, listSortField } from './filters.ts'
+import { type ListState, formatListState, isFiltered, listSortField } from './filters.ts'
 import { fieldLabel } from './form-model.ts'
 import type { Kind } from './kinds.ts'
 import type { Selection } from './list-tools.tsx'
@@ -54,7 +54,6 @@ export function Rows(props: {
   })
   const order = `${state.typed} ${state.sort} ${state.isDescending} ${JSON.stringify(state.facets)}`
   const isSelectable = shown !== null && (shown.hasAttributes || shown.canDelete)
-  const isFiltered = state.typed !== '' || Object.values(state.facets).some((one) => one !== '')
   const orderBefore = useRef(order)
   useEffect(() => {
     if (orderBefore.current !== order) scrollTo(0, 0)
@@ -64,7 +63,7 @@ export function Rows(props: {
   const select = useSelect(selection, rows)
   useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
-    return <NoRows kind={kind} isFiltered={isFiltered} />
+    return <NoRows kind={kind} isFiltered={isFiltered(state)} />
   }
   const cells = (isSelectable ? 3 : 2) + (shown?.columns.length ?? 0)
   return (
@@ -172,7 +171,7 @@ function useRowKeys(props: {
   }, [rows, firstRow, totalRows, kind])
 }
 
-/** Selects rows, and keeps what is selected up to date. */
+/** Selects rows, and updates selected ones that are read again. */
 function useSelect(
   selection: Selection,
   rows: readonly RecordRow[],

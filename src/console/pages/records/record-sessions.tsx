@@ -20,7 +20,7 @@ const REFRESH_MS = 3_000
 const SESSIONS_MAX = 100
 
 interface OpenNow {
-  /** Null: the record has none of its own. */
+  /** Null: only identities have API sessions. */
   readonly sessions: readonly LiveRow[] | null
   readonly circuits: readonly LiveRow[]
   readonly silent: readonly string[]
@@ -56,7 +56,7 @@ async function load(kind: Kind, id: string, signal: AbortSignal): Promise<OpenNo
   return { sessions, silent, circuits: rows.filter((row) => isCircuitOf(kind.path, id, row)) }
 }
 
-/** What a record has open now, each with a button that ends it. */
+/** Open sessions and circuits of a record, each with a button that ends it. */
 export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id: string }) {
   const { live } = texts
   const loaded = useLoaded(

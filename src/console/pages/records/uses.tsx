@@ -10,7 +10,7 @@ import { quoteFilterText } from './filters.ts'
 import { kindAt } from './kinds.ts'
 import { pageOf, type RowPage } from './record-data.ts'
 
-/** What becomes of records that use a deleted one. */
+/** The effect of a deletion on the records that use the deleted one. */
 type Effect = 'changed' | 'deleted' | 'kept'
 
 interface Use {
