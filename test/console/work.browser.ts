@@ -219,11 +219,11 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     const password = 'a long enough password'
     await page.getByRole('button', { name: texts.acts.setPassword }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel(texts.logIn.username).fill('ada')
+    await dialog.getByLabel(texts.logIn.username).fill('lovelace')
     await dialog.getByLabel(texts.logIn.password).fill(password)
     await dialog.getByRole('button', { name: texts.acts.setPassword }).click()
     await dialog.waitFor({ state: 'detached' })
-    const hers = await network.open(1, '', { username: 'ada', password })
+    const hers = await network.open(1, '', { username: 'lovelace', password })
     await page.reload()
     await page.getByRole('button', { name: texts.acts.logOutAll }).click()
     await dialog.getByRole('button', { name: texts.acts.logOutAll }).click()

@@ -100,6 +100,7 @@ export function BulkBar(props: {
   const { list } = texts
   const attributes = useSignal<readonly string[]>([])
   const verb = useSignal<BulkVerb | null>(null)
+  const isDone = useSignal(false)
   const rows = [...selection.value.values()]
   if (rows.length === 0) return null
   const refused = isReadOnly.value
@@ -159,9 +160,14 @@ export function BulkBar(props: {
           }
           isDangerous={verb.value === 'delete'}
           changes={changesOf(kind, rows, verb.value, attributes.value)}
-          onClose={() => (verb.value = null)}
+          onClose={() => {
+            // Without a selection, the dialog and its refusals would be gone.
+            if (isDone.value && verb.value === 'delete') selection.value = new Map()
+            isDone.value = false
+            verb.value = null
+          }}
           onDone={() => {
-            if (verb.value === 'delete') selection.value = new Map()
+            isDone.value = true
             onDone()
           }}
         />
