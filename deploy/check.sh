@@ -122,6 +122,8 @@ validate
 judge 'alert rules' promtool promtool check rules prometheus/rules.yml
 judge 'alert rules: their tests' promtool promtool test rules prometheus/rules.test.yml
 judge 'scrape configuration' promtool promtool check config --syntax-only prometheus/scrape.yml
+# The template is one of JavaScript.
+# shellcheck disable=SC2016
 judge 'dashboards: JSON' node node --eval 'for (const name of ["flotilla", "flotilla-network"]) JSON.parse(require("node:fs").readFileSync(`grafana/${name}.json`, "utf8"))'
 
 echo "$failed wrong, $missing not run"

@@ -48,7 +48,7 @@ import { meshLimits } from '../src/cluster/mesh/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh/mesh-service.ts'
 import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/state-transfer/quarantine.ts'
-import { ROSTER_LIMITS } from '../src/cluster/mesh/membership-cache.ts'
+import { MEMBERSHIP_CACHE_LIMITS } from '../src/cluster/mesh/membership-cache.ts'
 import { backupLimits } from '../src/backup/limits.ts'
 import { migrateLimits } from '../src/migrate/limits.ts'
 import { restoreLimits } from '../src/fsm/records/restore-limits.ts'
@@ -204,7 +204,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/membership/join-tickets.ts': admissionLimits,
   'src/cluster/mesh/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
-  'src/cluster/mesh/membership-cache.ts': ROSTER_LIMITS,
+  'src/cluster/mesh/membership-cache.ts': MEMBERSHIP_CACHE_LIMITS,
   'src/cluster/mesh/addresses.ts': CLAIM_LIMITS,
   'src/cluster/mesh/addresses-seeds.ts': SEED_LIMITS,
   'src/cluster/mesh/limits.ts': meshLimits,

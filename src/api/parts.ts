@@ -11,7 +11,7 @@ import type { ReloadControl } from './host/reload-control.ts'
 import type { LogLevelControl } from './host/log-level-control.ts'
 import type { JwtSigner } from '../auth/sessions/jwt-signer.ts'
 import type { NetworkAuthorities } from '../auth/certificates/network-authorities.ts'
-import type { SchemaJudge } from './schemas/schema-judge.ts'
+import type { SchemaValidator } from './schemas/schema-validator.ts'
 import type { EventStreams } from '../ports/events.ts'
 import type { IdentityTraces } from '../ports/identity-traces.ts'
 import type { PublishFact } from '../ports/live-facts.ts'
@@ -83,7 +83,7 @@ export interface ApiDeps {
   readonly cluster: ClusterView
   readonly state: ApiState
   readonly reads: ConfirmedReads
-  readonly schemas: SchemaJudge
+  readonly schemas: SchemaValidator
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
   readonly activity: OpenTopic<'activity'>
   readonly refreshes: OpenTopic<'refreshes'>

@@ -1,7 +1,7 @@
 import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
 import { KeySets } from '../auth/tokens/key-sets.ts'
 import { TokenFactor } from '../auth/principal/token-factor.ts'
-import { TokenJudge } from '../auth/tokens/token-judge.ts'
+import { TokenVerifier } from '../auth/tokens/token-verifier.ts'
 import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { DeviceFlow } from '../auth/oidc/device-flow.ts'
 import { FlowSessions } from '../auth/oidc/flow-sessions.ts'
@@ -42,7 +42,7 @@ export interface ApiServices {
   readonly tokens: TokenSigner
   readonly gate: SessionGuard
   /** Verifies tokens of identity providers. */
-  readonly externalTokens: TokenJudge
+  readonly externalTokens: TokenVerifier
   readonly tokenFactor: TokenFactor
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
@@ -81,7 +81,7 @@ export function createServices(deps: ApiDeps): ApiServices {
   const secondFactors = new SecondFactors({ ...deps, writer })
   const tokens = new TokenSigner(deps.keys)
   const endpoint = new KeyEndpoint(limits, deps.keyEndpoints)
-  const externalTokens = new TokenJudge(deps, new KeySets(endpoint, limits, deps), limits)
+  const externalTokens = new TokenVerifier(deps, new KeySets(endpoint, limits, deps), limits)
   const tokenFactor = new TokenFactor(deps, externalTokens)
   const unsent = new UnsentAnswers(limits)
   const passwords = new PasswordVerifier({

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../lib/clock.ts'
 import { type ChannelMessage, encodeFrame, encodeFrameHead } from './frame.ts'
 
-/** Copying a smaller body is cheaper than a write of its own. */
+/** Copying a smaller body is cheaper than a separate write. */
 const COPIED_BODY_BYTES_MAX = 4096
 
 /**

@@ -118,7 +118,7 @@ export function encodeFrameHead(message: ChannelMessage, roomBytes = 0): Buffer 
  * arrive.
  *
  * A message is a view of the chunk that contains it. A message that spans several chunks is
- * assembled once, in memory of its own. Bytes of a returned message are never overwritten.
+ * assembled once, in separate memory. Bytes of a returned message are never overwritten.
  */
 export class FrameDecoder {
   #limits: FrameLimits
@@ -170,7 +170,7 @@ export class FrameDecoder {
   append(chunk: Uint8Array): void {
     if (this.#fault !== null) return
     const left = chunk.subarray(this.#skipped(chunk.length))
-    // More than one chunk waits only while no message is taken.
+    // More than one chunk waits only while the caller takes no message.
     this.#tail = this.#tail.length === 0 ? left : Buffer.concat([this.#tail, left])
   }
 

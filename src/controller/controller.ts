@@ -19,7 +19,7 @@ import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder/folder-lock.ts'
 import { type DataIdentity, readIdentity } from '../store/log/identity.ts'
-import { readRosterFile } from '../store/folder/membership-cache-file.ts'
+import { readMembershipCacheFile } from '../store/folder/membership-cache-file.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { AdminSocket } from './admin/socket.ts'
 import { openApi } from './service/api.ts'
@@ -33,7 +33,7 @@ import { IdentityInForce } from './identity-in-force.ts'
 import { createNetworkAuthorities, openIssuer } from './service/issuing.ts'
 import { openTlsPorts } from './service/ports.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
-import { type MembershipDeps, openAdmission, startMembership } from './membership/members.ts'
+import { type MembershipDeps, createJoinTickets, startMembership } from './membership/members.ts'
 import { ConfigurationReload } from './reload.ts'
 import { RunningOptions } from './running-options.ts'
 import { Releases } from './releases.ts'
@@ -220,7 +220,7 @@ export class Controller {
    */
   #readRoster(): MembershipRecord | null {
     try {
-      return readRosterFile(this.#deps.config.data)
+      return readMembershipCacheFile(this.#deps.config.data)
     } catch (err) {
       this.#deps.log.warn({ err }, 'cannot read the membership cache (ROSTER)')
       return null
@@ -359,7 +359,7 @@ export class Controller {
     }
     this.#membership = startMembership(parts)
     const { management } = this.#membership
-    return { management, admission: openAdmission(parts, this.#inForce) }
+    return { management, admission: createJoinTickets(parts, this.#inForce) }
   }
 
   /**

@@ -36,7 +36,8 @@ export function evaluatesPosture(bits: ReadonlySet<number>): boolean {
   return bits.has(POSTURE_CHECKS) || (bits.has(MULTI_CHANNEL) && !bits.has(CONNECT_BY_SERVICE))
 }
 
-export function renewsAtAThird(bits: ReadonlySet<number>): boolean {
+/** Whether the router renews its certificate when a third of the validity period is left. */
+export function renewsWithAThirdLeft(bits: ReadonlySet<number>): boolean {
   return bits.has(RENEWS_AT_A_THIRD)
 }
 

@@ -1,6 +1,6 @@
 const MIB = 1024 * 1024
 
-/** Bounds of reading a database of OpenZiti, which hold for any file. */
+/** Limits for reading an OpenZiti database. They hold for any file. */
 export const migrateLimits = {
   /** Maximum bytes of a database. The reader notes visited pages in one bit each. */
   fileBytesMax: 64 * 1024 * MIB,

@@ -17,7 +17,7 @@ interface SweepDeps {
   readonly storeOf: (kind: KindName) => string | null
 }
 
-/** Removes references to records that do not exist, and records that are nothing without them. */
+/** Removes references to records that do not exist, and records that cannot exist without them. */
 export function removeDanglingReferences(deps: SweepDeps): void {
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     if (!sweep(deps)) return

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import { type FieldFault, Problem } from '../lib/problems.ts'
-import type { SchemaJudge } from '../api/schemas/schema-judge.ts'
+import type { SchemaValidator } from '../api/schemas/schema-validator.ts'
 import type { SchemaQuestion } from './schema-messages.ts'
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 
@@ -23,7 +23,7 @@ interface SchemaWorkerLimits {
 const HEAP_MEGABYTES_MAX = 128
 
 /** Validates one schema or value at a time. */
-export class SchemaWorker implements SchemaJudge {
+export class SchemaWorker implements SchemaValidator {
   readonly #limits: SchemaWorkerLimits
   readonly #queue: WorkerQueue<SchemaQuestion, FieldFault | null>
 
@@ -43,11 +43,11 @@ export class SchemaWorker implements SchemaJudge {
     })
   }
 
-  judgeSchema(schema: JsonObject, caller: string): Promise<FieldFault | null> {
+  validateSchema(schema: JsonObject, caller: string): Promise<FieldFault | null> {
     return this.#judge({ schema, data: undefined }, caller)
   }
 
-  judgeData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null> {
+  validateData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null> {
     return this.#judge({ schema, data }, caller)
   }
 

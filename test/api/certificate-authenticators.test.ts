@@ -28,7 +28,7 @@ const shown = async (id: string): Promise<Record<string, unknown>> =>
   (await root.get(`${authenticators}/${id}`)).body.data as Record<string, unknown>
 
 describe('a certificate given to an identity', () => {
-  test('is stored with its fingerprint and shown with its identity', async () => {
+  test('is stored with its fingerprint, and shown with the identity that it belongs to', async () => {
     const identityId = await newIdentity()
     const certPem = await ofNetwork()
     const id = idOf(await give(identityId, certPem))

@@ -303,10 +303,10 @@ describe('a config whose type changes during validation', () => {
 
 test('a write does not take effect if its validation outlasts the request timeout', async () => {
   const judgement = Promise.withResolvers<null>()
-  const judgeData = (): Promise<null> => judgement.promise
+  const validateData = (): Promise<null> => judgement.promise
   const { schemas } = controller.parts
   const slow = await startController({ handlerTimeoutMs: 30 }, undefined, {
-    schemas: { ...schemas, judgeData },
+    schemas: { ...schemas, validateData },
   })
   try {
     const caller = new CallerOf(slow)

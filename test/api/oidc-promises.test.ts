@@ -54,7 +54,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'a certificate for another key at a refresh and an exchange; a bearer session stays one': [
     `${keys}the tokens of a client that requested a certificate during its log-in > are valid only with the key of the last refresh`,
-    `${keys}the tokens of a client that requested a certificate during its log-in > are exchanged only with its certificate, for another key on request`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are exchanged only with the certificate, for tokens with another key on request`,
     `${keys}a request for a certificate > is ignored if the tokens are not bound to a key, and binds none`,
   ],
   'each challenge, of session tokens, access tokens and tokens of signers': [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { judgeCaller, judgePeer, type PeerTrust } from '../../src/cluster/mesh/handshake.ts'
+import { verifyCaller, verifyPeer, type PeerTrust } from '../../src/cluster/mesh/handshake.ts'
 import { issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { newCa } from '../support/authorities.ts'
@@ -30,7 +30,7 @@ async function shownBy(uris: readonly string[]): Promise<Uint8Array> {
 }
 
 test('a certificate of the authority is accepted as that of a controller by its SPIFFE ID only, not by its common name', async () => {
-  const caller = judgeCaller(await shownBy(['spiffe://net.example/controller/ctrl2']), trust)
+  const caller = verifyCaller(await shownBy(['spiffe://net.example/controller/ctrl2']), trust)
   expect(caller).toMatchObject({ ok: true, caller: { id: 'ctrl2' } })
   for (const uris of [
     [],
@@ -40,8 +40,8 @@ test('a certificate of the authority is accepted as that of a controller by its 
     ['spiffe://net.example/controller/ctrl2', 'spiffe://net.example/controller/ctrl3'],
   ]) {
     const leafDer = await shownBy(uris)
-    expect(judgeCaller(leafDer, trust), uris.join()).toMatchObject({ reason: 'wrong-identity' })
+    expect(verifyCaller(leafDer, trust), uris.join()).toMatchObject({ reason: 'wrong-identity' })
     const claim = { leafDer, hello: undefined, expectedId: 'ctrl2' }
-    expect(judgePeer(claim, trust), uris.join()).toMatchObject({ reason: 'wrong-identity' })
+    expect(verifyPeer(claim, trust), uris.join()).toMatchObject({ reason: 'wrong-identity' })
   }
 })

@@ -22,12 +22,12 @@ afterEach(() => judge.close())
 test('a caller with many slow schemas does not delay the validation of another caller', async () => {
   let ended = 0
   for (let i = 0; i < 20; i += 1) {
-    judge.judgeData(endless, bomb, 'eve').then(
+    judge.validateData(endless, bomb, 'eve').then(
       () => (ended += 1),
       () => undefined,
     )
   }
-  expect(await judge.judgeData(port, { port: 1 }, 'alice')).toBeNull()
+  expect(await judge.validateData(port, { port: 1 }, 'alice')).toBeNull()
   // Alice waited for the evaluation in progress when she came, and for one more of Eve's, who has
   // twelve in the queue.
   expect(ended).toBeLessThanOrEqual(2)
@@ -35,13 +35,15 @@ test('a caller with many slow schemas does not delay the validation of another c
 
 test('a regular expression that needs little time is accepted although other threads use the processor', async () => {
   const busy = new SchemaWorker({ ...limits, schemaMsMax: 1000, schemaLateMsMax: 1 }, systemClock)
-  expect(await busy.judgeData(port, {}, 'alice')).toBeNull()
+  expect(await busy.validateData(port, {}, 'alice')).toBeNull()
   const spinners = Array.from(
     { length: 3 * availableParallelism() },
     () => new Worker('for (;;) {}', { eval: true }),
   )
   try {
-    await expect(busy.judgeData(endless, bomb, 'alice')).rejects.toMatchObject({ code: 'TIMEOUT' })
+    await expect(busy.validateData(endless, bomb, 'alice')).rejects.toMatchObject({
+      code: 'TIMEOUT',
+    })
   } finally {
     await Promise.all([busy.close(), ...spinners.map((spinner) => spinner.terminate())])
   }

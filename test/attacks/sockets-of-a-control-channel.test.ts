@@ -110,7 +110,7 @@ test('A socket with another secret, or of another router, is refused', async () 
   expect(first.destroyed).toBe(false)
 })
 
-test('A channel has few sockets', async () => {
+test('A channel has a limited number of sockets', async () => {
   const first = await stage.dial('er1')
   const { routerSocketsMax } = routerLimits
   const more: Pipe[] = []

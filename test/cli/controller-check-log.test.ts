@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { checkLog, NO_FINDINGS } from '../../src/cli/controller/check-command.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
-import { writeRosterFile } from '../../src/store/folder/membership-cache-file.ts'
+import { writeMembershipCacheFile } from '../../src/store/folder/membership-cache-file.ts'
 import { someEntries } from '../store/support/entries.ts'
 import { identity, smallLog } from '../store/support/folders.ts'
 
@@ -28,7 +28,7 @@ const check = (): typeof NO_FINDINGS =>
 function knowVoters(...ids: readonly string[]): void {
   const members = ids.map((id) => ({ id, voter: true, address: `${id}:6262` }))
   const configuration = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
-  writeRosterFile(data, { configuration, index: 2, claims: [], marks: [] })
+  writeMembershipCacheFile(data, { configuration, index: 2, claims: [], marks: [] })
 }
 
 function spoil(name: string, at: number): void {

@@ -58,7 +58,7 @@ async function written(): Promise<{ dir: string; digests: ReadonlySet<string> }>
   return { dir, digests }
 }
 
-test('a damaged state opens as an earlier state, or is set aside and opens empty', async () => {
+test('a damaged state store opens with an earlier state, or is set aside and replaced by an empty one', async () => {
   const { dir, digests } = await written()
   const random = seededRandom(3)
   let given = 0

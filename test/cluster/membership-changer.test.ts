@@ -10,7 +10,7 @@ import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb
 import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
 import { AdmissionServer } from '../../src/cluster/membership/admission-server.ts'
-import { encodeAdmissionRequest } from '../../src/cluster/membership/judge-admission.ts'
+import { encodeAdmissionRequest } from '../../src/cluster/membership/decide-admission.ts'
 import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
 import {
   decodeLeaderCall,

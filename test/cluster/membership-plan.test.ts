@@ -11,8 +11,8 @@ import { nextReconcileStep, type ReconcilerView } from '../../src/cluster/member
 import {
   type AdmissionContext,
   type AdmissionRequestFacts,
-  judgeAdmission,
-} from '../../src/cluster/membership/judge-admission.ts'
+  decideAdmission,
+} from '../../src/cluster/membership/decide-admission.ts'
 import { planChange } from '../../src/cluster/membership/plan.ts'
 import type { MembersNow } from '../../src/cluster/membership/members-now.ts'
 import { membershipLimits } from '../../src/cluster/membership/limits.ts'
@@ -251,7 +251,7 @@ describe('A request for admission', () => {
 
   test('changes nothing for a member with its key and store, connected or not', () => {
     const judge = (live: number | null) =>
-      judgeAdmission(caller('c2'), request('c2'), context('C1 C2', { liveStartedAtMs: live }))
+      decideAdmission(caller('c2'), request('c2'), context('C1 C2', { liveStartedAtMs: live }))
     expect(judge(null)).toEqual({ verdict: 'member' })
     expect(judge(5)).toEqual({ verdict: 'member' })
     expect(judge(4)).toMatchObject({ verdict: 'refused', reason: 'store-in-use' })
@@ -260,7 +260,7 @@ describe('A request for admission', () => {
   test('makes an admitted controller a learner, to be promoted if it was admitted as a voter', () => {
     for (const isVoter of [true, false]) {
       const admitted = { keySha256: keyOf('c3'), isVoter }
-      const verdict = judgeAdmission(caller('c3'), request('c3'), context('C1 C2', { admitted }))
+      const verdict = decideAdmission(caller('c3'), request('c3'), context('C1 C2', { admitted }))
       if (verdict.verdict !== 'added') throw new Error(verdict.verdict)
       expect(namesOf(verdict.target)).toBe(isVoter ? 'C1 C2 c3+' : 'C1 C2 c3')
       expect(verdict.target.members[2]).toMatchObject({ address: 'c3.new:1', returning: false })
@@ -273,7 +273,7 @@ describe('A request for admission', () => {
       recordRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
     }
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
-    const verdict = judgeAdmission(
+    const verdict = decideAdmission(
       caller('c3'),
       request('c3'),
       context('C1 C2', { record, admitted }),
@@ -284,12 +284,12 @@ describe('A request for admission', () => {
 
   test('from a voter with another disk makes it a learner that is promoted again', () => {
     const again = request('c2', { storeId: otherStore })
-    const verdict = judgeAdmission(caller('c2'), again, context('C1 C2'))
+    const verdict = decideAdmission(caller('c2'), again, context('C1 C2'))
     if (verdict.verdict !== 'returning') throw new Error(verdict.verdict)
     expect(namesOf(verdict.target)).toBe('C1 c2+')
     const [, member] = verdict.target.members
     expect(member).toMatchObject({ storeId: otherStore, returning: true, address: 'c2.new:1' })
-    const learner = judgeAdmission(caller('c2'), again, context('C1 c2'))
+    const learner = decideAdmission(caller('c2'), again, context('C1 c2'))
     if (learner.verdict !== 'returning') throw new Error(learner.verdict)
     expect(learner.target.members[1]).toMatchObject({ promote: false, returning: false })
   })
@@ -297,7 +297,7 @@ describe('A request for admission', () => {
   test('is refused with any disk while the member is running', () => {
     const again = request('c2', { storeId: otherStore })
     expect(
-      judgeAdmission(caller('c2'), again, context('C1 C2', { liveStartedAtMs: 5 })),
+      decideAdmission(caller('c2'), again, context('C1 C2', { liveStartedAtMs: 5 })),
     ).toMatchObject({ verdict: 'refused', reason: 'store-in-use' })
   })
 
@@ -328,7 +328,7 @@ describe('A request for admission', () => {
   test.each(refusals)(
     'is refused as %s for %s with the key of %s (%#)',
     (reason, id, key, changes) => {
-      const verdict = judgeAdmission(caller(id, key), request(id), context('C1 C2', changes))
+      const verdict = decideAdmission(caller(id, key), request(id), context('C1 C2', changes))
       expect(verdict).toMatchObject({ verdict: 'refused', reason })
     },
   )
@@ -340,18 +340,18 @@ describe('A request for admission', () => {
       ['c2', context('C1 C2', { featureLevel: 2 })],
     ] as const
     for (const [id, seen] of cases) {
-      const old = judgeAdmission(caller(id), request(id, { storeId: otherStore }), seen)
+      const old = decideAdmission(caller(id), request(id, { storeId: otherStore }), seen)
       expect(old).toMatchObject({ verdict: 'refused', reason: 'too-old' })
       expect(old).toMatchObject({
         detail: expect.stringContaining('the cluster is at feature level 2') as string,
       })
       const newer = request(id, { storeId: otherStore, featureLevel: 3 })
-      expect('target' in judgeAdmission(caller(id), newer, seen)).toBe(true)
+      expect('target' in decideAdmission(caller(id), newer, seen)).toBe(true)
     }
   })
 
   test('is refused with the index of the configuration when the controller is not a member', () => {
-    const verdict = judgeAdmission(caller('c3'), request('c3'), context('C1 C2'))
+    const verdict = decideAdmission(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
       detail: expect.stringContaining('configuration 12') as string,
     })

@@ -10,7 +10,7 @@ import { inspectLog } from '../../src/store/log/inspect-log.ts'
 import { readFence, writeFence } from '../../src/store/folder/fence-file.ts'
 import { writeIdentity } from '../../src/store/log/identity.ts'
 import { logFolder } from '../../src/store/log/open-log.ts'
-import { readRosterFile } from '../../src/store/folder/membership-cache-file.ts'
+import { readMembershipCacheFile } from '../../src/store/folder/membership-cache-file.ts'
 import { layOut } from '../support/lay-out.ts'
 
 // Goal: a data folder that continues alone has one member, a new term and generation, and all
@@ -44,7 +44,7 @@ test('a recovered data folder has one member and a new term, after all former en
   expect(record.departed.map(({ id }) => id)).toEqual(['ctrl2', 'ctrl3'])
   const keys = record.departed.map(({ id, publicKeySha256 }) => ({ id, publicKeySha256 }))
   expect(record.removed, 'routers are to refuse their keys').toMatchObject(keys)
-  expect(readRosterFile(data)).toMatchObject({ index: last?.index, marks: [] })
+  expect(readMembershipCacheFile(data)).toMatchObject({ index: last?.index, marks: [] })
   expect((await readSurvivor(data)).survivor).toMatchObject({ generation: 2, finding: null })
 })
 

@@ -6,7 +6,7 @@ import {
   quarantineLimits,
   type QuarantineMark,
 } from '../../src/cluster/state-transfer/quarantine.ts'
-import { judgeState } from '../../src/cluster/state-transfer/state-guard.ts'
+import { evaluateDigests } from '../../src/cluster/state-transfer/state-guard.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
@@ -19,7 +19,7 @@ class ManualClock implements Clock {
 const heard = (said: Readonly<Record<string, string>>) => new Map(Object.entries(said))
 
 function judge(own: string, said: Readonly<Record<string, string>>, voters = 'abc') {
-  return judgeState({ selfId: 'a', own, heard: heard(said), voters: [...voters] })
+  return evaluateDigests({ selfId: 'a', own, heard: heard(said), voters: [...voters] })
 }
 
 test('a majority of the voters decides whose state is wrong', () => {

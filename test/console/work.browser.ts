@@ -214,7 +214,8 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
   })
 
   test('ends the sessions of an identity, and sets its password', async () => {
-    const id = await network.create('identities', { name: 'ada', type: 'User', isAdmin: false })
+    const body = { name: 'ada', type: 'User', isAdmin: false, permissions: ['service.read'] }
+    const id = await network.create('identities', body)
     const page = await network.open(1, `identities/${id}`)
     const password = 'a long enough password'
     await page.getByRole('button', { name: texts.acts.setPassword }).click()

@@ -65,7 +65,7 @@ test('records of many policies are compared together with the same pairs', () =>
   expect(given?.length).toBeGreaterThan(1000)
 })
 
-test('a preview ends when records change meanwhile', () => {
+test('a preview is aborted when records change meanwhile', () => {
   const { log, reader } = departments(300, 290)
   const fields = policy('new', ['#all'], ['#all'])
   const preview = reader.previewAccess(

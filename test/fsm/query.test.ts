@@ -69,7 +69,7 @@ describe('grammar', () => {
     ['  sort by name desc , id asc skip 1 limit 2  ', { skip: 1, limit: 2 }],
     ['true sort by name DESC limit 2', { sort: [{ name: 'name', isDescending: true }], limit: 2 }],
     ['a limit 2', { limit: 2 }],
-  ])('%j pages', (text, expected) => {
+  ])('the paging of %j is parsed', (text, expected) => {
     expect(parseQuery(text)).toMatchObject(expected)
   })
 

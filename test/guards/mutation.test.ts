@@ -207,7 +207,7 @@ describe('a name of the "+" lines', () => {
     )
   })
 
-  test('that may be one of two properties makes the mutation not apply', () => {
+  test('that may be one of two properties of the source makes the mutation not apply', () => {
     const mutation = '@ new c\n- run(a.x, b.x)\n+ c.x\n'
     expect(misfits('// @guard m\nrun(a.one, b.two)', mutation)).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 the "-" lines have several properties x, which are one and two now; the "+" lines do not show which one is meant`,

@@ -78,7 +78,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(of({}), running(process({ isRunning: false })))).toBe(false)
   })
 
-  test('requires one of the hashes and the signer', () => {
+  test('passes only with one of the hashes and with the signer', () => {
     const strict = of({ hashes: ['ab', 'cd'], signerFingerprint: 'ef' })
     const good = { hash: 'cd', signerFingerprints: ['01', 'ef'] }
     expect(passesPostureCheck(strict, running(process(good)))).toBe(true)

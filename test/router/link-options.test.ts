@@ -77,7 +77,7 @@ const reasonsOf = (message: string) => network.logged(message).map(({ fields }) 
 
 describe('A dialer of links', () => {
   test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-    'waits for the answer only as long as its option %s',
+    'stops waiting for the answer to its hello after its option %s',
     async (option) => {
       await dialing(`options: {${option}}`)
       tell({ id: 'router2', port: (await silentServer()).port })
@@ -196,7 +196,7 @@ describe('A listener of links', () => {
   }
 
   test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
-    'waits for the hello only as long as its option %s',
+    'stops waiting for the hello after its option %s',
     async (option) => {
       const dial = await listening(option)
       const socket = dial()

@@ -106,7 +106,7 @@ describe('A server of web', () => {
     })
   })
 
-  test('waits for a request only as long as readTimeout', async () => {
+  test('closes a connection that sends no request within readTimeout', async () => {
     await serve('readTimeout: 100ms')
     expect(
       await closedAfterMs(
@@ -116,7 +116,7 @@ describe('A server of web', () => {
     ).toBeLessThan(4500)
   })
 
-  test('waits between two requests only as long as idleTimeout', async () => {
+  test('closes a connection without another request within idleTimeout', async () => {
     await serve('idleTimeout: 100ms')
     expect(
       await closedAfterMs(
@@ -126,7 +126,7 @@ describe('A server of web', () => {
     ).toBeLessThan(4500)
   })
 
-  test('waits for an answer to be read only as long as writeTimeout', async () => {
+  test('closes a connection whose answer is not read within writeTimeout', async () => {
     await serve('readTimeout: 1h, writeTimeout: 100ms')
     const socket = kept(open())
     await new Promise<void>((done) => socket.once('secureConnect', done))

@@ -6,9 +6,9 @@ import {
 import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
 import { promotableLearners } from '../../src/cluster/membership/reconcile.ts'
 import {
-  judgeAdmission,
+  decideAdmission,
   type AdmissionVerdict,
-} from '../../src/cluster/membership/judge-admission.ts'
+} from '../../src/cluster/membership/decide-admission.ts'
 import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
 import type { MembersNow } from '../../src/cluster/membership/members-now.ts'
 import { isSameBytes } from '../../src/cluster/membership/record.ts'
@@ -265,7 +265,7 @@ export class Operator {
       featureLevel: 1,
       startedAtMs: 0,
     }
-    const verdict = judgeAdmission({ id, publicKeySha256 }, request, {
+    const verdict = decideAdmission({ id, publicKeySha256 }, request, {
       record,
       configurationIndex: 0,
       clusterId: CLUSTER_ID,

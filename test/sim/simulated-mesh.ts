@@ -1,9 +1,9 @@
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import {
-  judgeCaller,
-  judgeHistory,
-  judgePeer,
+  verifyCaller,
+  detectRollback,
+  verifyPeer,
   type PeerTrust,
   type Verdict,
 } from '../../src/cluster/mesh/handshake.ts'
@@ -179,7 +179,7 @@ export class SimulatedMesh implements HostMesh {
 
   callerOf(id: NodeId): PeerCaller | null {
     if (!this.#inbound.has(id)) return null
-    const verdict = judgeCaller(this.#world.leafOf(id), this.#roster)
+    const verdict = verifyCaller(this.#world.leafOf(id), this.#roster)
     return verdict.ok ? { ...verdict.caller, isMember: true } : null
   }
 
@@ -238,9 +238,9 @@ export class SimulatedMesh implements HostMesh {
    * @returns the verdict that the caller would receive.
    */
   greet(leafDer: Uint8Array, hello: Hello, expectedId: NodeId | null): Verdict {
-    const verdict = judgePeer({ leafDer, hello, expectedId }, this.#roster)
+    const verdict = verifyPeer({ leafDer, hello, expectedId }, this.#roster)
     if (!verdict.ok) return verdict
-    const fault = judgeHistory(verdict.id, hello, expectedId === null, this.#witness)
+    const fault = detectRollback(verdict.id, hello, expectedId === null, this.#witness)
     if (fault !== null) return fault
     if (hello.claim?.nodeId === verdict.id && this.#options.book.take(hello.claim)) {
       this.#events.onAddresses()
@@ -249,7 +249,7 @@ export class SimulatedMesh implements HostMesh {
   }
 
   #judge(id: NodeId, hello: Hello, expectedId: NodeId | null): Verdict {
-    return judgePeer({ leafDer: this.#world.leafOf(id), hello, expectedId }, this.#roster)
+    return verifyPeer({ leafDer: this.#world.leafOf(id), hello, expectedId }, this.#roster)
   }
 
   #rosterOf(members: readonly Member[]): PeerTrust {

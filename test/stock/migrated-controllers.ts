@@ -110,6 +110,12 @@ export class MigratedControllers {
     })
   }
 
+  async transferLeadership(k: number): Promise<void> {
+    const config = this.config(await this.leader())
+    await this.#run('cluster', 'transfer-leadership', this.id(k), '--config', config)
+    await until(`${this.id(k)} leads`, async () => (await this.leader()) === k)
+  }
+
   get #backup(): string {
     return join(this.folder, 'net.backup')
   }

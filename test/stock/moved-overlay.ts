@@ -145,7 +145,8 @@ export class MovedOverlay {
     tunnel: TunnelOptions | undefined,
   ): Promise<string> {
     const isTunnelerEnabled = tunnel !== undefined
-    const roleAttributes = ['public', name]
+    // Tunnels of OpenZiti 1.6 may hang when a router that they use restarts, as the third one does.
+    const roleAttributes = isTunnelerEnabled ? ['public', name] : [name]
     const id = await api.post('edge-routers', { name, isTunnelerEnabled, roleAttributes })
     const router = new StockRouter({
       binary: this.#binary,

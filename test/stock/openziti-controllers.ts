@@ -12,7 +12,7 @@ import { ManagementApi } from './management-api.ts'
 export interface OpenZitiControllersOptions {
   readonly binary: string
   readonly folder: string
-  /** One has a database of its own (`db`); three are a cluster. */
+  /** A single controller has a separate database (`db`); three are a cluster. */
   readonly count: 1 | 3
   /** Of each controller: one for routers and clients, or one for each, which then has a separate key. */
   readonly ports: 1 | 2

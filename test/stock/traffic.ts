@@ -6,7 +6,7 @@ import { pause, until } from '../process/support/client.ts'
 
 const EVERY_MS = 250
 const ANSWER_WITHIN_MS = 3000
-/** Traffic is back with the first of so many answers in a row. */
+/** Number of answers in a row that count as steady traffic. */
 const STEADY = 8
 
 /** An HTTP server on this host. `/stream` sends a byte all the time, every other path one answer. */

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import {
-  readRosterFile,
-  ROSTER_NAME,
+  readMembershipCacheFile,
+  MEMBERSHIP_CACHE_NAME,
   MembershipCacheFile,
-  writeRosterFile,
+  writeMembershipCacheFile,
 } from '../../src/store/folder/membership-cache-file.ts'
 
 let dir = ''
@@ -20,18 +20,18 @@ const roster = {
   claims: [Uint8Array.of(9), Uint8Array.of(8, 8)],
   marks: [],
 }
-const path = (): string => join(dir, ROSTER_NAME)
+const path = (): string => join(dir, MEMBERSHIP_CACHE_NAME)
 
 test('a membership record is read as it was written, and the last one replaces the others', () => {
-  expect(readRosterFile(dir)).toBeNull()
-  writeRosterFile(dir, roster)
-  expect(readRosterFile(dir)).toEqual(roster)
-  writeRosterFile(dir, { ...roster, index: 78, claims: [] })
-  expect(readRosterFile(dir)).toEqual({ ...roster, index: 78, claims: [] })
+  expect(readMembershipCacheFile(dir)).toBeNull()
+  writeMembershipCacheFile(dir, roster)
+  expect(readMembershipCacheFile(dir)).toEqual(roster)
+  writeMembershipCacheFile(dir, { ...roster, index: 78, claims: [] })
+  expect(readMembershipCacheFile(dir)).toEqual({ ...roster, index: 78, claims: [] })
 })
 
 test('a changed byte, a truncated file, another format and an oversized file each differ from a missing file', () => {
-  writeRosterFile(dir, roster)
+  writeMembershipCacheFile(dir, roster)
   const whole = readFileSync(path(), 'utf8')
   const damaged = [
     whole.replace('"index":77', '"index":78'),
@@ -41,10 +41,12 @@ test('a changed byte, a truncated file, another format and an oversized file eac
   ]
   for (const text of damaged) {
     writeFileSync(path(), text)
-    expect(() => readRosterFile(dir)).toThrow(expect.objectContaining({ code: 'CORRUPT' }))
+    expect(() => readMembershipCacheFile(dir)).toThrow(expect.objectContaining({ code: 'CORRUPT' }))
   }
   writeFileSync(path(), whole.replace('"format":1', '"format":2'))
-  expect(() => readRosterFile(dir)).toThrow(expect.objectContaining({ code: 'NEWER_FORMAT' }))
+  expect(() => readMembershipCacheFile(dir)).toThrow(
+    expect.objectContaining({ code: 'NEWER_FORMAT' }),
+  )
 })
 
 const mark = {
@@ -59,8 +61,8 @@ const mark = {
 }
 
 test('the disk records of members are read as they were written', () => {
-  writeRosterFile(dir, { ...roster, marks: [mark] })
-  expect(readRosterFile(dir)).toEqual({ ...roster, marks: [mark] })
+  writeMembershipCacheFile(dir, { ...roster, marks: [mark] })
+  expect(readMembershipCacheFile(dir)).toEqual({ ...roster, marks: [mark] })
 })
 
 test('the last of many quick membership changes is on disk in the end', async () => {
@@ -68,7 +70,7 @@ test('the last of many quick membership changes is on disk in the end', async ()
   const writer = new MembershipCacheFile(dir, (error) => failures.push(error))
   for (let index = 1; index <= 50; index += 1) writer.write({ ...roster, index, marks: [mark] })
   await writer.settled()
-  expect(readRosterFile(dir)).toEqual({ ...roster, index: 50, marks: [mark] })
+  expect(readMembershipCacheFile(dir)).toEqual({ ...roster, index: 50, marks: [mark] })
   const lost = new MembershipCacheFile(join(dir, 'gone'), (error) => failures.push(error))
   lost.write(roster)
   await lost.settled()

@@ -31,10 +31,10 @@ const bomb = { name: `${'a'.repeat(40)}!` }
 
 test('schemas and data are validated in another thread', async () => {
   const judge = start()
-  expect(await judge.judgeSchema(port, 'a')).toBeNull()
-  expect(await judge.judgeSchema({ type: 'array' }, 'a')).toMatchObject({ field: 'schema' })
-  expect(await judge.judgeData(port, { port: 1 }, 'a')).toBeNull()
-  expect(await judge.judgeData(port, { port: 'x' }, 'a')).toMatchObject({
+  expect(await judge.validateSchema(port, 'a')).toBeNull()
+  expect(await judge.validateSchema({ type: 'array' }, 'a')).toMatchObject({ field: 'schema' })
+  expect(await judge.validateData(port, { port: 1 }, 'a')).toBeNull()
+  expect(await judge.validateData(port, { port: 'x' }, 'a')).toMatchObject({
     field: 'port',
     value: 'x',
   })
@@ -44,8 +44,8 @@ test('a catastrophic regular expression is refused in time without blocking this
   const judge = start()
   let turns = 0
   const timer = setInterval(() => (turns += 1), 5)
-  const refused = judge.judgeData(endless, bomb, 'a')
-  const next = judge.judgeData(port, { port: 2 }, 'a')
+  const refused = judge.validateData(endless, bomb, 'a')
+  const next = judge.validateData(port, { port: 2 }, 'a')
   expect(await refused).toMatchObject({ field: 'data', reason: expect.stringContaining('1000 ms') })
   expect(await next).toBeNull()
   clearInterval(timer)
@@ -61,7 +61,7 @@ describe('on a busy machine', () => {
   /** A validator whose thread runs beside others that use the processor. */
   async function busy(changes: Partial<typeof limits>): Promise<SchemaWorker> {
     const judge = start(changes)
-    expect(await judge.judgeData(port, {}, 'a')).toBeNull()
+    expect(await judge.validateData(port, {}, 'a')).toBeNull()
     const spin = (): Worker => new Worker('for (;;) {}', { eval: true })
     spinners.push(...Array.from({ length: 3 * availableParallelism() }, spin))
     return judge
@@ -70,12 +70,12 @@ describe('on a busy machine', () => {
 
   test('an expression that needs little time is validated', async () => {
     const judge = await busy({ schemaMsMax: 1000 })
-    expect(await judge.judgeData(endless, letters(23), 'a')).toMatchObject({ field: 'name' })
+    expect(await judge.validateData(endless, letters(23), 'a')).toMatchObject({ field: 'name' })
   })
 
   test('a schema that got no processor time is not reported as the caller’s fault', async () => {
     const judge = await busy({ schemaMsMax: 1000, schemaLateMsMax: 1 })
-    await expect(judge.judgeData(endless, bomb, 'a')).rejects.toMatchObject({
+    await expect(judge.validateData(endless, bomb, 'a')).rejects.toMatchObject({
       code: 'TIMEOUT',
       retryAfterSeconds: 1,
     })
@@ -89,16 +89,16 @@ test('a schema that needs too much memory ends its thread, not the process', asy
     const anyOf = Array.from({ length: 20 }, () => ({ pattern: 'x', minLength: i }))
     properties[`p${i}`] = { anyOf }
   }
-  const fault = await judge.judgeSchema({ type: 'object', properties }, 'a')
+  const fault = await judge.validateSchema({ type: 'object', properties }, 'a')
   expect(fault).toMatchObject({ field: 'schema', reason: expect.stringContaining('MiB') })
-  expect(await judge.judgeData(port, { port: 2 }, 'a')).toBeNull()
+  expect(await judge.validateData(port, { port: 2 }, 'a')).toBeNull()
 })
 
 test('a full queue refuses schemas, and so does a wait that is too long', async () => {
   const judge = start({ schemasWaitingMax: 1, schemaWaitMsMax: 200 })
-  const first = judge.judgeData(endless, bomb, 'a')
-  const second = judge.judgeData(port, { port: 2 }, 'a')
-  await expect(judge.judgeData(port, {}, 'a')).rejects.toMatchObject({
+  const first = judge.validateData(endless, bomb, 'a')
+  const second = judge.validateData(port, { port: 2 }, 'a')
+  await expect(judge.validateData(port, {}, 'a')).rejects.toMatchObject({
     code: 'SERVER_TOO_MANY_REQUESTS',
   })
   await expect(second).rejects.toBeInstanceOf(Problem)
@@ -107,11 +107,11 @@ test('a full queue refuses schemas, and so does a wait that is too long', async 
 
 test('closing rejects the queued schemas and validates nothing more', async () => {
   const judge = start()
-  const waiting = [judge.judgeData(endless, bomb, 'a'), judge.judgeData(port, {}, 'a')]
+  const waiting = [judge.validateData(endless, bomb, 'a'), judge.validateData(port, {}, 'a')]
   const ends = Promise.allSettled(waiting)
   await judge.close()
   for (const end of await ends) expect(end.status).toBe('rejected')
-  await expect(judge.judgeSchema({}, 'a')).rejects.toMatchObject({
+  await expect(judge.validateSchema({}, 'a')).rejects.toMatchObject({
     code: 'SERVER_TOO_MANY_REQUESTS',
   })
 })

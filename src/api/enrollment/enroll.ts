@@ -38,7 +38,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { Writer } from '../http/writes.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
-import type { TokenJudge } from '../../auth/tokens/token-judge.ts'
+import type { TokenVerifier } from '../../auth/tokens/token-verifier.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
 
@@ -52,7 +52,7 @@ interface EnrollOperationsDeps {
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly logger: ServiceLogger
-  readonly externalTokens: TokenJudge
+  readonly externalTokens: TokenVerifier
   readonly passwords: PasswordVerifier
   readonly writer: Writer
 }

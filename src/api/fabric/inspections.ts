@@ -1,6 +1,6 @@
 import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import { fieldProblem } from '../../lib/problems.ts'
-import type { SchemaJudge } from '../schemas/schema-judge.ts'
+import type { SchemaValidator } from '../schemas/schema-validator.ts'
 import { bareAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { preferredLeaders } from '../cluster/controller-view.ts'
@@ -60,7 +60,7 @@ const inspectResponse: NamedSchema = {
 interface InspectionOperationsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly schemas: SchemaJudge
+  readonly schemas: SchemaValidator
   readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections
   readonly clock: Clock
@@ -208,14 +208,14 @@ function activeResources(names: readonly string[]): string {
  * @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS, TIMEOUT.
  */
 async function isMatch(
-  judge: SchemaJudge,
+  judge: SchemaValidator,
   caller: string,
   pattern: string,
   id: string,
 ): Promise<boolean> {
   const schema = { type: 'object', properties: { id: { type: 'string', pattern } } } as const
   // @guard costly-texts--pattern
-  const fault = await judge.judgeData(schema, { id }, caller)
+  const fault = await judge.validateData(schema, { id }, caller)
   if (fault === null) return true
   if (fault.field === 'id') return false
   const what =

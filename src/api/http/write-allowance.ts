@@ -11,7 +11,7 @@ import type { AppliedProposal, ProposalInput, Proposer } from '../../ports/propo
  * limited number of audit records.
  */
 export const writeLimits = {
-  /** Maximum writes of one identity, in total and of each kind. */
+  /** Maximum writes of one identity per minute, in total and for each kind of write. */
   identityWritesMax: 1200,
   identityWritesOfKindMax: 120,
   /**

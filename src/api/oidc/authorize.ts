@@ -1,4 +1,7 @@
-import { judgeAuthorization, judgeRedirect } from '../../auth/oidc/public-clients.ts'
+import {
+  validateAuthorizationRequest,
+  validateRedirectUri,
+} from '../../auth/oidc/public-clients.ts'
 import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
@@ -86,10 +89,10 @@ async function authorize(
   const issuer = deps.issuers.of(call)
   if (issuer === null) throw unknownHostProblem()
   const of = requestParameters(call, body)
-  const redirectUri = judgeRedirect(of, deps.redirectPlaces(call))
+  const redirectUri = validateRedirectUri(of, deps.redirectPlaces(call))
   try {
     const types = call.all('configTypes').flatMap((text) => text.split(','))
-    const request = judgeAuthorization(of, redirectUri, types.slice(0, CONFIG_TYPES_MAX))
+    const request = validateAuthorizationRequest(of, redirectUri, types.slice(0, CONFIG_TYPES_MAX))
     const id = await deps.oidcFlow.begin(request, issuer)
     const asked = of('method') ?? (call.credentials.peerChain() === null ? 'password' : 'cert')
     const page = pages.includes(asked) ? asked : 'password'

@@ -8,12 +8,12 @@ import type { RequestContext } from '../http/call.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
-import type { SchemaJudge } from '../schemas/schema-judge.ts'
+import type { SchemaValidator } from '../schemas/schema-validator.ts'
 
 interface ConfigTypePreparerDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
-  readonly schemas: SchemaJudge
+  readonly schemas: SchemaValidator
 }
 
 /** Compiles a schema once before it is stored, so that no config type has an unusable one. */
@@ -22,7 +22,7 @@ export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Prepare
     const prepared = normalizeBody(configType, mode, body)
     const schema = prepared.fields['schema']
     if (schema !== undefined) {
-      refuseIf(await schemas.judgeSchema(schema as JsonObject, call.sharer))
+      refuseIf(await schemas.validateSchema(schema as JsonObject, call.sharer))
     }
     return prepared
   }
@@ -42,7 +42,7 @@ export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
     const id = String(typeId)
     const type = await deps.reads.latest(() => deps.state.get('configType', id))
     if (type === undefined) throw invalidType(id)
-    refuseIf(await deps.schemas.judgeData(type.schema, data, call.sharer))
+    refuseIf(await deps.schemas.validateData(type.schema, data, call.sharer))
     const warnings = interceptFaults(type.name, data).map(
       (fault) => `tunnels of Flotilla do not intercept all of this: ${fault}`,
     )

@@ -19,7 +19,7 @@ import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
 import { postureCheckPreparer } from './posture-check.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
-import type { SchemaJudge } from '../schemas/schema-judge.ts'
+import type { SchemaValidator } from '../schemas/schema-validator.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -32,7 +32,7 @@ interface PreparersDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
-  readonly schemas: SchemaJudge
+  readonly schemas: SchemaValidator
   readonly jwt: JwtSigner
   readonly authorities: NetworkAuthorities
   readonly clock: Clock

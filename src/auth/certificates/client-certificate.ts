@@ -155,7 +155,7 @@ export function verifyChainTo(
 }
 
 /** An accepted router, or the reason for a refusal, for logs. */
-type RouterJudgement =
+type RouterVerification =
   | { readonly ok: true; readonly router: Router }
   | { readonly ok: false; readonly reason: string }
 
@@ -164,7 +164,7 @@ type RouterJudgement =
  * record, that this network issued it, and that it is within its validity period. The other
  * certificates of the chain do not prove possession of the key.
  */
-export function judgeRouter(deps: TrustDeps, chain: PeerChain): RouterJudgement {
+export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): RouterVerification {
   const [leaf] = chain
   const router = deps.state.find('router', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--router
@@ -179,8 +179,8 @@ export function judgeRouter(deps: TrustDeps, chain: PeerChain): RouterJudgement 
   return found.ok ? { ok: true, router } : { ok: false, reason: found.reason }
 }
 
-/** The router that `judgeRouter` accepts; null otherwise. */
+/** The router that `verifyRouterCertificate` accepts; null otherwise. */
 export function acceptedRouter(deps: TrustDeps, chain: PeerChain): Router | null {
-  const judged = judgeRouter(deps, chain)
-  return judged.ok ? judged.router : null
+  const verified = verifyRouterCertificate(deps, chain)
+  return verified.ok ? verified.router : null
 }

@@ -9,7 +9,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
 import { selectClaim, textClaim } from '../tokens/claims.ts'
-import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
+import type { TokenVerifier, VerifiedToken } from '../tokens/token-verifier.ts'
 import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
@@ -34,7 +34,7 @@ interface TokenEnrollmentDeps {
   readonly reads: LatestReads
   readonly issuer: CertificateIssuer
   readonly writer: CommandWriter
-  readonly externalTokens: TokenJudge
+  readonly externalTokens: TokenVerifier
   readonly limits: { readonly judgementsMax: number }
 }
 
@@ -78,7 +78,7 @@ export class TokenEnrollment {
     const { state } = this.#deps
     let refusal: RefusalCause | undefined
     for (const text of bearers()) {
-      const found = await this.#deps.externalTokens.judgeClaims(address, text)
+      const found = await this.#deps.externalTokens.verifyClaims(address, text)
       if ('error' in found) {
         refusal = found.cause
         continue

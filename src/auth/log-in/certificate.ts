@@ -24,7 +24,7 @@ export interface CertificateProofDeps {
  * @returns the reason of a refusal for the operator. The client receives the same answer for every
  * reason, so that it does not learn which certificates, CAs and identities exist.
  */
-export async function proveCertificate(
+export async function authenticateByCertificate(
   deps: CertificateProofDeps,
   chain: PeerChain,
 ): Promise<CredentialProof | RefusalCause> {

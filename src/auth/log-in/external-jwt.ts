@@ -6,10 +6,10 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import {
-  type TokenJudge,
+  type TokenVerifier,
   unreadableTokenRefusal,
   type VerifiedToken,
-} from '../tokens/token-judge.ts'
+} from '../tokens/token-verifier.ts'
 import { readToken } from '../tokens/token-text.ts'
 import type { CredentialProof } from './proof.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
@@ -20,11 +20,11 @@ export interface TokenProofDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
-  readonly externalTokens: TokenJudge
+  readonly externalTokens: TokenVerifier
 }
 
 /** Log-in by an external JWT in `Authorization: Bearer`. */
-export async function proveToken(
+export async function authenticateByToken(
   deps: TokenProofDeps,
   { bearers, address }: Pick<CallerCredentials, 'bearers' | 'address'>,
 ): Promise<CredentialProof | TokenRefusal> {

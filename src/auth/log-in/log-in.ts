@@ -19,9 +19,13 @@ import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { TokenFactor } from '../principal/token-factor.ts'
 import type { HashCaller } from '../factors/password-verifier.ts'
 import type { ApiName } from '../principal/permissions.ts'
-import { type CertificateProofDeps, proveCertificate } from './certificate.ts'
-import { proveToken, tokenChallenge, type TokenProofDeps } from './external-jwt.ts'
-import { type PasswordCredential, type PasswordProofDeps, provePassword } from './password.ts'
+import { type CertificateProofDeps, authenticateByCertificate } from './certificate.ts'
+import { authenticateByToken, tokenChallenge, type TokenProofDeps } from './external-jwt.ts'
+import {
+  type PasswordCredential,
+  type PasswordProofDeps,
+  authenticateByPassword,
+} from './password.ts'
 import { principalOrigin, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
@@ -124,16 +128,16 @@ export class LogIns {
     switch (credential.by) {
       case 'password':
         deps.tokens.requireKey()
-        return answered(await provePassword(deps, shown.address, credential, turn))
+        return answered(await authenticateByPassword(deps, shown.address, credential, turn))
       case 'cert': {
         const chain = shown.peerChain()
         if (chain === null) return answered({ reason: 'CERTIFICATE_MISSING' })
         deps.tokens.requireKey()
-        return answered(await proveCertificate(deps, chain))
+        return answered(await authenticateByCertificate(deps, chain))
       }
       case 'ext-jwt': {
         deps.tokens.requireKey()
-        const found = await proveToken(deps, shown)
+        const found = await authenticateByToken(deps, shown)
         return 'error' in found ? this.#refused(found.error, found.cause) : found
       }
     }

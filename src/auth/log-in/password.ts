@@ -31,7 +31,7 @@ export interface PasswordCredential {
  * @returns the reason of a refusal, for the operator. For every reason the client receives the same
  * answer after the same amount of work, so that it does not learn which user names exist.
  */
-export async function provePassword(
+export async function authenticateByPassword(
   deps: PasswordProofDeps,
   address: string,
   { username, password }: PasswordCredential,

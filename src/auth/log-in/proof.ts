@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { CertificateProofSchema } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { VerifiedToken } from '../tokens/token-judge.ts'
+import type { VerifiedToken } from '../tokens/token-verifier.ts'
 
 /** A correct credential, and the identity that it proves. */
 export interface CredentialProof {

@@ -139,7 +139,10 @@ export class FlowSessions {
     }
   }
 
-  /** A session with all factors replaces the proof with which it was created. */
+  /**
+   * The proof by a session that already has all factors: its identity, without an authenticator.
+   * Null if the session does not exist or lacks a factor.
+   */
   #recordedProof(flow: BegunFlow): CredentialProof | null {
     const validity = this.complete(flow)
     if (validity === null) return null

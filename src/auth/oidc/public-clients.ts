@@ -38,7 +38,7 @@ type Parameters = (name: string) => string | undefined
  * The redirect URI of a request, if it is safe to send an answer to it.
  * @throws {OAuthError} to be shown to the user, never sent to the redirect URI.
  */
-export function judgeRedirect(of: Parameters, places: RedirectTargets): string {
+export function validateRedirectUri(of: Parameters, places: RedirectTargets): string {
   const clientId = of('client_id') ?? ''
   if (!clientIds.includes(clientId)) {
     throw new OAuthError('invalid_client', `client_id must be one of ${clientIds.join(', ')}`)
@@ -51,7 +51,7 @@ export function judgeRedirect(of: Parameters, places: RedirectTargets): string {
 }
 
 /** @throws {OAuthError} that may be sent to the redirect URI. */
-export function judgeAuthorization(
+export function validateAuthorizationRequest(
   of: Parameters,
   redirectUri: string,
   configTypes: readonly string[],

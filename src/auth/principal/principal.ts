@@ -4,7 +4,7 @@ import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import { type Actor, enrollmentActor, type CredentialIdField } from '../../ports/actor.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
-import type { VerifiedToken } from '../tokens/token-judge.ts'
+import type { VerifiedToken } from '../tokens/token-verifier.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 
 /** An identity with its session, as read when the request was admitted. */

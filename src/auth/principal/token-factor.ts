@@ -2,7 +2,7 @@ import { claimNamesIdentity, pendingFactorsWithToken } from '../../fsm/apply/ext
 import type { CallerCredentials } from './credentials.ts'
 import type { SessionHolder } from './principal.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
-import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
+import type { TokenVerifier, VerifiedToken } from '../tokens/token-verifier.ts'
 import { readToken } from '../tokens/token-text.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
@@ -19,9 +19,9 @@ const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
  */
 export class TokenFactor {
   readonly #state: StateView
-  readonly #judge: TokenJudge
+  readonly #judge: TokenVerifier
 
-  constructor({ state }: { readonly state: StateView }, judge: TokenJudge) {
+  constructor({ state }: { readonly state: StateView }, judge: TokenVerifier) {
     this.#state = state
     this.#judge = judge
   }

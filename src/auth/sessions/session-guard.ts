@@ -19,7 +19,7 @@ import type { Caller, Monitor, SessionPrincipal } from '../principal/principal.t
 import type { SessionPermission } from '../../lib/permissions.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
-import type { VerifiedToken } from '../tokens/token-judge.ts'
+import type { VerifiedToken } from '../tokens/token-verifier.ts'
 import type { SessionLookup, SessionTracker } from './session-tracker.ts'
 import type { HonoredToken, TokenSigner } from './token-signer.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'

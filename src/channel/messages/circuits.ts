@@ -128,7 +128,7 @@ function boundedTag(value = ''): string {
   return value.slice(0, messageContentLimits.circuitNameCharactersMax)
 }
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boolean } {
   const { circuitId, now } = fromBinary(UnrouteSchema, body)
   return { circuitId, isNow: now }
@@ -136,7 +136,7 @@ export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boole
 
 /**
  * Ends the part of a circuit that a router carries.
- * @param isNow false: the router first delivers what is in flight.
+ * @param isNow false: the router first delivers the data in flight.
  */
 export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessage {
   const body = toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isNow }))

@@ -37,7 +37,7 @@ export interface FullStateMessage {
   readonly isLast: boolean
 }
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readSessionsAdded({ headers, body }: ChannelMessage): SessionsUpdate {
   const { isFullState, apiSessions } = fromBinary(ApiSessionAddedSchema, body)
   const sessions = apiSessions.map(({ id, token, identityId, certFingerprints }) => ({
@@ -62,12 +62,12 @@ function syncPart(headers: ChannelMessage['headers']): FullStateMessage {
   }
 }
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readSessionsRemoved(body: Uint8Array) {
   return fromBinary(ApiSessionRemovedSchema, body)
 }
 
-/** Reads the service sessions that have ended. @throws when the bytes are no such message. */
+/** Reads the service sessions that have ended. @throws when the bytes are not a valid message. */
 export function readServiceSessionsRemoved(body: Uint8Array) {
   return fromBinary(SessionRemovedSchema, body)
 }

@@ -213,7 +213,7 @@ export function leaderMessage(index: number): OutboundMessage {
   }
 }
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readLeaderIndex(body: Uint8Array): bigint {
   return fromBinary(UpdateClusterLeaderSchema, body).index
 }

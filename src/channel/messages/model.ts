@@ -49,7 +49,7 @@ export function subscribeMessage(subscribe: SubscribeRequest): OutboundMessage {
   }
 }
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readSubscribeRequest(body: Uint8Array): SubscribeRequest {
   const { currentIndex, timelineId, subscriptionDurationSeconds, renew, subscriptionId } =
     fromBinary(SubscribeToDataModelSchema, body)

@@ -10,7 +10,7 @@ import type { OutboundMessage } from '../frame.ts'
 import { messageContentLimits } from './limits.ts'
 import { controlMessage } from './control.ts'
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readInspection(body: Uint8Array): readonly string[] {
   return fromBinary(InspectRequestSchema, body).requestedValues
 }
@@ -103,7 +103,7 @@ export interface UsageReport {
   readonly circuits: readonly CircuitByteCounts[]
 }
 
-/** Bytes of circuits in one interval, as a metrics message of their own. */
+/** Bytes of circuits in one interval, as a separate metrics message. */
 export function usageMessage(
   routerId: string,
   { startS, lengthS, circuits }: UsageReport,

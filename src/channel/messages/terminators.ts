@@ -80,7 +80,7 @@ const outcomes: ReadonlyMap<CreateTerminatorResult, TerminatorAnswer['outcome']>
   [CreateTerminatorResult.FAILED_ID_CONFLICT, 'taken'],
 ])
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readTunnelTerminatorAnswer(body: Uint8Array): TerminatorAnswer {
   const { terminatorId, result, msg } = fromBinary(CreateTunnelTerminatorAnswerSchema, body)
   return { id: terminatorId, outcome: outcomes.get(result) ?? 'refused', message: msg }
@@ -119,7 +119,7 @@ export function createTerminatorMessage(
   }
 }
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readTerminatorAnswer(body: Uint8Array) {
   return fromBinary(CreateTerminatorV2AnswerSchema, body)
 }

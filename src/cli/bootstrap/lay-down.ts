@@ -17,7 +17,7 @@ import {
 import { missingHosts } from '../../pki/authority/renewal.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
-import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
+import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
@@ -115,6 +115,6 @@ export function writeJoinFiles(
     })
   }
   const { configuration, configurationIndex: index } = answer
-  writeRosterFile(config.data, { configuration, index, claims: [], marks: [] })
+  writeMembershipCacheFile(config.data, { configuration, index, claims: [], marks: [] })
   endJoinState(folder)
 }

@@ -147,7 +147,7 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
 
 /**
  * Calls an operation of a controller.
- * @throws {CommandFailure} exit 1 with the controller's sentence.
+ * @throws {CommandFailure} exit 1 with the controller's error message.
  */
 type AskOperation = (request: AdminRequest) => Promise<unknown>
 

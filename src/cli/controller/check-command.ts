@@ -7,7 +7,7 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failur
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { findDamage } from '../../store/log/open-log.ts'
-import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
+import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import {
   hasOtherVoters,
   rosterVoters,
@@ -75,7 +75,7 @@ export function checkLog(config: Checked): Findings {
   try {
     const damage = findDamage(data)
     if (damage === null) return NO_FINDINGS
-    const known = rosterVoters(readRosterFile(data))
+    const known = rosterVoters(readMembershipCacheFile(data))
     const hasPeers = hasOtherVoters(id, [known])
     const canAsk = knownSeeds(config).length + otherMeshAddresses(id, known).length > 0
     if (damage.code === 'VOTE_LOST' && hasPeers && canAsk) {

@@ -28,7 +28,7 @@ import { rejoinWithEmptyDisk } from '../../controller/start/lost-disk.ts'
 import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/folder/fence-file.ts'
-import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
+import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
 import { printNote, shellWord } from '../terminal/output.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
@@ -272,7 +272,7 @@ class ControllerRun {
 /** A roster that cannot be read is treated like a missing one. */
 function knownMembers(dataFolder: string): KnownVoters | null {
   try {
-    return rosterVoters(readRosterFile(dataFolder))
+    return rosterVoters(readMembershipCacheFile(dataFolder))
   } catch {
     return null
   }

@@ -137,7 +137,7 @@ export class Names {
   async #byId(kind: Kind, id: string): Promise<Row> {
     try {
       const path = recordPath(kind, id, 'detail')
-      return (await askKind(this.#client, kind, { method: 'GET', path }, rowShape)).data
+      return (await requestOfKind(this.#client, kind, { method: 'GET', path }, rowShape)).data
     } catch (error) {
       if (!(error instanceof ApiRefusal) || error.status !== 404) throw error
       throw notFound(`no ${kindWords(kind.name)} with the id ${JSON.stringify(id)}`)
@@ -160,7 +160,7 @@ export class Names {
   async #list(kind: Kind, filter: string, limit: number): Promise<readonly Row[]> {
     const query = new URLSearchParams({ filter, limit: String(limit) })
     const path = `/${kind.plural}?${query.toString()}`
-    return (await askKind(this.#client, kind, { method: 'GET', path }, rowsShape)).data
+    return (await requestOfKind(this.#client, kind, { method: 'GET', path }, rowsShape)).data
   }
 }
 
@@ -169,7 +169,7 @@ export class Names {
  * controller after the other until one has the record.
  * @throws {CommandFailure}
  */
-export async function askKind<T>(
+export async function requestOfKind<T>(
   client: ApiClient,
   { api, isOfEachController }: Kind,
   request: Omit<ApiRequest, 'api'>,

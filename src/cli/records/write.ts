@@ -12,7 +12,7 @@ import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies
 import { holdersOf } from './holders.ts'
 import { type Kind, findKind, requireShape, recordPath, kindWords } from './kinds.ts'
 import {
-  askKind,
+  requestOfKind,
   createdShape,
   readMember,
   Names,
@@ -123,7 +123,7 @@ async function wholeValues(
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
   if (partial.length === 0) return { body, etag: null }
   const path = recordPath(kind, id, 'detail')
-  const { data, header } = await askKind(client, kind, { method: 'GET', path }, rowShape)
+  const { data, header } = await requestOfKind(client, kind, { method: 'GET', path }, rowShape)
   let whole = body
   for (const { path: members, value } of partial) {
     const [first = ''] = members
@@ -238,7 +238,7 @@ async function asked(
 ): Promise<ApiAnswer> {
   try {
     const isOnceOnly = holdsSecret(kind, request.body)
-    const answer = await askKind(client, kind, { ...request, isOnceOnly }, anyShape)
+    const answer = await requestOfKind(client, kind, { ...request, isOnceOnly }, anyShape)
     const ignored = answer.meta.ignoredFields ?? []
     if (ignored.length > 0) {
       const fields = printableLine(ignored.join(', '))

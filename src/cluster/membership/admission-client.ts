@@ -9,7 +9,7 @@ import {
   type AdmissionOutcome,
   type AdmissionRefusalReason,
   encodeAdmissionRequest,
-} from './judge-admission.ts'
+} from './decide-admission.ts'
 import { readBoundedText, readCount } from './messages.ts'
 
 interface EnterOptions {

@@ -24,8 +24,8 @@ import {
   encodeAdmissionRequest,
   decodeAdmissionRequest,
   type AdmissionVerdict,
-  judgeAdmission,
-} from './judge-admission.ts'
+  decideAdmission,
+} from './decide-admission.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { bytesOf, controllerId } from './messages.ts'
@@ -152,7 +152,7 @@ export class AdmissionServer {
           : { keySha256: admissionKeySha256(admission), isVoter: admission.isVoter },
       liveStartedAtMs: this.#liveStartedAtMs(caller.id),
     }
-    return judgeAdmission(caller, request, context)
+    return decideAdmission(caller, request, context)
   }
 
   /** Start of the process that is connected as this member; null if none is. */

@@ -4,7 +4,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
 import type { Consensus } from './consensus.ts'
-import type { AdmissionOutcome } from './judge-admission.ts'
+import type { AdmissionOutcome } from './decide-admission.ts'
 import { isSameBytes } from './record.ts'
 
 interface RejoinDeps {

@@ -76,7 +76,7 @@ export const HELLO_LIMITS = {
  * sends anything to a peer that it dialed. A newer release or feature level is no reason for a
  * refusal: members of two releases work together and ignore unknown frames.
  */
-export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
+export function verifyPeer(claim: PeerClaim, roster: PeerTrust): Verdict {
   if (claim.leafDer === null) {
     return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
   }
@@ -108,11 +108,11 @@ export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
   }
   if (claim.hello === undefined) return { ok: true, id, leafPem: leaf.pem }
   if (claim.hello === null) return refuse('no-hello', id, 'its first frame was no Hello')
-  return judgeHello(claim.hello, member, roster) ?? { ok: true, id, leafPem: leaf.pem }
+  return verifyHello(claim.hello, member, roster) ?? { ok: true, id, leafPem: leaf.pem }
 }
 
 /**
- * Caches the parsed leaf by its DER, which is never modified: the mesh judges connections again
+ * Caches the parsed leaf by its DER, which is never modified: the mesh verifies connections again
  * after every change of members.
  */
 const parsedLeaves = new WeakMap<Uint8Array, Certificate>()
@@ -126,10 +126,10 @@ function parsedLeaf(leafDer: Uint8Array): Certificate {
 }
 
 /**
- * Judges the caller of a single request outside of streams by its certificate only, not by
- * membership. {@link judgePeer} judges the streams of members.
+ * Verifies the caller of a single request outside of streams by its certificate only, not by
+ * membership. {@link verifyPeer} verifies the streams of members.
  */
-export function judgeCaller(
+export function verifyCaller(
   leafDer: Uint8Array | null,
   roster: PeerTrust,
 ): { readonly ok: true; readonly caller: PeerCaller } | (Verdict & { readonly ok: false }) {
@@ -152,23 +152,23 @@ export function judgeCaller(
  * Decides, before the first byte of HTTP/2, whether a caller may use the mesh port, and with which
  * identity. Every controller of the cluster CA may.
  */
-export function judgeConnection(
+export function verifyConnection(
   leafDer: Uint8Array,
   roster: PeerTrust,
 ):
   | { readonly ok: true; readonly standing: { readonly id: NodeId; readonly isMember: boolean } }
   | (Verdict & { readonly ok: false }) {
-  const verdict = judgeCaller(leafDer, roster)
+  const verdict = verifyCaller(leafDer, roster)
   // @guard http2-at-the-mesh--controllers
   if (!verdict.ok) return verdict
   const claim = { leafDer, hello: undefined, expectedId: null }
   return {
     ok: true,
-    standing: { id: verdict.caller.id, isMember: judgePeer(claim, roster).ok },
+    standing: { id: verdict.caller.id, isMember: verifyPeer(claim, roster).ok },
   }
 }
 
-function judgeHello(hello: Hello, member: Member, roster: PeerTrust): Verdict | null {
+function verifyHello(hello: Hello, member: Member, roster: PeerTrust): Verdict | null {
   const id = member.id
   if (isTooLarge(hello)) {
     return refuse('hello-too-large', id, 'its Hello frame is too large')
@@ -221,7 +221,7 @@ export function isRefusalReason(text: string): text is RefusalReason {
  * Detects a rolled-back or copied disk of a member with a valid certificate and Hello; see
  * witness.ts.
  */
-export function judgeHistory(
+export function detectRollback(
   id: NodeId,
   hello: Hello,
   isCaller: boolean,

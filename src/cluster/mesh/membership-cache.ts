@@ -52,7 +52,10 @@ interface Known {
 type Standing = 'listed' | 'other-store' | 'absent'
 
 /** Bounds of a received frame. */
-export const ROSTER_LIMITS = { configurationBytesMax: 256 * 1024, claimsMax: 256 } as const
+export const MEMBERSHIP_CACHE_LIMITS = {
+  configurationBytesMax: 256 * 1024,
+  claimsMax: 256,
+} as const
 
 const POST_MS = 1000
 const SELF_REFUSED_MS = 1000
@@ -112,12 +115,15 @@ export class MembershipCache {
     const at = integer(index)
     const isNews = at > this.#newest().index && at > this.#inForce.index
     const isTie = at === this.#inForce.index && !this.#inForce.isCommitted
-    if ((isNews || isTie) && configuration.length <= ROSTER_LIMITS.configurationBytesMax) {
+    if (
+      (isNews || isTie) &&
+      configuration.length <= MEMBERSHIP_CACHE_LIMITS.configurationBytesMax
+    ) {
       const heard = decode(configuration, at)
       if (heard !== null) this.#change(from, () => (this.#heard = heard))
     }
     let isClaimNews = false
-    for (const claim of claims.slice(0, ROSTER_LIMITS.claimsMax)) {
+    for (const claim of claims.slice(0, MEMBERSHIP_CACHE_LIMITS.claimsMax)) {
       isClaimNews = this.#deps.book.take(claim) || isClaimNews
     }
     if (isClaimNews) this.onClaims()

@@ -18,10 +18,10 @@ import type { PeerCaller } from '../peer-channel.ts'
 import { lookUpBy, withHost } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
 import {
-  judgeCaller,
-  judgeConnection,
-  judgeHistory,
-  judgePeer,
+  verifyCaller,
+  verifyConnection,
+  detectRollback,
+  verifyPeer,
   type PeerClaim,
   type PeerTrust,
   type Verdict,
@@ -112,7 +112,7 @@ export class Mesh implements Transport {
       configurationIndex: () => this.#configurationIndex,
       generation: options.generation,
       greet: (leafDer, hello) => this.#greet({ leafDer, hello, expectedId: null }),
-      judge: (leafDer, hello) => judgePeer({ leafDer, hello, expectedId: null }, this.#roster),
+      judge: (leafDer, hello) => verifyPeer({ leafDer, hello, expectedId: null }, this.#roster),
       onRefused: (verdict, remote) => this.#reports.refused(verdict, remote),
       onCaller: (from) => {
         this.#peers.get(from)?.link.redialNow()
@@ -263,12 +263,12 @@ export class Mesh implements Transport {
   callerOf(id: NodeId): PeerCaller | null {
     const leafDer = this.#server.leafOf(id)
     if (leafDer === null) return null
-    const verdict = judgeCaller(leafDer, this.#roster)
+    const verdict = verifyCaller(leafDer, this.#roster)
     return verdict.ok ? { ...verdict.caller, isMember: true } : null
   }
 
   #standingOf(leafDer: Uint8Array, remote: string): CallerMembership {
-    const verdict = judgeConnection(leafDer, this.#roster)
+    const verdict = verifyConnection(leafDer, this.#roster)
     if (verdict.ok) return verdict.standing
     this.#reports.refused(verdict, remote)
     return null
@@ -279,7 +279,7 @@ export class Mesh implements Transport {
     request: CallRequest,
     answer: (response: CallResponse) => void,
   ): void {
-    const verdict = judgeCaller(leafDer, this.#roster)
+    const verdict = verifyCaller(leafDer, this.#roster)
     if (verdict.ok) {
       this.#events.onCall(verdict.caller, request, answer)
       return
@@ -320,7 +320,7 @@ export class Mesh implements Transport {
       canDial: this.#options.canDial ?? (() => true),
       resolve: (address) => this.#resolveForGrpc(address),
       secureContext: () => this.#secureContext,
-      judge: (leafDer, said) => judgePeer({ leafDer, hello: said, expectedId: id }, this.#roster),
+      judge: (leafDer, said) => verifyPeer({ leafDer, hello: said, expectedId: id }, this.#roster),
       greet: (leafDer, said) => this.#greet({ leafDer, hello: said, expectedId: id }),
       onRefusedByPeer: (refusal) => this.#events.onRefusedByPeer(id, refusal),
       random: this.#deps.random,
@@ -349,10 +349,10 @@ export class Mesh implements Transport {
 
   /** Judges the first Hello of a caller (`expectedId` null) or of a dialed peer. */
   #greet(claim: PeerClaim): Verdict {
-    const verdict = judgePeer(claim, this.#roster)
+    const verdict = verifyPeer(claim, this.#roster)
     const { hello, expectedId } = claim
     if (!verdict.ok || hello === null || hello === undefined) return verdict
-    const fault = judgeHistory(verdict.id, hello, expectedId === null, this.#witness)
+    const fault = detectRollback(verdict.id, hello, expectedId === null, this.#witness)
     if (fault !== null) return fault
     this.#reports.compareOptions(verdict.id, hello, this.#options.hello())
     if (hello.claim?.nodeId === verdict.id && this.#options.book.take(hello.claim)) {

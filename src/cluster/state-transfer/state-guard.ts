@@ -230,7 +230,7 @@ export class StateGuard {
     this.#isAsking = false
     // The state was replaced meanwhile, so the answers concern a former state.
     if (this.#isStopped || this.#isReplacing || this.#digests.at(index) !== own) return
-    const verdict = judgeState({ selfId, own, heard, voters: voters() })
+    const verdict = evaluateDigests({ selfId, own, heard, voters: voters() })
     if (verdict.kind === 'odd') this.#onOdd(index, verdict.agreeing)
     if (verdict.kind === 'fine' && this.#quarantine.agreed(index)) {
       this.#deps.log.info(
@@ -417,7 +417,7 @@ type StateVerdict =
  * smaller group may itself be faulty, and one faulty or malicious member could take healthy ones
  * out of service.
  */
-export function judgeState({ selfId, own, heard, voters }: DigestsAtIndex): StateVerdict {
+export function evaluateDigests({ selfId, own, heard, voters }: DigestsAtIndex): StateVerdict {
   const all = new Map(heard).set(selfId, own)
   const holders = new Map<string, NodeId[]>()
   for (const id of new Set(voters)) {

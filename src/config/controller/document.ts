@@ -24,6 +24,7 @@ ${configTables(controllerTable)}
 - \`raft.electionTimeoutMs\` is at least 4 times \`raft.heartbeatMs\`; \`raft.electionTimeoutMaxMs\` exceeds it by 2 ticks or more.
 - \`limits.writeTimeoutMs\` is below \`api.requestTimeoutMs\`.
 - No two listeners take the same address.
+- All addresses of \`cluster\`, \`routers\` and \`web\` with all \`names\` have 32 hosts at most.
 - \`proxyProtocol.from\` contains no network of every host (\`/0\`). \`routers\` and a web listener that share a port have the same networks.
 - No two of \`identity\` and \`serverCertificates\` name the same \`cert\`.
 - \`identity.signer\` has both \`cert\` and \`key\`, or neither.

@@ -1,5 +1,6 @@
 import { parseHostPort } from '../../lib/text/names.ts'
 import { MINUTE_MS } from '../engine/units.ts'
+import { advertisedHosts } from './advertised-hosts.ts'
 import type { ControllerConfig } from './options.ts'
 
 /** Reports a fault on the line of `key`. */
@@ -13,6 +14,7 @@ export function checkRelations(config: ControllerConfig, fault: ReportFault): vo
   judgePorts(config, fault)
   judgeRouterAddress(config, fault)
   judgeBalancers(config, fault)
+  judgeNames(config, fault)
   judgePages(config, fault)
   judgeMetricsListeners(config, fault)
   judgeSigner(config, fault)
@@ -126,6 +128,17 @@ function judgePorts({ cluster, routers, web }: ControllerConfig, fault: ReportFa
 function judgeRouterAddress({ routers }: ControllerConfig, fault: ReportFault): void {
   if (routers.advertise === null || routers.bind !== null) return
   fault('routers.advertise', 'requires routers.bind, the address to listen on')
+}
+
+/** A controller that joins with more hosts gets no certificate. */
+const CERTIFICATE_HOSTS_MAX = 32
+
+function judgeNames(config: ControllerConfig, fault: ReportFault): void {
+  const { length } = advertisedHosts(config)
+  const at = config.web.findIndex(({ names }) => names.length > 0)
+  if (length <= CERTIFICATE_HOSTS_MAX || at < 0) return
+  const problem = `gives the certificate ${length} hosts with the other listeners; ${CERTIFICATE_HOSTS_MAX} are allowed`
+  fault(`web[${at}].names`, problem)
 }
 
 /** A header is read before TLS, so before the port knows for which listener a connection is. */

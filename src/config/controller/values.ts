@@ -100,12 +100,15 @@ export function hostPortTexts(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(itemsMax, 'host:port, each once', isHostPort)
 }
 
-/** DNS names without wildcards, and IP addresses without brackets. */
+/**
+ * DNS names without wildcards, and IP addresses without brackets: the hosts that a controller may
+ * request when it joins.
+ */
 export function hostNames(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(itemsMax, 'DNS names or IP addresses, each once, without ports', isHostName)
 }
 
-const HOST_LABEL = /^(?!-)[A-Za-z0-9_-]{1,63}(?<!-)$/
+const HOST_LABEL = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)$/
 const HOST_CHARACTERS_MAX = 253
 
 function isHostName(value: string): boolean {

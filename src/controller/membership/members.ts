@@ -6,7 +6,7 @@ import { OptionsWatch } from '../../cluster/health/options-watch.ts'
 import { JoinTickets } from '../../cluster/membership/join-tickets.ts'
 import { requestAdmission } from '../../cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../cluster/membership/rejoin-loop.ts'
-import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
+import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
 import { manageMembers, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
@@ -94,7 +94,7 @@ function meshAddress(clusterNode: ClusterNode, id: string): string | null {
 }
 
 /** Creates and redeems join tickets. */
-export function openAdmission(
+export function createJoinTickets(
   { config, log, clusterNode, machine, secrets }: Omit<MembershipDeps, 'onAnswer'>,
   inForce: IdentityInForce,
 ): JoinTickets {

@@ -9,7 +9,7 @@ import { recordRemovedKey } from '../../cluster/membership/record.ts'
 import { requirePresent } from '../../lib/assert.ts'
 import { readIdentity, writeIdentity } from '../../store/log/identity.ts'
 import { openLog } from '../../store/log/open-log.ts'
-import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
+import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import type { ReadSurvivor } from './survivor.ts'
 
 /**
@@ -48,7 +48,7 @@ export function beginGeneration(
   if (disk.failure === null) disk.settle(null)
   disk.closeNow()
   if (disk.failure !== null) throw disk.failure
-  writeRosterFile(dataFolder, { configuration: data, index, claims: [], marks: [] })
+  writeMembershipCacheFile(dataFolder, { configuration: data, index, claims: [], marks: [] })
 }
 
 /**

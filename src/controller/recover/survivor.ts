@@ -5,7 +5,7 @@ import type { Index, Position } from '../../raft/types.ts'
 import { readFence } from '../../store/folder/fence-file.ts'
 import { type InspectedLog, inspectLog } from '../../store/log/inspect-log.ts'
 import { LevelStateStore } from '../../store/state/level-state-store.ts'
-import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
+import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import { rosterVoters } from '../start/known-voters.ts'
 
 /**
@@ -57,7 +57,7 @@ export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
   const log = inspectLog(dataFolder)
   const state = await readState(dataFolder)
   const own = newestConfiguration(log, state)
-  const known = rosterVoters(readRosterFile(dataFolder))
+  const known = rosterVoters(readMembershipCacheFile(dataFolder))
   const isHeardNewer = known !== null && known.index > own.index
   const newest = isHeardNewer ? known : own
   const end = endOf(log, state)

@@ -5,7 +5,7 @@ import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
-import { renewsAtAThird } from '../../lib/router-capabilities.ts'
+import { renewsWithAThirdLeft } from '../../lib/router-capabilities.ts'
 import type { RouterStatuses } from '../../ports/router-status.ts'
 
 const DAY_MS = 24 * 60 * 60_000
@@ -105,7 +105,9 @@ export class RouterCertificateWatch {
   /** Whether a router renews early. A disconnected router keeps its last announcement. */
   #renewsEarly(id: string): boolean {
     const status = this.#deps.statuses.of(id)
-    return status === null ? this.#early.has(id) : renewsAtAThird(new Set(status.capabilities))
+    return status === null
+      ? this.#early.has(id)
+      : renewsWithAThirdLeft(new Set(status.capabilities))
   }
 
   #isOverdue({ notBeforeMs, notAfterMs }: Life, isEarly: boolean): boolean {

@@ -3,7 +3,7 @@ import type { Server } from 'node:tls'
 
 import { peerCertificateChain } from '../../api/http/transport/peer.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
-import { judgeRouter } from '../../auth/certificates/client-certificate.ts'
+import { verifyRouterCertificate } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
@@ -409,7 +409,10 @@ export function createRouterGate({
       if (isOutOfService()) return { ok: false, reason: 'this controller is out of service' }
       const chain = peerCertificateChain(socket)
       if (chain === null) return { ok: false, reason: 'no certificate was presented' }
-      const judged = judgeRouter({ state: machine, authorities, clock: systemClock }, chain)
+      const judged = verifyRouterCertificate(
+        { state: machine, authorities, clock: systemClock },
+        chain,
+      )
       if (!judged.ok) return judged
       const { id, name, isEdge, certPem } = judged.router
       assert(certPem !== null, 'the certificate differs from the router record')

@@ -6,7 +6,7 @@ import { parseHostPort } from '../../lib/text/names.ts'
 import { BUNDLE_CERTIFICATES_MAX, type Certificate } from '../../pki/certificate.ts'
 import {
   type IdentityFault,
-  judgeIdentity,
+  validateIdentityFiles,
   certificatesPem,
   readCertificates,
 } from '../../pki/verify/identity-files.ts'
@@ -56,7 +56,7 @@ export function readCredentials(
 ): Credentials | null {
   const { id, trustDomain, identity } = config
   const owner = { id, trustDomain, publicKeySha256: null }
-  const { set, faults, warning } = judgeIdentity(identity, owner, nowMs)
+  const { set, faults, warning } = validateIdentityFiles(identity, owner, nowMs)
   for (const { file, about, error } of faults) {
     const remedy = remedies[about].replace('TRUST_DOMAIN', trustDomain).replace('ID', id)
     // Messages about a key file already contain a remedy.

@@ -1,12 +1,12 @@
 import { requestAdmission } from '../../cluster/membership/admission-client.ts'
-import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
+import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
-import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
+import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import type { Credentials } from './check-certificates.ts'
 import { admissionRemovalAction } from './removal-action.ts'
 import { programVersion } from '../version.ts'
@@ -96,5 +96,10 @@ function layDownEmpty(
 ): void {
   const { clusterId, generation, configuration, configurationIndex } = answer
   formDataFolder(config.data, { nodeId: config.id, storeId, clusterId, generation, entries: [] })
-  writeRosterFile(config.data, { configuration, index: configurationIndex, claims: [], marks: [] })
+  writeMembershipCacheFile(config.data, {
+    configuration,
+    index: configurationIndex,
+    claims: [],
+    marks: [],
+  })
 }

@@ -1,5 +1,5 @@
 import type { SelfRefusal } from '../../cluster/link.ts'
-import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
+import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import type { Fence } from '../../store/folder/fence-file.ts'
 
 /** Action of a controller that its cluster no longer accepts. */

@@ -30,7 +30,7 @@ export const edgeRouter = defineEntity({
     isVerified: boolean({ settable: 'proposer' }),
     fingerprint: optionalText({ ...uniqueFingerprint, shown: 'whenSet' }),
     certPem: optionalText({ settable: 'proposer', charactersMax: 65_536 }),
-    /** Whether the router hosts and dials services with an identity of its own. */
+    /** Whether the router hosts and dials services with its own identity. */
     isTunnelerEnabled: boolean(),
     roleAttributes: attributes({ nullIfEmpty: true }),
     appData: map(),

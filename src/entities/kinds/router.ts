@@ -7,7 +7,7 @@ import { connectedSymbol, routerSymbols, transitFields } from '../parts/router-f
 const hidden = { shown: 'never' } as const
 const { allowedNames, certificateNames, ...first } = transitFields
 
-/** Any router of the fabric, edge or transit; the table that stores all routers. */
+/** Any router of the fabric, edge or transit. The table of this kind stores all routers. */
 export const router = defineEntity({
   name: 'router',
   plural: 'routers',

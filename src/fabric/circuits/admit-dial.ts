@@ -30,7 +30,7 @@ export class CircuitRefusedError extends Error {
   }
 }
 
-export interface DialJudges {
+export interface DialChecks {
   readonly clients: Pick<RouterClients, 'judge'>
   readonly tunnels: Pick<RouterTunnels, 'judge'>
   readonly hosts: Pick<Hosts, 'service'>
@@ -50,7 +50,7 @@ export interface RequestingRouter {
 
 /** @throws {CircuitRefusedError} */
 export async function admitDial(
-  judges: DialJudges,
+  judges: DialChecks,
   by: RequestingRouter,
   asked: CircuitRequest,
 ): Promise<AdmittedDial> {
@@ -72,7 +72,7 @@ export async function admitDial(
 }
 
 async function admitClient(
-  { clients }: DialJudges,
+  { clients }: DialChecks,
   { router, evaluatesPosture: isJudgedByRouter }: RequestingRouter,
   {
     of: _of,
@@ -101,7 +101,7 @@ async function admitClient(
  * them.
  */
 async function admitTunnel(
-  { tunnels, reads }: DialJudges,
+  { tunnels, reads }: DialChecks,
   routerId: string,
   { services }: TunnelCircuitRequest,
 ): Promise<AdmittedDial> {

@@ -17,7 +17,7 @@ import { evaluateAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { admitDial, CircuitRefusedError, type DialJudges, NO_SESSION } from './admit-dial.ts'
+import { admitDial, CircuitRefusedError, type DialChecks, NO_SESSION } from './admit-dial.ts'
 import { CircuitAllowance } from './circuit-allowance.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
 import { DialCosts } from './dial-costs.ts'
@@ -65,7 +65,7 @@ const TUNNEL = 'tunnel'
 /** Long enough that a router cannot guess the IDs of others in advance. */
 const CIRCUIT_ID = /^[A-Za-z0-9_-]{16,64}$/
 
-export interface CircuitDutyDeps extends DialJudges {
+export interface CircuitDutyDeps extends DialChecks {
   readonly table: CircuitTable
   readonly hosts: Hosts
   readonly links: LiveLinks

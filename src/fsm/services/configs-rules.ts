@@ -9,7 +9,7 @@ import type { AllowedWrite } from '../apply/context.ts'
  * Checks the configs that a record references: each type must fit the kind, and a type may occur
  * once.
  */
-export function judgeConfigs(
+export function checkConfigTypes(
   state: State,
   { before, after }: AllowedWrite<Router | Service>,
   target: 'service' | 'router',

@@ -6,7 +6,7 @@ import { gainsCertificateNames } from '../apply/authority.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
-import { judgeConfigs } from './configs-rules.ts'
+import { checkConfigTypes } from './configs-rules.ts'
 import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
 
 /** Consequences for every router of the table; only edge routers can tunnel. */
@@ -23,7 +23,7 @@ function judgeTransitRouter(state: State, write: AllowedWrite<Router>): Outcome 
 }
 
 function judgeRouter(state: State, write: AllowedWrite<Router>): Outcome | null {
-  return judgeConfigs(state, write, 'router') ?? judgeTunneler(state, write)
+  return checkConfigTypes(state, write, 'router') ?? judgeTunneler(state, write)
 }
 
 function policyNameOf(id: string): string {

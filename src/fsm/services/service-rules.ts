@@ -1,7 +1,7 @@
 import type { Service } from '../../entities/kinds/service.ts'
-import { judgeConfigs } from './configs-rules.ts'
+import { checkConfigTypes } from './configs-rules.ts'
 import type { KindRules } from '../apply/context.ts'
 
 export const serviceRules: KindRules<Service> = {
-  judgeWrite: (state, write) => judgeConfigs(state, write, 'service'),
+  judgeWrite: (state, write) => checkConfigTypes(state, write, 'service'),
 }

@@ -22,7 +22,7 @@ import { parsePublicKey } from '../../pki/public-key.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
 import type { MigrationReport } from '../report.ts'
-import type { IdentityFiles, OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
+import type { PemIdentity, OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
 import { configurationFault } from './settings.ts'
 
 /** A controller of the new network: one of the old network with its id, addresses and key. */
@@ -232,14 +232,14 @@ async function migrateController(
  * The identity whose key signs enrollment tokens: that of the listener for clients. Clients and
  * routers verify a token with the key of the certificate that the listener shows.
  */
-function servingIdentity({ identity, webIdentities }: OpenZitiConfiguration): IdentityFiles {
+function servingIdentity({ identity, webIdentities }: OpenZitiConfiguration): PemIdentity {
   return webIdentities.find(({ isForClients }) => isForClients) ?? identity
 }
 
 /** Server certificates beside the one of the controller, each once. */
 function otherCertificates(
   { identity, webIdentities, path }: OpenZitiConfiguration,
-  serving: IdentityFiles,
+  serving: PemIdentity,
 ): CertifiedKey[] {
   const known = new Set(
     [serving, identity].map((one) => certificatesOf(one.serverCertificate, path)[0].sha256),

@@ -28,7 +28,7 @@ export interface WebListener {
 }
 
 /** A section `identity`. */
-export interface IdentityFiles {
+export interface PemIdentity {
   /** Leaf, then intermediates; client side. */
   readonly clientCertificate: PemText
   readonly serverCertificate: PemText
@@ -39,7 +39,7 @@ export interface IdentityFiles {
 }
 
 /** Identity of an HTTPS listener that has one beside that of the controller. */
-export interface WebIdentity extends IdentityFiles {
+export interface WebIdentity extends PemIdentity {
   /** Whether clients use the listener: its key signs enrollment tokens. */
   readonly isForClients: boolean
 }
@@ -48,7 +48,7 @@ export interface OpenZitiConfiguration {
   /** Absolute. */
   readonly path: string
   /** Shown on the control channel, and on HTTPS listeners without an identity. */
-  readonly identity: IdentityFiles
+  readonly identity: PemIdentity
   readonly webIdentities: readonly WebIdentity[]
   readonly signer: {
     readonly certificate: PemText
@@ -107,7 +107,7 @@ export function readOpenZitiConfiguration(
   return { ...read, unused: settings.unused() }
 }
 
-function identityOf(section: OpenZitiSettings, folder: string): IdentityFiles {
+function identityOf(section: OpenZitiSettings, folder: string): PemIdentity {
   const clientCertificate = requiredPem(section, 'cert', folder)
   const serverKey = optionalPem(section, 'server_key', folder)
   // A controller with a key for its server certificate alone may name no other.

@@ -34,7 +34,7 @@ export interface Conversion {
   sealFactor(identityId: string, factor: FactorSecrets): Readonly<Record<string, Json>>
   /** Writes the record of a stored one, with its id, times and tags. */
   put<K extends KindName>(kind: K, from: StoredRecord, fields: OwnFields<K>): void
-  /** Writes a record that is a field of another one there. */
+  /** Writes a record that OpenZiti stores as a field of another record. */
   putOther<K extends KindName>(kind: K, from: StoredRecord, id: string, fields: OwnFields<K>): void
 }
 

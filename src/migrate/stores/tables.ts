@@ -46,7 +46,7 @@ export const storeTables: readonly StoreTable[] = [
   ),
 ]
 
-/** Buckets that are no stores: derived data, and facts about the file. */
+/** Buckets that are not stores: derived data, and facts about the file. */
 export const otherBuckets: ReadonlySet<string> = new Set([
   'meta',
   'zdb',

@@ -12,14 +12,15 @@ export const circuitLimits = {
    * Maximum bytes buffered for all circuit ends of this router, shared by the dialing identities.
    */
   bufferedBytesMax: 512 * 1024 * 1024,
-  /**
-   * Maximum payloads of one end: sent but not acknowledged; unsent, beyond which the circuit ends
-   * because its application ignores backpressure; received ahead of the next one in order, beyond
-   * which payloads are dropped.
-   */
+  /** Maximum payloads that one end has sent and that are not acknowledged. */
   xgressInFlightMax: 8192,
+  /**
+   * Maximum payloads and bytes that one end has not sent yet. Beyond them, the circuit ends,
+   * because its application ignores backpressure.
+   */
   xgressUnsentMax: 8192,
   xgressUnsentBytesMax: 16 * 1024 * 1024,
+  /** Maximum payloads received out of order at one end. Further ones are dropped. */
   xgressAheadMax: 16_384,
   /** Maximum bytes of a payload that arrives in chunks; also bounded by rxBufferSize. */
   xgressJoinedBytesMax: 4 * 1024 * 1024,

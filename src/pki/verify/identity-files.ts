@@ -51,7 +51,7 @@ export interface IdentityFault {
   readonly error: unknown
 }
 
-interface JudgedIdentity {
+interface ValidatedIdentity {
   /** Null when there are faults. */
   readonly set: IdentitySet | null
   readonly faults: readonly IdentityFault[]
@@ -63,11 +63,11 @@ interface JudgedIdentity {
  * Validates a controller's identity files: before a start, at the start, and when files are
  * replaced at run time.
  */
-export function judgeIdentity(
+export function validateIdentityFiles(
   paths: IdentityPaths,
   owner: IdentityOwner,
   nowMs: number,
-): JudgedIdentity {
+): ValidatedIdentity {
   const faults: IdentityFault[] = []
   const step = <T>(file: IdentityFault['file'], about: IdentityFault['about'], run: () => T) => {
     try {
@@ -123,7 +123,7 @@ export function readIdentitySet(
   owner: IdentityOwner,
   nowMs: number,
 ): IdentitySet {
-  const { set, faults } = judgeIdentity(paths, owner, nowMs)
+  const { set, faults } = validateIdentityFiles(paths, owner, nowMs)
   if (set !== null) return set
   throw faults[0]?.error
 }

@@ -9,7 +9,7 @@ import { jsonChecksum, parseJsonObject } from '../json-file.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
 /** Name of the file in a data folder with the last known members. */
-export const ROSTER_NAME = 'ROSTER'
+export const MEMBERSHIP_CACHE_NAME = 'ROSTER'
 const ROSTER_FORMAT = 1
 const FILE_BYTES_MAX = 1024 * 1024
 const CLAIMS_MAX = 256
@@ -20,12 +20,12 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
  * Writes the file durably and atomically. It holds public data only; `check` is a CRC-32 of the
  * other members.
  */
-export function writeRosterFile(
+export function writeMembershipCacheFile(
   dir: string,
   roster: MembershipRecord,
   files: FileSystem = nodeFileSystem,
 ): void {
-  replaceFile(files, dir, ROSTER_NAME, textOf(roster))
+  replaceFile(files, dir, MEMBERSHIP_CACHE_NAME, textOf(roster))
 }
 
 /**
@@ -68,7 +68,7 @@ export class MembershipCacheFile {
 }
 
 async function replaceSoon(dir: string, text: string): Promise<void> {
-  const temporary = `${dir}/${ROSTER_NAME}.new`
+  const temporary = `${dir}/${MEMBERSHIP_CACHE_NAME}.new`
   const file = await open(temporary, 'w', 0o600)
   try {
     await file.writeFile(text)
@@ -76,7 +76,7 @@ async function replaceSoon(dir: string, text: string): Promise<void> {
   } finally {
     await file.close()
   }
-  await rename(temporary, `${dir}/${ROSTER_NAME}`)
+  await rename(temporary, `${dir}/${MEMBERSHIP_CACHE_NAME}`)
   const folder = await open(dir, 'r')
   try {
     await folder.sync()
@@ -103,11 +103,11 @@ function textOf(roster: MembershipRecord): string {
  * @throws {StoreError} CORRUPT or NEWER_FORMAT. A member that has run before can continue without
  * the file, because log and state contain the same data.
  */
-export function readRosterFile(
+export function readMembershipCacheFile(
   dir: string,
   files: FileSystem = nodeFileSystem,
 ): MembershipRecord | null {
-  const path = `${dir}/${ROSTER_NAME}`
+  const path = `${dir}/${MEMBERSHIP_CACHE_NAME}`
   if (!files.exists(path)) return null
   const bytes = files.read(path)
   const found =

@@ -138,7 +138,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(key).statusAt(ownIdentity, tokens.access_token)).toBe(401)
   })
 
-  test('are exchanged only with its certificate, for another key on request', async () => {
+  test('are exchanged only with the certificate, for tokens with another key on request', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     const asked = await newRequest()
     const answer = await doorOf(key).send('POST', '/oidc/oauth/token', {

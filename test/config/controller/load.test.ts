@@ -93,7 +93,7 @@ colour: blue
   })
 
   test('accepts names of a listener as DNS names and addresses, in a list or a text', () => {
-    const names = ['api.example.net', 'balancer', '_x.a-b.net', '192.0.2.7', '2001:db8::7']
+    const names = ['api.example.net', 'balancer', '192.0.2.7', '2001:db8::7']
     const line = `    names: ["${names.join('", "')}"]\n`
     expect(load(GOOD + line).web[0]?.names).toEqual(names)
     const name = 'FLOTILLA_WEB_0_NAMES'
@@ -106,6 +106,7 @@ colour: blue
       '[::1]',
       'fe80::1%eth0',
       '-a.net',
+      '_a.net',
       'a b',
       long,
     ]
@@ -114,6 +115,17 @@ colour: blue
         expect.stringContaining('web[0].names: expected a list of up to 16 DNS names'),
       ])
     }
+  })
+
+  test('is refused with more names than a certificate may have', () => {
+    const listener = (at: number): string => {
+      const names = Array.from({ length: 16 }, (_, one) => `n${at}-${one}.test`)
+      return `  - {bind: "127.0.0.1:${1281 + at}", advertise: "localhost:${1281 + at}", names: [${names.join(', ')}]}\n`
+    }
+    expect(faultsOf(GOOD + listener(0))).toEqual([])
+    expect(faultsOf(GOOD + listener(0) + listener(1))).toEqual([
+      `${FILE}:14: web[1].names: gives the certificate 35 hosts with the other listeners; 32 are allowed`,
+    ])
   })
 
   test('accepts networks as address and prefix, in a list or a text', () => {

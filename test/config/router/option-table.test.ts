@@ -133,7 +133,7 @@ const listenerFlow = {
   advertise: 'nobody is told where it listens: its clients are configured with it',
 }
 const waitsForCircuit = [
-  listen('A proxy listener > waits for a circuit only as long as getCircuitTimeout'),
+  listen('A proxy listener > stops waiting for a circuit after getCircuitTimeout'),
 ]
 
 const table: readonly (readonly [string, Proof])[] = [
@@ -251,7 +251,7 @@ const table: readonly (readonly [string, Proof])[] = [
   ...below('forwarder', {
     faultTxInterval: [
       faults(
-        'A frame without a next hop > is reported to the owner of its circuit, once per interval however many there are',
+        'A frame without a next hop > is reported to the owner of its circuit, at most once per interval',
       ),
     ],
     idleCircuitTimeout: [
@@ -332,10 +332,10 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxOutstandingConnects':
       'the program bounds connections that are not admitted itself, of one source and in all',
     'options.connectTimeoutMs': [
-      linkOption('A listener of links > waits for the hello only as long as its option %s'),
+      linkOption('A listener of links > stops waiting for the hello after its option %s'),
     ],
     'options.connectTimeout': [
-      linkOption('A listener of links > waits for the hello only as long as its option %s'),
+      linkOption('A listener of links > stops waiting for the hello after its option %s'),
     ],
     'options.writeTimeout': [
       linkOption(
@@ -362,10 +362,14 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxQueuedConnects': 'nothing is accepted at a channel that is dialed',
     'options.maxOutstandingConnects': 'nothing is accepted at a channel that is dialed',
     'options.connectTimeoutMs': [
-      linkOption('A dialer of links > waits for the answer only as long as its option %s'),
+      linkOption(
+        'A dialer of links > stops waiting for the answer to its hello after its option %s',
+      ),
     ],
     'options.connectTimeout': [
-      linkOption('A dialer of links > waits for the answer only as long as its option %s'),
+      linkOption(
+        'A dialer of links > stops waiting for the answer to its hello after its option %s',
+      ),
     ],
     'options.writeTimeout': [
       linkOption(
@@ -562,13 +566,13 @@ const table: readonly (readonly [string, Proof])[] = [
     'identity.server_cert': [opened('A server of web > presents the certificate of its identity')],
     'identity.ca': 'a client may show a certificate, and none is required',
     'options.readTimeout': [
-      opened('A server of web > waits for a request only as long as readTimeout'),
+      opened('A server of web > closes a connection that sends no request within readTimeout'),
     ],
     'options.idleTimeout': [
-      opened('A server of web > waits between two requests only as long as idleTimeout'),
+      opened('A server of web > closes a connection without another request within idleTimeout'),
     ],
     'options.writeTimeout': [
-      opened('A server of web > waits for an answer to be read only as long as writeTimeout'),
+      opened('A server of web > closes a connection whose answer is not read within writeTimeout'),
     ],
     'options.minTLSVersion': [
       opened(

@@ -229,7 +229,7 @@ describe('csr', () => {
     ['ip', '127.0.0.1', 'r.test', 'a list of IP addresses'],
     ['uri', 'spiffe://a/b', 'no uri', 'a list of URIs'],
     ['email', 'a@r.test', 'a r.test', 'a list of mail addresses'],
-  ])('sans.%s is an array of such SANs', (kind, good, bad, expected) => {
+  ])('sans.%s is a list of alternative names of that type', (kind, good, bad, expected) => {
     const csr = (name: string): string => LEAST.replace('dns: [r.test]', `${kind}: ["${name}"]`)
     expect(at(whole(csr(good)), `csr.sans.${kind}`)).toEqual([good])
     expect(faultsOf(csr(bad))).toEqual([

@@ -143,7 +143,7 @@ describe('The controllers that a router knows', () => {
     ['of three', 'a b c', 'c'],
     ['of five', 'a b c d e', 'e'],
   ])(
-    'stay known if one controller %s reports a removal, for any index that it claims',
+    'stay known if only one controller %s reports a removal, with any index',
     (_, known, captor) => {
       const stage = new Stage(known)
       stage.says(captor, captor, { index: 1e12, isLeader: true })

@@ -38,7 +38,7 @@ const forwardFault = 3
 const unknownOwnerFault = 4
 
 describe('A frame without a next hop', () => {
-  test('is reported to the owner of its circuit, once per interval however many there are', async () => {
+  test('is reported to the owner of its circuit, at most once per interval', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 40')]
     const link = linked(one, two, 'l1')
     const other = new TestController('c2')

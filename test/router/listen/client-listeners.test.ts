@@ -143,7 +143,7 @@ describe('A proxy listener', () => {
     expect(socket.destroyed).toBe(false)
   })
 
-  test('waits for a circuit only as long as getCircuitTimeout', async () => {
+  test('stops waiting for a circuit after getCircuitTimeout', async () => {
     const [controller] = controllers
     if (controller !== undefined) controller.isSilent = true
     await listen(entry('proxy', 'tcp', ', service: web, options: {getCircuitTimeout: 200ms}'))

@@ -5,18 +5,18 @@ import type { FieldFault } from '../../lib/problems.ts'
  * Compiles and evaluates JSON Schemas of users (draft-07) in a separate thread, because both may
  * run forever. Callers take turns; `caller` identifies the one that waits.
  */
-export interface SchemaJudge {
+export interface SchemaValidator {
   /**
    * @returns the fault of the schema (field `schema`), null if it is usable.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or this one has waited for too
    * long; TIMEOUT when the processor had no time for it.
    */
-  judgeSchema(schema: JsonObject, caller: string): Promise<FieldFault | null>
+  validateSchema(schema: JsonObject, caller: string): Promise<FieldFault | null>
   /**
    * @returns the first fault of the data: `(root)` or a dotted path in it; field `data` when
    * validation took too long, null when the data is valid.
-   * @throws {Problem} as `judgeSchema`.
+   * @throws {Problem} as `validateSchema`.
    */
-  judgeData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null>
+  validateData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null>
   close(): Promise<void>
 }

@@ -88,7 +88,7 @@ export type AdmissionVerdict =
  * Decides whether a controller is admitted, and how. Pure. A new controller is always a learner
  * first: it counts for commits only after it has caught up.
  */
-export function judgeAdmission(
+export function decideAdmission(
   caller: AdmissionCaller,
   request: AdmissionRequestFacts,
   context: AdmissionContext,
@@ -99,7 +99,7 @@ export function judgeAdmission(
   }
   const member = context.record.members.find((known) => known.id === id)
   if (member !== undefined && isSameMemberKey(member, caller.publicKeySha256)) {
-    return judgeMember(caller, request, context)
+    return decideForMember(caller, request, context)
   }
   const { admitted } = context
   if (member !== undefined) {
@@ -134,8 +134,8 @@ export function judgeAdmission(
   return { verdict: 'added', target }
 }
 
-/** Judges a caller with the pinned key of a member. */
-function judgeMember(
+/** Decides about a caller with the pinned key of a member. */
+function decideForMember(
   { id }: AdmissionCaller,
   request: AdmissionRequestFacts,
   context: AdmissionContext,

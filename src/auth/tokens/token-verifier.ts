@@ -13,7 +13,7 @@ import { isTokenTooLong, readToken, type UnverifiedToken } from './token-text.ts
 import { verificationKeyFromCertificate, type VerificationKey } from './verification-key.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-interface TokenJudgeLimits {
+interface TokenVerifierLimits {
   readonly tokenClockSkewMs: number
   readonly tokenChecksMax: number
   readonly verifiedTokensMax: number
@@ -68,7 +68,7 @@ interface Remembered {
   readonly endsAtMs: number
 }
 
-interface TokenJudgeDeps {
+interface TokenVerifierDeps {
   readonly state: StateView
   readonly clock: Clock
 }
@@ -78,11 +78,11 @@ interface TokenJudgeDeps {
  * The token cannot choose how it is verified: signer and `kid` select the key, and the algorithm
  * must fit the key.
  */
-export class TokenJudge {
-  readonly #state: TokenJudgeDeps['state']
+export class TokenVerifier {
+  readonly #state: TokenVerifierDeps['state']
   readonly #clock: Clock
   readonly #keySets: KeySets
-  readonly #limits: TokenJudgeLimits
+  readonly #limits: TokenVerifierLimits
   readonly #checks: FairShare
   /**
    * Verified tokens by their SHA-256, so that no token itself is stored; in order of verification.
@@ -91,7 +91,7 @@ export class TokenJudge {
   /** Parsed certificates of signers, by PEM. */
   #certificates = new Map<string, VerificationKey | null>()
 
-  constructor({ state, clock }: TokenJudgeDeps, keySets: KeySets, limits: TokenJudgeLimits) {
+  constructor({ state, clock }: TokenVerifierDeps, keySets: KeySets, limits: TokenVerifierLimits) {
     this.#state = state
     this.#clock = clock
     this.#keySets = keySets
@@ -116,7 +116,7 @@ export class TokenJudge {
   async judge(address: string, text: string): Promise<JwtFinding> {
     const known = this.recall(text)
     if (known !== null) return known
-    const found = await this.judgeClaims(address, text)
+    const found = await this.verifyClaims(address, text)
     return 'error' in found ? found : found.verified
   }
 
@@ -124,7 +124,7 @@ export class TokenJudge {
    * Verifies the signature and returns all claims of the token.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
    */
-  async judgeClaims(address: string, text: string): Promise<ClaimsFinding> {
+  async verifyClaims(address: string, text: string): Promise<ClaimsFinding> {
     const token = readToken(text)
     if (token === null) return unreadableTokenRefusal(text)
     const signer = this.signerOf(token)
