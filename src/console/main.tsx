@@ -8,11 +8,12 @@ import './style/records.css'
 import './style/access.css'
 import './style/live.css'
 
+import { signal } from '@preact/signals'
 import { render } from 'preact'
 
 import { startNavigation } from './app/navigation.ts'
 import { registerGoKeys } from './app/pages.tsx'
-import { members, session } from './app/services.ts'
+import { members, session, sharedSession } from './app/services.ts'
 import { Shell } from './app/shell.tsx'
 import { finishSignIn, isReturning } from './app/sign-in.ts'
 import { startShortcuts } from './app/shortcuts.ts'
@@ -28,11 +29,19 @@ startShortcuts()
 registerGoKeys()
 members.restore(sessionStorage)
 
-/** A page keeps its state while the log-in form in front of it renews the session. */
+/** True until another tab has sent its session, or none has. */
+const isAsking = signal(session.current.value === null)
+sharedSession.request().then(
+  () => (isAsking.value = false),
+  () => (isAsking.value = false),
+)
+
+/** A page stays unchanged while its session is renewed in front of it. */
 function App() {
   const { current, hasEnded } = session
   const isIn = current.value !== null && !current.value.isPartial
   const stays = isIn || hasEnded.value
+  if (isAsking.value && !isReturning.value) return null
   if (isReturning.value) return <p class="soft gate">{texts.logIn.returning}</p>
   return (
     <>

@@ -35,7 +35,19 @@ export const texts = {
   cancel: 'Cancel',
   copy: 'Copy',
   copied: 'Copied',
+  copyId: (id: string) => `Copy the ID ${id}`,
   table: 'Table',
+
+  /** `2 services`; `JWT signers` stays as it is. */
+  count: (amount: number, one: string, many: string) => count(amount, one, within(many)),
+
+  uses: {
+    changed: (amount: string) => `Used by ${amount}, which will lose it:`,
+    deleted: (amount: string) => `Deleted with it: ${amount}`,
+    kept: (amount: string) => `Used by ${amount}. It can be deleted once nothing uses it:`,
+    inUse: 'It is in use',
+    detached: (amount: string) => `Removed from ${amount}`,
+  },
 
   pages: {
     cluster: 'Cluster',
@@ -80,6 +92,7 @@ export const texts = {
     refusedTitle: 'Not permitted',
     retry: 'Try again',
     missing: 'It was deleted, or the address is wrong.',
+    toList: (many: string) => `Go to ${within(many)}`,
     noPage: 'There is no page at this address.',
     toStart: 'Go to the cluster',
     unreachable:
@@ -90,6 +103,13 @@ export const texts = {
     noLeader: 'The cluster has no leader, so nothing can be changed. Reads continue.',
     quarantined: 'This controller is in quarantine: its state differs from that of the majority.',
     unexpected: (text: string) => `Unexpected failure: ${text}`,
+  },
+
+  faults: {
+    duplicate: 'Another record has this already. Choose another one.',
+    required: 'This is required.',
+    at: (field: string, text: string) =>
+      field === '' || field === '(root)' ? text : `${field}: ${text}`,
   },
 
   help: {
@@ -256,7 +276,8 @@ export const texts = {
     attribute: 'attribute',
     all: (many: string) => `all ${many}`,
     counting: 'Counting …',
-    count: (amount: number, many: string) => `Chooses ${amount.toLocaleString('en')} ${many} now`,
+    count: (amount: number, one: string, many: string) =>
+      `Chooses ${count(amount, one, within(many))} now`,
   },
 
   cell: {
@@ -269,19 +290,46 @@ export const texts = {
     enabled: 'Enabled',
     verified: 'Verified',
     unverified: 'Not verified',
+    notEnrolled: 'Not enrolled',
+    rights: { Dial: 'Use (Dial)', Bind: 'Host (Bind)' } as Readonly<Record<string, string>>,
     more: (amount: number) => `+${amount}`,
   },
 
   list: {
     create: (one: string) => `Create ${one}`,
     filter: (many: string) => `Filter ${within(many)}`,
-    filterPlaceholder: 'Name or id; = for a filter expression',
+    filterPlaceholder: 'Name, #attribute, or = and a filter',
+    byAttribute: (text: string) => `List those with ${text}`,
+    every: (label: string) => `${label}: all`,
+    exports: 'Export',
+    exportAs: { csv: 'Export CSV', json: 'Export JSON' },
+    select: (name: string) => `Select ${name}`,
+    selectAll: 'Select all rows in sight',
+    selected: (amount: number) => `${amount.toLocaleString('en')} selected`,
+    unselect: 'Clear the selection',
+    addAttributes: 'Add',
+    removeAttributes: 'Remove',
+    chooseAttribute: 'Choose an attribute first',
+    tooMany: (most: number) => `At most ${most} records are changed at once`,
+    bulkTitles: {
+      add: (attributes: string, amount: string) => `Add ${attributes} to ${amount}?`,
+      remove: (attributes: string, amount: string) => `Remove ${attributes} from ${amount}?`,
+      delete: (amount: string) => `Delete ${amount}?`,
+    },
+    columns: {
+      hasEdgeRouterConnection: 'State',
+      isOnline: 'State',
+      sdkInfo: 'Client',
+      versionInfo: 'Version',
+      supportedProtocols: 'For clients',
+    } as Readonly<Record<string, string>>,
     total: (amount: number, isFiltered: boolean) =>
       isFiltered ? count(amount, 'match', 'matches') : `${amount.toLocaleString('en')} in all`,
     none: (many: string) => `No ${within(many)} yet`,
     noMatch: 'Nothing matches the filter',
     noMatchWhat: 'Names are compared without regard to case.',
     clear: 'Clear the filter',
+    filterFields: (fields: readonly string[]) => `A filter may use ${list.format(fields)}.`,
     notAll: (rows: number) =>
       `The first ${rows.toLocaleString('en')} are listed. Filter to find the others.`,
     pages: 'Pages of the list',
@@ -305,13 +353,35 @@ export const texts = {
     related: 'Related',
     noRelated: 'None.',
     everything: 'All fields, as JSON',
+    facts: 'Facts',
+    factNames: {
+      authPolicy: 'Authentication policy',
+      externalId: 'External ID',
+      isMfaEnabled: 'Second factor',
+      envInfo: 'System',
+      disabledAt: 'Disabled since',
+      supportedProtocols: 'Addresses for clients',
+      typeId: 'Type',
+    } as Readonly<Record<string, string>>,
+    data: 'Data',
+    noClients: 'It takes no clients',
+    tag: (name: string) => `Tag ${name}`,
+    createdAt: 'Created',
+    updatedAt: 'Changed',
+    tabs: 'Parts of the page',
+    tabNames: {
+      overview: 'Overview',
+      access: 'Access',
+      sessions: 'Sessions and circuits',
+      edit: 'Edit',
+    },
   },
 
   form: {
     title: (one: string) => upperFirst(one),
     none: '–',
     lines: 'One a line',
-    badJson: (reason: string) => `No JSON yet: ${reason}`,
+    badJson: (reason: string) => `This is not valid JSON: ${reason}`,
     mendJson: 'Correct the JSON first',
     nothing: 'Nothing has changed',
     create: 'Create',
@@ -324,6 +394,7 @@ export const texts = {
     restored: 'Your draft was restored.',
     moved: 'It was changed by somebody else meanwhile. Your draft is kept.',
     reload: 'Load the new state',
+    correct: 'Correct the field',
     review: 'Review the changes',
     before: 'Before: ',
     after: 'After: ',
@@ -346,18 +417,47 @@ export const texts = {
     pick: 'Identity and service',
     identity: 'Identity',
     service: 'Service',
+    identities: 'Identities',
+    services: 'Services',
     none: 'Choose an identity, a service, or both',
     noneWhat:
       'One of them lists what it reaches, or who reaches it. Both show each policy and router in between, and the piece that is missing.',
     nothing: 'There is nothing on the other side yet',
-    dial: 'Dial',
-    bind: 'Host',
+    noneGranted: 'No policy grants anything here',
+    noneGrantedWhat: 'Look at all of them to see what each one lacks.',
+    noMatch: 'Nothing matches the filter',
+    show: 'Which to list',
+    shows: { granted: 'Granted', all: 'All' },
+    reached: (amount: number, isGranted: boolean) =>
+      `${count(amount, 'service', 'services')}${isGranted ? ' granted' : ''}`,
+    reaching: (amount: number, isGranted: boolean) =>
+      `${count(amount, 'identity', 'identities')}${isGranted ? ' with a grant' : ''}`,
+    export: 'Export CSV',
+    exporting: (rows: number, all: number) => `Exporting ${rows} of ${all}`,
+    exportColumns: [
+      'Identity',
+      'Identity ID',
+      'Service',
+      'Service ID',
+      'Use the service (Dial)',
+      'Host the service (Bind)',
+      'Missing first',
+    ],
+    nearest: 'Nearest policy:',
+    lacks: (name: string, attributes: readonly string[]) =>
+      `${name} lacks ${list.format(attributes.map((one) => `#${one}`))}`,
+    fix: (name: string, attributes: readonly string[]) =>
+      `Add ${list.format(attributes.map((one) => `#${one}`))} to ${name}`,
+    fixTitle: (name: string) => `Change the role attributes of ${name}?`,
+    fixVerb: 'Add',
+    dial: 'Use (Dial)',
+    bind: 'Host (Bind)',
     why: 'What is missing first',
     reachable: 'Reachable',
     broken: 'Granted, not reachable',
     notGranted: 'Not granted',
     direction: 'Direction',
-    sides: { dial: 'Dial: use the service', bind: 'Bind: host the service' },
+    sides: { dial: 'Use the service (Dial)', bind: 'Host the service (Bind)' },
     yes: {
       dial: (identity: string, service: string) => `${identity} can reach ${service}`,
       bind: (identity: string, service: string) => `${identity} can host ${service}`,
@@ -369,7 +469,7 @@ export const texts = {
     nothingMissing: 'Nothing is missing now.',
     first: 'First:',
     chain: 'Policies',
-    policies: { dial: 'Dial policies', bind: 'Bind policies' },
+    policies: { dial: 'Policies that let it use (Dial)', bind: 'Policies that let it host (Bind)' },
     policiesOf: (amount: number) =>
       amount === 0 ? 'No policy grants it' : count(amount, 'policy grants it', 'policies grant it'),
     by: 'by',
@@ -398,23 +498,23 @@ export const texts = {
   preview: {
     title: 'Effect on access',
     loading: 'Computing who gains and loses access …',
-    failed: 'The effect could not be computed.',
+    failed: (reason: string) => `The effect could not be computed. ${reason}`,
     none: 'Nobody gains or loses access.',
     names: {
-      dial: 'Dial',
-      bind: 'Bind',
+      dial: 'Use (Dial)',
+      bind: 'Host (Bind)',
       router: 'Identity on router',
       serviceRouter: 'Service on router',
     },
     rights: {
       given: {
-        dial: 'may dial',
+        dial: 'may use',
         bind: 'may host',
         router: 'may use the router',
         serviceRouter: 'is reached through the router',
       },
       taken: {
-        dial: 'may no longer dial',
+        dial: 'may no longer use',
         bind: 'may no longer host',
         router: 'may no longer use the router',
         serviceRouter: 'is no longer reached through the router',
@@ -426,6 +526,13 @@ export const texts = {
     more: (amount: number) => `and ${amount.toLocaleString('en')} more`,
     posture: (amount: number) =>
       count(amount, 'policy changes its posture checks', 'policies change their posture checks'),
+  },
+
+  bulk: {
+    done: (amount: number) => count(amount, 'record changed', 'records changed'),
+    progress: (made: number, all: number) => `${made} of ${all}`,
+    refused: (amount: number, all: number) =>
+      `${count(amount, 'change was', 'changes were')} refused, of ${all}:`,
   },
 
   live: {
@@ -595,6 +702,7 @@ export const texts = {
     openIdentity: 'Open the identity',
     openRouter: 'Open the router',
     another: 'Enroll another',
+    plainIdentity: 'Create one without an enrollment',
   },
 
   backups: {
@@ -623,6 +731,20 @@ export const texts = {
     disable: 'Disable',
     enabled: 'Enabled',
     disabled: 'Disabled. Its sessions are ended.',
+    reEnroll: 'Re-enroll',
+    reEnrollWhat:
+      'It keeps its ID and all that policies give it. Its present certificate is refused, and a new token lets it enroll again.',
+    invite: 'New enrollment token',
+    inviteWhat: 'Creates a token by which a device can enroll as this identity.',
+    refresh: 'Extend its token',
+    refreshWhat: 'Issues the outstanding token again, valid for one more day.',
+    resetFactor: 'Reset the second factor',
+    resetFactorWhat: 'Removes its authenticator app. At the next log-in a new one can be set up.',
+    logOutAll: 'Log out everywhere',
+    logOutAllWhat: 'Ends all of its API sessions, and all that they have open.',
+    setPassword: 'Set a password',
+    setPasswordWhat: 'It can log in by this user name and password.',
+    done: (label: string) => `Done: ${label}`,
     waits: 'It has not enrolled yet.',
     showToken: 'Show its token',
     hideToken: 'Hide the token',

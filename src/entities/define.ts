@@ -8,6 +8,7 @@ import {
   fieldLimits,
   type FieldOf,
   map,
+  type LiveIdentityFact,
   type LiveRouterField,
 } from './fields.ts'
 import type { KindName } from './kind-names.ts'
@@ -32,7 +33,7 @@ export interface FilterSymbol {
   /**
    * A live fact that is in no record and changes without a log entry; null for every other symbol.
    */
-  readonly live: LiveRouterField | null
+  readonly live: LiveRouterField | LiveIdentityFact | null
   readonly list: string | null
   /** Kind of the records that the field references; null for every other symbol. */
   readonly of: KindName | null
@@ -211,7 +212,11 @@ type SymbolInput<F> =
       readonly numbered?: readonly string[]
     }
   | { readonly name: string; readonly path: readonly string[]; readonly type: SymbolType }
-  | { readonly name: string; readonly live: LiveRouterField; readonly type: SymbolType }
+  | {
+      readonly name: string
+      readonly live: LiveRouterField | LiveIdentityFact
+      readonly type: SymbolType
+    }
   | { readonly name: string; readonly list: string }
   /**
    * For example `service.name`: the symbol of the record of kind `of` that the field references.

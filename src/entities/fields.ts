@@ -113,6 +113,9 @@ export type ComputedSource =
    */
   | { readonly from: 'configData'; readonly by: string }
 
+/** Facts about an identity that change without a change of its record. */
+export type LiveIdentityFact = 'isConnected' | 'hasApiSession' | 'isDisabled'
+
 export type LiveRouterField =
   | 'isOnline'
   | 'hostname'

@@ -6,7 +6,9 @@ import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, findEntity } from '../entities/registry.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import { assert, AssertionError } from '../lib/assert.ts'
-import type { JsonObject } from '../lib/text/canonical-json.ts'
+import type { LiveIdentityFact, LiveRouterField } from '../entities/fields.ts'
+import { isDisabled } from '../lib/is-disabled.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
@@ -112,9 +114,22 @@ export class StateReader implements Reads {
       ids: (entity, key, record) => this.#linked(entity, listRule(entity, key), record, {}),
       holds: (entity, key, record, id) => this.#holds(entity, listRule(entity, key), record, id),
       table: (kind) => this.state.records.get(kind) ?? null,
-      live: (record, fact) => liveRouterField(this.#routers().of(record.id), fact) ?? undefined,
+      live: (record, fact) => this.#live(record, fact),
     }
     this.#lister = new Lister(links)
+  }
+
+  #live(record: EntityRecord, fact: LiveRouterField | LiveIdentityFact): Json | undefined {
+    switch (fact) {
+      case 'isConnected':
+        return this.#routers().hasConnection(record.id) === true
+      case 'hasApiSession':
+        return this.state.table('apiSession').indexes.ids('identityId', record.id).size > 0
+      case 'isDisabled':
+        return isDisabled(record as Identity, this.#clock.nowMs())
+      default:
+        return liveRouterField(this.#routers().of(record.id), fact) ?? undefined
+    }
   }
 
   get logTimeMs(): number {

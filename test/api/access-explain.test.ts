@@ -285,3 +285,31 @@ test('the explanation of a pair lists the parts of its configs that tunnels do n
     }),
   ])
 })
+
+test('an explanation names the policy that lacks fewest role attributes, and which', async () => {
+  const identity = await newIdentity(root, 'near', { roleAttributes: ['phones', 'people'] })
+  const service = await newService(root, 'near wiki', { roleAttributes: ['near-docs'] })
+  const nearest = async (): Promise<unknown> => {
+    const { dial } = await explained(identity, service)
+    const { nearestPolicy } = dial as { nearestPolicy?: Readonly<Record<string, unknown>> | null }
+    if (nearestPolicy === null || nearestPolicy === undefined) return nearestPolicy
+    const { name, identityLacks, serviceLacks } = nearestPolicy
+    return { name, identityLacks, serviceLacks }
+  }
+  const dial = (name: string, semantic: string, identityRoles: string[], serviceRoles: string[]) =>
+    policy('service-policies', { name, type: 'Dial', semantic, identityRoles, serviceRoles })
+  expect(await nearest()).toBeNull()
+  await dial('far', 'AllOf', ['#phones', '#staff', '#berlin'], ['#near-docs'])
+  expect(await nearest()).toEqual({
+    name: 'far',
+    identityLacks: ['berlin', 'staff'],
+    serviceLacks: [],
+  })
+  await dial('near', 'AnyOf', ['#people'], ['#internal', '#public'])
+  expect(await nearest()).toEqual({ name: 'near', identityLacks: [], serviceLacks: ['internal'] })
+  // Only an administrator of the policy can add a record that it names by ID.
+  await dial('named', 'AnyOf', [`@${await newIdentity(root, 'another')}`], ['#near-docs'])
+  expect(await nearest()).toEqual({ name: 'near', identityLacks: [], serviceLacks: ['internal'] })
+  await dial('granting', 'AnyOf', ['#people'], ['#near-docs'])
+  expect(await nearest()).toBeNull()
+})

@@ -1,66 +1,35 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { openPrimary } from '../../src/entities/parts/auth-policy-factors.ts'
 import { until } from '../process/support/client.ts'
 import { dataOf, Enrolling, newRequest } from '../process/support/enrolling.ts'
 import { codeOf } from '../support/totp.ts'
 import { texts } from '../../src/console/texts.ts'
-import { TestCluster } from '../process/support/cluster.ts'
 import {
   axeFindings,
   browserMissing,
-  ConsoleBrowser,
   fillLogIn,
   logIn,
   overflows,
 } from './support/console-browser.ts'
+import { consoleNetwork, management, shots } from './support/console-network.ts'
 
 // Goal: a person uses the console in a real browser for all tasks of its pages, also while
 // controllers are away. The screenshots of all pages are in .test/console, for a person to look at.
 
-const shots = join(import.meta.dirname, '../../.test/console')
-const management = '/edge/management/v1'
 const attack = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 
-let cluster: TestCluster
-let browser: ConsoleBrowser
-
-beforeAll(async () => {
-  if (browserMissing !== null) {
-    console.log(browserMissing)
-    return
-  }
-  mkdirSync(shots, { recursive: true })
-  // With the delays of real controllers; prints how soon the console continues.
-  cluster = await TestCluster.start({ routers: 2, hasCalmElections: false })
-  browser = await ConsoleBrowser.start()
-  await makeRecords()
-})
-afterAll(async () => {
-  if (browserMissing !== null) return
-  await browser[Symbol.asyncDispose]()
-  await cluster[Symbol.asyncDispose]()
-})
-afterEach(async () => {
-  if (browserMissing !== null) return
-  await browser.closePages()
-  expect(browser.complaints.splice(0)).toEqual([])
-})
-
-type Body = Readonly<Record<string, unknown>>
-
-async function create(collection: string, body: Body): Promise<string> {
-  const client = await cluster.loggedIn(1)
-  const answer = await client.request('POST', `${management}/${collection}`, { body })
-  expect(answer.status, JSON.stringify(answer.body)).toBe(201)
-  return (answer.body.data as { id: string }).id
-}
+const network = consoleNetwork(makeRecords)
+const url = network.url.bind(network)
+const open = network.open.bind(network)
+const create = network.create.bind(network)
+const rowsOf = network.rowsOf.bind(network)
 
 async function makeRecords(): Promise<void> {
   for (const name of ['wiki', 'mail', attack]) {
@@ -80,7 +49,7 @@ const MANY = 10_000
 async function makeMany(): Promise<void> {
   let made = 0
   const make = async (k: number): Promise<void> => {
-    const client = await cluster.loggedIn(k)
+    const client = await network.cluster.loggedIn(k)
     while (made < MANY) {
       made += 1
       const name = `many ${String(made).padStart(5, '0')}`
@@ -98,21 +67,6 @@ new PerformanceObserver((list) => {
   for (const { duration } of list.getEntries()) longTasks.push(Math.round(duration))
 }).observe({ entryTypes: ['longtask'] })`
 
-const url = (k: number, path = ''): string => `${cluster.admin.controllers[k - 1]}/console/${path}`
-
-async function open(k: number, path = ''): Promise<Page> {
-  const page = await browser.page()
-  await logIn(page, url(k), cluster.admin)
-  if (path !== '') await page.goto(url(k, path))
-  return page
-}
-
-async function rowsOf(collection: string, filter: string): Promise<readonly Body[]> {
-  const client = await cluster.loggedIn(1)
-  const path = `${management}/${collection}?filter=${encodeURIComponent(filter)}`
-  return (await client.request('GET', path)).body.data as readonly Body[]
-}
-
 describe.skipIf(browserMissing !== null)('The console', () => {
   test.each([
     ['light', 1440],
@@ -120,12 +74,12 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     ['light', 390],
     ['dark', 390],
   ] as const)('has no page that hinders anybody, %s at %d px', async (scheme, width) => {
-    const page = await browser.page({ scheme, width })
+    const page = await network.browser.page({ scheme, width })
     await page.goto(url(1))
     await page.getByLabel('User name').waitFor()
     expect(await axeFindings(page)).toEqual([])
     await page.screenshot({ path: join(shots, `log-in-${scheme}-${width}.png`) })
-    await logIn(page, url(1), cluster.admin)
+    await logIn(page, url(1), network.cluster.admin)
     const [laptop] = await rowsOf('identities', 'name = "laptop"')
     const [wiki] = await rowsOf('services', 'name = "wiki"')
     const links = page.locator('nav.nav a')
@@ -133,6 +87,11 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const others = [
       `/console/access?identity=${String(laptop?.['id'])}&service=${String(wiki?.['id'])}`,
       `/console/services/${String(wiki?.['id'])}`,
+      `/console/services/${String(wiki?.['id'])}?tab=edit`,
+      `/console/services/${String(wiki?.['id'])}?tab=access`,
+      `/console/identities/${String(laptop?.['id'])}`,
+      `/console/identities/${String(laptop?.['id'])}?tab=sessions`,
+      '/console/identities?is-state=offline&q=%23staff',
       '/console/identities/new',
       '/console/wizards/service',
       '/console/wizards/identity',
@@ -141,7 +100,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     ]
     const findings: string[] = []
     for (const path of [...paths, ...others]) {
-      await page.goto(`${cluster.admin.controllers[0]}${path}`)
+      await page.goto(`${network.cluster.admin.controllers[0]}${path}`)
       await page.locator('h1, .empty h2').first().waitFor()
       await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
       const name = nameOfShot(String(path))
@@ -185,6 +144,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const [made] = await rowsOf('services', 'name = "printer"')
     expect(made?.['roleAttributes']).toEqual(['floor-3'])
 
+    await page.getByRole('link', { name: texts.record.tabNames.edit, exact: true }).click()
     await page.getByLabel('Name').fill('plotter')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('dialog').getByText('plotter').first().waitFor()
@@ -281,7 +241,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     ])
     const jwt = readFileSync(await download.path(), 'utf8')
     const { jti } = decodeJwt(jwt)
-    const enrolling = await Enrolling.on(cluster)
+    const enrolling = await Enrolling.on(network.cluster)
     dataOf(await enrolling.ott(1, String(jti), await newRequest()))
 
     await page.goto(url(1, 'wizards/service'))
@@ -362,7 +322,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     })
     const account = { username: 'auditor', password: 'reads and never writes' }
     await create('authenticators', { method: 'updb', identityId: id, ...account })
-    const page = await browser.page()
+    const page = await network.browser.page()
     await logIn(page, url(1), account)
     await page.goto(url(1, 'services'))
     await page.getByRole('link', { name: 'wiki' }).waitFor()
@@ -389,16 +349,16 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     } finally {
       site.close()
     }
-    browser.complaints.length = 0
+    network.browser.complaints.length = 0
   })
 
   test('a person logs in on the sign-in page and comes back to the page that was asked for', async () => {
-    const page = await browser.page()
+    const page = await network.browser.page()
     await page.goto(url(1, 'services'))
     await page.getByRole('button', { name: 'Log in on the sign-in page' }).click()
     await page.waitForURL(/\/oidc\/login\/password/)
-    await page.getByLabel('User name').fill(cluster.admin.username)
-    await page.getByLabel('Password').fill(cluster.admin.password)
+    await page.getByLabel('User name').fill(network.cluster.admin.username)
+    await page.getByLabel('Password').fill(network.cluster.admin.password)
     await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByRole('heading', { name: 'Services' }).waitFor()
     expect(page.url()).toBe(url(1, 'services'))
@@ -409,7 +369,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const session = `JSON.parse(sessionStorage.getItem('flotilla.session'))`
     const { token, name } = (await page.evaluate(session)) as Readonly<Record<string, string>>
     expect(name).toBe('Default Admin')
-    const peer = `${cluster.admin.controllers[1]}${management}/current-identity`
+    const peer = `${network.cluster.admin.controllers[1]}${management}/current-identity`
     const asked = `fetch(${JSON.stringify(peer)}, {headers: {authorization: 'Bearer ${token}'}})`
     expect(await page.evaluate(`${asked}.then(({ status }) => status)`)).toBe(200)
     // A link from somebody else does not change the logged-in user, and is ignored after the
@@ -419,7 +379,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByLabel('User name').waitFor()
     expect(await page.getByText('This tab did not ask for that log-in').count()).toBe(0)
     expect(await page.evaluate(`${asked}.then(({ status }) => status)`)).toBe(401)
-    const stranger = await browser.page()
+    const stranger = await network.browser.page()
     await stranger.goto(url(1, '?iss=x&state=of-another&code=c'))
     await stranger.getByText('This tab did not ask for that log-in').waitFor()
     expect(stranger.url()).toBe(url(1))
@@ -437,7 +397,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const identityId = await create('identities', body)
     await create('authenticators', { method: 'updb', identityId, username: 'lovelace', password })
 
-    const page = await browser.page()
+    const page = await network.browser.page()
     await page.goto(url(1))
     await page.getByRole('button', { name: 'Log in on the sign-in page' }).click()
     await page.getByLabel('User name').fill('lovelace')
@@ -452,7 +412,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('button', { name: 'Finish and log in' }).click()
     await page.locator('nav a').first().waitFor({ state: 'attached' })
 
-    const again = await browser.page()
+    const again = await network.browser.page()
     await again.goto(url(2))
     await fillLogIn(again, { username: 'lovelace', password })
     // The code of this half minute was used.
@@ -462,7 +422,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   })
 
   test('logs a user in with the certificate of the browser, and shows an error to a user without one', async () => {
-    const enrolling = await Enrolling.on(cluster)
+    const enrolling = await Enrolling.on(network.cluster)
     const body = { name: 'with a key', type: 'User', isAdmin: true, enrollment: { ott: true } }
     const identityId = await create('identities', body)
     const { enrollment } = await enrolling.shown(1, `/identities/${identityId}`)
@@ -473,7 +433,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       cert: Buffer.from(String(cert)),
       key: Buffer.from(requested.privateKeyPem),
     }
-    const page = await browser.page({
+    const page = await network.browser.page({
       certificate: { origin: new URL(url(1)).origin, ...certificate },
     })
     await page.goto(url(1))
@@ -481,7 +441,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.locator('nav a').first().waitFor({ state: 'attached' })
     expect(await page.locator('body').textContent()).toContain('with a key')
 
-    const without = await browser.page()
+    const without = await network.browser.page()
     await without.goto(url(1))
     await without.getByRole('button', { name: texts.logIn.byCertificate }).click()
     await without.getByText(texts.logIn.certificateRefused).waitFor()
@@ -493,7 +453,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const tabs = [first]
     for (const opening of others) {
       const page = await opening
-      await logIn(page, url(1), cluster.admin)
+      // The session of the first tab is shared with the others.
+      await page.goto(url(1))
       await page.getByRole('link', { name: 'Events' }).click()
       tabs.push(page)
     }
@@ -552,11 +513,11 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const token = await page.evaluate<string>(
       "JSON.parse(sessionStorage.getItem('flotilla.session')).token",
     )
-    const client = await cluster.loggedIn(1)
+    const client = await network.cluster.loggedIn(1)
     const [, id = ''] = token.split('.')
     expect((await client.request('DELETE', `${management}/api-sessions/${id}`)).status).toBe(200)
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor()
-    await fillLogIn(page, cluster.admin)
+    await fillLogIn(page, network.cluster.admin)
     await page
       .getByRole('heading', { name: 'Your session has ended' })
       .waitFor({ state: 'detached' })
@@ -568,81 +529,81 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     ['the controller that serves it falls silent', 'SIGSTOP', false],
     ['the leader is killed', 'SIGKILL', true],
   ] as const)('a change that was previewed is saved while %s', async (what, signal, isLeader) => {
-    const leader = await cluster.leader()
-    const [first = 2] = await cluster.followers()
+    const leader = await network.cluster.leader()
+    const [first = 2] = await network.cluster.followers()
     const name = `saved while ${what}`
     const id = await create('services', { name, encryptionRequired: true })
-    const page = await open(first, `services/${id}`)
+    const page = await open(first, `services/${id}?tab=edit`)
     await page.getByLabel('Role attributes').fill('web')
     await page.getByRole('option', { name: '#web' }).first().click()
     await page.getByRole('button', { name: 'Save' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText('may dial').first().waitFor()
     const away = isLeader ? leader : first
-    cluster.kill(away, signal)
+    network.cluster.kill(away, signal)
     const killed = performance.now()
     await dialog.getByRole('button', { name: 'Save' }).click()
     await dialog.waitFor({ state: 'detached' })
     console.log(`${what}: saved ${Math.round(performance.now() - killed)} ms later`)
-    if (signal === 'SIGSTOP') cluster.kill(away, 'SIGCONT')
-    else cluster.run(away)
-    await until(`${cluster.id(away)} follows`, async () =>
-      (await cluster.status(away)).some(({ role }) => role === 'leader'),
+    if (signal === 'SIGSTOP') network.cluster.kill(away, 'SIGCONT')
+    else network.cluster.run(away)
+    await until(`${network.cluster.id(away)} follows`, async () =>
+      (await network.cluster.status(away)).some(({ role }) => role === 'leader'),
     )
     const [saved] = await rowsOf('services', `id = "${id}"`)
     expect(saved?.['roleAttributes']).toEqual(['web'])
-    browser.complaints.length = 0
+    network.browser.complaints.length = 0
   })
 
   test.each(['SIGKILL', 'SIGSTOP'] as const)(
     'a page opens for the first time after the controller that serves it got %s',
     async (signal) => {
-      const [first = 2] = await cluster.followers()
+      const [first = 2] = await network.cluster.followers()
       const page = await open(first, 'services')
       const loaded = "performance.getEntriesByType('resource').map(({ name }) => name).join()"
       await until('the code of all pages is loaded', async () => {
         const names = await page.evaluate<string>(loaded)
         return ['access', 'live', 'backups'].every((name) => names.includes(`/${name}-page`))
       })
-      cluster.kill(first, signal)
+      network.cluster.kill(first, signal)
       for (const name of ['access', 'live', 'backups'] as const) {
         await page.locator(`nav a[href$="/${name}"]`).click()
         await page.getByRole('heading', { name: texts.pages[name], level: 1 }).waitFor()
         expect(await page.getByText(texts.failure.title).count()).toBe(0)
       }
-      if (signal === 'SIGSTOP') cluster.kill(first, 'SIGCONT')
-      else cluster.run(first)
-      await until(`${cluster.id(first)} follows`, async () =>
-        (await cluster.status(first)).some(({ role }) => role === 'leader'),
+      if (signal === 'SIGSTOP') network.cluster.kill(first, 'SIGCONT')
+      else network.cluster.run(first)
+      await until(`${network.cluster.id(first)} follows`, async () =>
+        (await network.cluster.status(first)).some(({ role }) => role === 'leader'),
       )
-      browser.complaints.length = 0
+      network.browser.complaints.length = 0
     },
   )
 
   test('circuits of the other controllers appear while one controller is frozen', async () => {
-    const [first = 2] = await cluster.followers()
-    const [away = 3] = (await cluster.followers()).filter((k) => k !== first)
+    const [first = 2] = await network.cluster.followers()
+    const [away = 3] = (await network.cluster.followers()).filter((k) => k !== first)
     const page = await open(first, 'live')
-    cluster.kill(away, 'SIGSTOP')
+    network.cluster.kill(away, 'SIGSTOP')
     const frozen = performance.now()
     await page.getByRole('link', { name: 'Circuits' }).click()
     await page.getByText(texts.live.silent([`ctrl${away}`])).waitFor()
     const tookMs = performance.now() - frozen
     console.log(`circuits without a frozen controller: ${Math.round(tookMs)} ms`)
     expect(tookMs).toBeLessThan(15_000)
-    cluster.kill(away, 'SIGCONT')
-    await until(`${cluster.id(away)} follows`, async () =>
-      (await cluster.status(away)).some(({ role }) => role === 'leader'),
+    network.cluster.kill(away, 'SIGCONT')
+    await until(`${network.cluster.id(away)} follows`, async () =>
+      (await network.cluster.status(away)).some(({ role }) => role === 'leader'),
     )
-    browser.complaints.length = 0
+    network.browser.complaints.length = 0
   })
 
   test('continues with another controller, then without a leader, and keeps a draft', async () => {
-    const leader = await cluster.leader()
-    const [first = 2, second = 3] = await cluster.followers()
+    const leader = await network.cluster.leader()
+    const [first = 2, second = 3] = await network.cluster.followers()
     const page = await open(first, 'services/new')
     await page.getByLabel('Name *').fill('draft')
-    cluster.kill(first)
+    network.cluster.kill(first)
     await page.getByText(new RegExp(`cannot reach ctrl${first}`)).waitFor()
     await page.getByText(/via ctrl/).waitFor()
     expect(await page.getByLabel('Name *').inputValue()).toBe('draft')
@@ -650,13 +611,13 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
     await page.getByRole('heading', { name: 'draft' }).waitFor()
 
-    cluster.kill(leader)
+    network.cluster.kill(leader)
     await page.getByText(/Read-only: no leader/).waitFor()
     expect(await page.getByRole('button', { name: 'Delete' }).getAttribute('aria-disabled')).toBe(
       'true',
     )
     expect([first, second, leader].sort()).toEqual([1, 2, 3])
-    browser.complaints.length = 0
+    network.browser.complaints.length = 0
   })
 })
 
@@ -664,6 +625,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
 function nameOfShot(path: string): string {
   const [first = '', second = ''] = path.replace('/console/', '').split(/[/?]/)
   if (second === '') return first
+  const tab = /tab=(\w+)/.exec(path)?.[1] ?? ''
+  if (tab !== '') return `${first}-one-${tab}`
   return /^[a-z]{3,9}$/.test(second) ? `${first}-${second}` : `${first}-one`
 }
 

@@ -14,6 +14,7 @@ import {
   cleanDraft,
   recordDraft,
   emptyDraft,
+  faultBelow,
   fieldFaultIn,
   fieldsOf,
   isSame,
@@ -22,6 +23,8 @@ import {
   withoutSecrets,
 } from '../../src/console/pages/records/form-model.ts'
 import type { FormField } from '../../src/console/pages/records/form-field.ts'
+import { texts } from '../../src/console/texts.ts'
+import { visibleText } from '../../src/console/app/visible-text.ts'
 import { kindAt, kinds } from '../../src/console/pages/records/kinds.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
@@ -95,7 +98,7 @@ const creation = served.operation('post', '/services')
 const fields = fieldsOf(creation?.body ?? {}, service)
 
 test('a new record begins with its required fields', () => {
-  expect(emptyDraft(fields)).toEqual({ encryptionRequired: false })
+  expect(emptyDraft(fields)).toEqual({ encryptionRequired: true })
   expect(creation?.permission).toBe('service.create')
 })
 
@@ -145,12 +148,52 @@ test('a stored draft contains no password', () => {
   })
 })
 
-test('a refusal is shown at the field that it names', () => {
-  expect(fieldFaultIn({ field: 'body.name', reason: 'is empty' }, fields)).toEqual({
-    name: 'name',
-    reason: 'is empty',
+test('a refusal is shown at the field that it names, without the words of the wire', () => {
+  const faultOf = (field: string, reason: string, form = fields) =>
+    fieldFaultIn({ field, reason }, form)
+  expect(faultOf('body.name', 'is empty')).toEqual({ name: 'name', below: '', reason: 'Is empty' })
+  expect(faultOf('nothing', 'x')).toBeNull()
+  expect(faultOf('name', "duplicate value 'a' in unique index on identities store")?.reason).toBe(
+    texts.faults.duplicate,
+  )
+  expect(faultOf('name', 'name is required')?.reason).toBe(texts.faults.required)
+  const config = kindAt('configs')
+  const ofConfig = fieldsOf(served.operation('post', '/configs')?.body ?? {}, config ?? service)
+  expect(faultOf('(root)', '(root) is invalid: must be object', ofConfig)).toEqual({
+    name: 'data',
+    below: '',
+    reason: 'Must be object',
   })
-  expect(fieldFaultIn({ field: 'nothing', reason: 'x' }, fields)).toBeNull()
+  expect(faultOf('port', 'port is invalid: must be integer', ofConfig)?.reason).toBe(
+    'port: Must be integer',
+  )
+})
+
+test('a refusal of a field in a group is shown at the inner field', () => {
+  const policy = kindAt('auth-policies')
+  const ofPolicy = fieldsOf(
+    served.operation('post', '/auth-policies')?.body ?? {},
+    policy ?? service,
+  )
+  const field = 'primary.updb.maxAttempts'
+  const fault = fieldFaultIn({ field, reason: `${field} in body must be an integer` }, ofPolicy)
+  expect(fault).toEqual({
+    name: 'primary',
+    below: 'updb.maxAttempts',
+    reason: 'Must be an integer',
+  })
+  const primary = ofPolicy.find(({ name }) => name === 'primary')?.widget
+  const inner = primary?.is === 'group' ? primary.fields : []
+  expect(faultBelow(fault, inner)).toEqual({
+    name: 'updb',
+    below: 'maxAttempts',
+    reason: 'Must be an integer',
+  })
+})
+
+test('a character that turns the direction of text is visible', () => {
+  expect(visibleText('invoice\u202Efdp.exe')).toBe('invoice‹U+202E›fdp.exe')
+  expect(visibleText('Größe 大 ✓')).toBe('Größe 大 ✓')
 })
 
 test('a field name is displayed as words', () => {
@@ -165,6 +208,9 @@ test('typed text becomes a filter that a quote cannot escape', () => {
   )
   expect(buildFilter('= isAdmin = true', ['name'])).toBe('isAdmin = true')
   expect(buildFilter('  ', ['name'])).toBe('')
+  expect(buildFilter('#staff #a"b', ['name'])).toBe(
+    'anyOf(roleAttributes) = "staff" and anyOf(roleAttributes) = "a\\"b"',
+  )
 })
 
 test('a chart line is interrupted where there is no measurement', () => {
@@ -173,8 +219,14 @@ test('a chart line is interrupted where there is no measurement', () => {
   expect(summarizeValues([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
 })
 
-test('the address of the page contains the state of a list', () => {
-  const state = { typed: 'a&b', sort: 'name', isDescending: true, offset: 60 }
+test('the address contains the state of a list', () => {
+  const state = {
+    typed: 'a&b',
+    sort: 'name',
+    isDescending: true,
+    offset: 60,
+    facets: { type: 'user' },
+  }
   expect(parseListState(new URLSearchParams(formatListState(state)))).toEqual(state)
   expect(formatListState(parseListState(new URLSearchParams()))).toBe('')
 })

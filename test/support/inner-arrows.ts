@@ -205,6 +205,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'console/pages/live': ['console', 'console/app', 'console/controls', 'console/pages/records'],
   'console/pages/log-in': ['console', 'console/app', 'console/client', 'console/controls'],
   'console/pages/records': [
+    'console/pages/live',
     'console',
     'console/app',
     'console/client',

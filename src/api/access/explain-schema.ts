@@ -34,26 +34,37 @@ const check = refWith({
   failing: integer,
 })
 
-const right = wholeObject({
-  isGranted: flag,
-  isReachable: flag,
-  policiesCount: count,
-  policies: withheldOr(
-    arraySchema(
-      refWith(
-        { semantic: text, ...matched, checks: withheldOr(arraySchema(check)), checksCount: count },
-        ['semantic', 'checks', 'checksCount'],
+const right = wholeObject(
+  {
+    isGranted: flag,
+    isReachable: flag,
+    policiesCount: count,
+    policies: withheldOr(
+      arraySchema(
+        refWith(
+          {
+            semantic: text,
+            ...matched,
+            checks: withheldOr(arraySchema(check)),
+            checksCount: count,
+          },
+          ['semantic', 'checks', 'checksCount'],
+        ),
       ),
     ),
-  ),
-  missing: arraySchema(
-    wholeObject({
-      code: { type: 'string', enum: missingPieceCodes },
-      message: text,
-      records: arraySchema(entityRef),
-    }),
-  ),
-})
+    missing: arraySchema(
+      wholeObject({
+        code: { type: 'string', enum: missingPieceCodes },
+        message: text,
+        records: arraySchema(entityRef),
+      }),
+    ),
+    /** The policy that lacks fewest role attributes to grant the right, if none grants it. */
+    nearestPolicy: withheldOr(refWith({ identityLacks: texts, serviceLacks: texts })),
+  },
+  // An older controller does not send it.
+  ['nearestPolicy'],
+)
 
 const routerPolicies = withheldOr(
   arraySchema(refWith({ semantic: text, ...matched }, ['semantic'])),

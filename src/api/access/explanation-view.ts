@@ -149,7 +149,15 @@ export class ExplanationView {
         })),
       ),
       missing: missing.map((piece) => this.#piece(piece)),
+      // @guard explanation-tells-records--nearest
+      nearestPolicy: this.#readable.only('service-policy.read', () => this.#nearest(right)),
     }
+  }
+
+  #nearest({ nearest }: ExplainedRight): JsonObject | null {
+    if (nearest === null) return null
+    const { policy, identityLacks, serviceLacks } = nearest
+    return { ...this.#deps.state.ref('servicePolicy', policy.id), identityLacks, serviceLacks }
   }
 
   #facts(

@@ -59,7 +59,22 @@ function rightLines(word: string, right: ExplainedPairRight, pair: ExplainedPair
     ...right.missing.map(
       ({ message, records }) => `  missing: ${message}${namesText(records, pair)}`,
     ),
+    ...nearestLines(right, pair),
   ]
+}
+
+function nearestLines(
+  { nearestPolicy }: ExplainedPairRight,
+  { identity, service }: ExplainedPair,
+): string[] {
+  if (nearestPolicy === null || nearestPolicy === undefined) return []
+  const { name, identityLacks, serviceLacks } = nearestPolicy
+  const lacks = (record: NamedRecord, attributes: readonly string[]): string[] =>
+    attributes.length === 0
+      ? []
+      : [`${record.name} lacks ${attributes.map((one) => `#${one}`).join(', ')}`]
+  const lacking = [...lacks(identity, identityLacks), ...lacks(service, serviceLacks)]
+  return [`  nearest policy ${name}: ${lacking.join('; ')}`]
 }
 
 /** The names of the records, except the identity and the service themselves. */

@@ -30,6 +30,13 @@ export interface ExplainedPairRight {
     readonly message: string
     readonly records: readonly NamedRecord[]
   }[]
+  /** An older controller does not send it. */
+  readonly nearestPolicy?:
+    | (NamedRecord & {
+        readonly identityLacks: readonly string[]
+        readonly serviceLacks: readonly string[]
+      })
+    | null
 }
 
 export interface ExplainedLink extends NamedRecord {
@@ -101,6 +108,16 @@ const right = objectShape<ExplainedPairRight>({
   policiesCount: nullableShape(numberShape),
   missing: listShape(
     objectShape({ code: textShape, message: textShape, records: listShape(named) }),
+  ),
+  nearestPolicy: optionalShape(
+    nullableShape(
+      objectShape({
+        id: textShape,
+        name: textShape,
+        identityLacks: texts,
+        serviceLacks: texts,
+      }),
+    ),
   ),
 })
 const links = nullableShape(listShape(objectShape<ExplainedLink>(linkMembers)))

@@ -21,7 +21,8 @@ export function managementDocument(): Promise<ApiDocument> {
 
 type Caller = Pick<IdentityDetail, 'isAdmin' | 'permissions'>
 
-const caller = signal<Caller | null>(null)
+/** Null until it is known. */
+export const caller = signal<Caller | null>(null)
 let callerOf = ''
 
 /** Loads the permissions of the identity once for each session. */
@@ -29,7 +30,12 @@ export async function loadCaller(): Promise<void> {
   const token = session.token() ?? ''
   if (callerOf === token) return
   callerOf = token
-  const { data } = await client.served('GET /edge/management/v1/current-identity')
+  const { data } = await client
+    .served('GET /edge/management/v1/current-identity')
+    .catch((error: unknown) => {
+      callerOf = ''
+      throw error
+    })
   const { isAdmin, permissions = [] } = data
   caller.value = { isAdmin, permissions }
 }

@@ -1,7 +1,8 @@
 import { ApiProblem, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
-import { Button } from '../controls/button.tsx'
+import { Button, LinkButton } from '../controls/button.tsx'
 import { Empty, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
+import { faultText } from './fault-text.ts'
 
 /** One sentence about the error. */
 export function failureText(error: unknown): string {
@@ -13,17 +14,21 @@ export function failureText(error: unknown): string {
   if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader
   if (error.code === 'NODE_QUARANTINED') return failure.quarantined
   const { fault, message, detail } = error
-  const sentence = detail === '' || detail === message ? message : `${message}: ${detail}`
-  return fault === null ? sentence : `${sentence} (${fault.field}: ${fault.reason})`
+  if (fault !== null) return texts.faults.at(fault.field, faultText(fault))
+  // The general message says only that something is wrong; the detail says what.
+  return detail === '' ? message : detail
 }
 
 /** Replaces a page that could not be loaded. */
 export function Failure({
   error,
   retry,
+  back,
 }: {
   readonly error: unknown
   readonly retry?: () => void
+  /** Where to go from a page whose record is gone. */
+  readonly back?: { readonly href: string; readonly text: string }
 }) {
   const { failure } = texts
   const isMissing = error instanceof ApiProblem && error.status === 404
@@ -32,7 +37,11 @@ export function Failure({
   return (
     <Empty icon={isRefused ? 'key' : 'alert'} title={title}>
       <p role="alert">{isMissing ? failure.missing : failureText(error)}</p>
-      {retry === undefined || isRefused ? null : <Button onClick={retry}>{failure.retry}</Button>}
+      {isMissing && back !== undefined ? (
+        <LinkButton href={back.href}>{back.text}</LinkButton>
+      ) : retry === undefined || isRefused ? null : (
+        <Button onClick={retry}>{failure.retry}</Button>
+      )}
     </Empty>
   )
 }

@@ -7,6 +7,7 @@ import { type Kind, kindAt } from '../pages/records/kinds.ts'
 import { ClusterPage } from '../pages/cluster/cluster-page.tsx'
 import { texts } from '../texts.ts'
 import { BASE, type ConsolePage } from './navigation.ts'
+import { hasPermission } from './api-documents.ts'
 import { lazyComponent } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
 import { registerGoKey } from './shortcuts.ts'
@@ -24,6 +25,8 @@ interface NavigationLink {
   readonly icon: IconName
   /** Key to press after `g`; '' for none. */
   readonly key: string
+  /** Permissions without which the page shows nothing. */
+  readonly needs: readonly string[]
 }
 
 export const navigation: readonly {
@@ -33,13 +36,31 @@ export const navigation: readonly {
   {
     title: '',
     links: [
-      { name: 'cluster', title: texts.pages.cluster, icon: 'cluster', key: 'c' },
-      { name: 'access', title: texts.pages.access, icon: 'access', key: 'a' },
-      { name: 'topology', title: texts.pages.topology, icon: 'topology', key: 't' },
-      { name: 'live', title: texts.pages.live, icon: 'session', key: 'v' },
-      { name: 'events', title: texts.pages.events, icon: 'event', key: 'e' },
-      { name: 'wizards', title: texts.pages.wizards, icon: 'wand', key: 'w' },
-      { name: 'backups', title: texts.pages.backups, icon: 'backup', key: 'b' },
+      { name: 'cluster', title: texts.pages.cluster, icon: 'cluster', key: 'c', needs: ['admin'] },
+      {
+        name: 'access',
+        title: texts.pages.access,
+        icon: 'access',
+        key: 'a',
+        needs: ['identity.read', 'service.read'],
+      },
+      {
+        name: 'topology',
+        title: texts.pages.topology,
+        icon: 'topology',
+        key: 't',
+        needs: ['ops.read'],
+      },
+      { name: 'live', title: texts.pages.live, icon: 'session', key: 'v', needs: ['ops.read'] },
+      { name: 'events', title: texts.pages.events, icon: 'event', key: 'e', needs: ['ops.read'] },
+      {
+        name: 'wizards',
+        title: texts.pages.wizards,
+        icon: 'wand',
+        key: 'w',
+        needs: ['identity.create'],
+      },
+      { name: 'backups', title: texts.pages.backups, icon: 'backup', key: 'b', needs: ['admin'] },
     ],
   },
   {
@@ -81,7 +102,9 @@ export const navigation: readonly {
 function linksTo(...targets: readonly (readonly [string, string])[]): NavigationLink[] {
   return targets.flatMap(([path, key]) => {
     const kind = kindAt(path)
-    return kind === null ? [] : [{ name: path, title: kind.many, icon: kind.icon, key }]
+    if (kind === null) return []
+    const needs = [`${kind.permission}.read`]
+    return [{ name: path, title: kind.many, icon: kind.icon, key, needs }]
   })
 }
 
@@ -130,8 +153,19 @@ interface NamedPage {
   readonly name: string | null
 }
 
+/** The links that the caller can use; all of them until its permissions are known. */
+export function usableLinks(links: readonly NavigationLink[]): readonly NavigationLink[] {
+  return links.filter(({ needs }) => needs.every(hasPermission))
+}
+
+/** The page at the address of the console itself: the first that the caller can use. */
+export function startPage(): string {
+  const [first] = navigation.flatMap(({ links }) => usableLinks(links))
+  return first?.name ?? 'cluster'
+}
+
 export function pageAt({ names }: ConsolePage): Page {
-  const [first = 'cluster', second = null] = names
+  const [first = startPage(), second = null] = names
   if (first === 'cluster') return { title: texts.pages.cluster, show: () => <ClusterPage /> }
   const page = Object.hasOwn(pages, first) ? pages[first] : undefined
   if (page !== undefined) {

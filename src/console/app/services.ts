@@ -1,10 +1,12 @@
 import { computed, signal } from '@preact/signals'
 
+import { MANAGEMENT } from '../../client/cluster-client.ts'
 import { ApiProblem } from '../../client/problem.ts'
 import { ApiClient } from '../client/api-client.ts'
 import { EventFeed } from '../client/event-feed.ts'
 import { Members } from '../client/members.ts'
 import { TabSession } from '../client/session.ts'
+import { SharedSession } from '../client/shared-session.ts'
 import { isWatched } from './loaded.ts'
 
 // The services of this tab, created once.
@@ -13,6 +15,7 @@ export const members = new Members(location.origin)
 export const session = new TabSession(sessionStorage, isWatched)
 export const client = new ApiClient(members, session)
 session.attach(client)
+export const sharedSession = new SharedSession(session)
 export const feed = new EventFeed(client, navigator.locks)
 
 /** After this time without contact, the cluster counts as having no leader. */
@@ -31,6 +34,23 @@ export const isReadOnly = computed(
 export function recordRefusal(error: unknown): void {
   const isLeaderless = error instanceof ApiProblem && error.code === 'CLUSTER_NO_LEADER'
   if (isLeaderless) writeRefused.value = true
+}
+
+const PROBE_MS = 3_000
+
+/** Asks the members that failed; each that answers counts as reachable again. */
+export async function probeFailed(): Promise<void> {
+  const asked = members.failed.value.filter((origin) => origin !== members.current.value)
+  await Promise.allSettled(
+    asked.map((origin) =>
+      client.ask({
+        path: `${MANAGEMENT}/version`,
+        origin,
+        timeoutMs: PROBE_MS,
+        showsSession: false,
+      }),
+    ),
+  )
 }
 
 export async function refreshMembers(): Promise<void> {

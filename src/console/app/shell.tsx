@@ -4,11 +4,14 @@ import { useEffect } from 'preact/hooks'
 import { IconButton } from '../controls/button.tsx'
 import { Icon, Mark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
+import { Skeleton } from '../controls/status.tsx'
+import { caller, loadCaller } from './api-documents.ts'
 import { loadPages } from './lazy.tsx'
 import { isWatched } from './loaded.ts'
 import { BASE, pathTo, place } from './navigation.ts'
-import { navigation, pageAt } from './pages.tsx'
-import { feed, isReadOnly, members, refreshMembers, session } from './services.ts'
+import { recordTitle } from './page-title.ts'
+import { navigation, pageAt, startPage, usableLinks } from './pages.tsx'
+import { feed, isReadOnly, members, probeFailed, refreshMembers, session } from './services.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
 import { isHelpOpen } from './shortcuts.ts'
 import { theme, toggleTheme } from './theme.ts'
@@ -20,7 +23,9 @@ const isMenuOpen = signal(false)
 export function Shell() {
   useEffect(() => {
     const refresh = (): void => {
-      if (isWatched()) refreshMembers().catch(() => undefined)
+      if (!isWatched()) return
+      refreshMembers().catch(() => undefined)
+      probeFailed().catch(() => undefined)
     }
     const timer = setInterval(refresh, REFRESH_MS)
     return () => clearInterval(timer)
@@ -33,7 +38,8 @@ export function Shell() {
   useEffect(() => {
     if (identityId === null) return undefined
     let isOver = false
-    // The first answer has the log position at which the shown events begin.
+    loadCaller().catch(() => undefined)
+    // The first answer contains the log position from which events are shown.
     refreshMembers()
       .catch(() => undefined)
       .finally(() => {
@@ -48,11 +54,23 @@ export function Shell() {
     }
   }, [identityId])
   const page = pageAt(place.value)
+  // Which page comes first depends on what the caller may do.
+  const isUndecided = place.value.names.length === 0 && caller.value === null
   useEffect(() => {
     isMenuOpen.value = false
-    document.title = `${page.title} · ${texts.product}`
     document.querySelector('.nav [aria-current]')?.scrollIntoView({ block: 'nearest' })
   }, [page.title, place.value])
+  useEffect(() => {
+    const parts = [recordTitle.value, page.title, texts.product]
+    document.title = parts.filter((part) => part !== '').join(' · ')
+  }, [page.title, recordTitle.value])
+  useEffect(() => {
+    const close = (event: KeyboardEvent): void => {
+      if (event.key === 'Escape') isMenuOpen.value = false
+    }
+    document.addEventListener('keydown', close)
+    return () => document.removeEventListener('keydown', close)
+  }, [])
   return (
     <>
       <a class="skip" href="#main" onClick={skipToMain}>
@@ -80,7 +98,7 @@ export function Shell() {
         <div class="content">
           <Banner />
           <main class="page" id="main" tabIndex={-1}>
-            {page.show()}
+            {isUndecided ? <Skeleton width="30%" /> : page.show()}
           </main>
         </div>
       </div>
@@ -95,7 +113,10 @@ function skipToMain(event: MouseEvent): void {
 }
 
 function Sidebar() {
-  const at = place.value.names[0] ?? 'cluster'
+  const at = place.value.names[0] ?? startPage()
+  const groups = navigation
+    .map(({ title, links }) => ({ title, links: usableLinks(links) }))
+    .filter(({ links }) => links.length > 0)
   return (
     <aside class="sidebar" data-open={isMenuOpen.value}>
       <a class="brand" href={`${BASE}/`}>
@@ -103,7 +124,7 @@ function Sidebar() {
         {texts.product}
       </a>
       <nav class="nav" aria-label={texts.shell.navigation}>
-        {navigation.map(({ title, links }) => (
+        {groups.map(({ title, links }) => (
           <div key={title}>
             {title === '' ? null : <div class="nav-title">{title}</div>}
             <ul>

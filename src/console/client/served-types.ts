@@ -108,6 +108,13 @@ export interface AccessExplainedDial {
     readonly message: string
     readonly records: readonly AccessExplainedIdentity[]
   }[]
+  readonly nearestPolicy?: {
+    readonly entity: string
+    readonly id: string
+    readonly name: string
+    readonly identityLacks: readonly string[]
+    readonly serviceLacks: readonly string[]
+  } | null
 }
 
 export interface AccessExplainedIdentity {

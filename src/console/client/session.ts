@@ -56,6 +56,8 @@ export class TabSession implements SessionTokenSource {
   #client: ApiClient | null = null
   #renewal: ReturnType<typeof setTimeout> | undefined
 
+  /** Called with the token of a session that the user has ended. */
+  onEnd: (token: string) => void = () => undefined
   readonly #isWatched: () => boolean
 
   /** @param isWatched false while nobody uses the tab, whose session should expire. */
@@ -176,7 +178,14 @@ export class TabSession implements SessionTokenSource {
     } finally {
       this.hasEnded.value = false
       this.#put(null)
+      if (token !== null) this.onEnd(token)
     }
+  }
+
+  /** Takes the session of another tab, or ends with it. */
+  adopt(session: Session | null): void {
+    this.hasEnded.value = false
+    this.#put(session)
   }
 
   #take({ body }: Answer): void {

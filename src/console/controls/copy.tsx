@@ -2,21 +2,13 @@ import { useSignal } from '@preact/signals'
 
 import { texts } from '../texts.ts'
 import { IconButton } from './button.tsx'
+import { Icon } from './icon.tsx'
 
 const SHOWN_MS = 2_000
 
 /** A text with a copy button. */
 export function CopyText({ label, text }: { readonly label: string; readonly text: string }) {
-  const isCopied = useSignal(false)
-  const copy = (): void => {
-    navigator.clipboard.writeText(text).then(
-      () => {
-        isCopied.value = true
-        setTimeout(() => (isCopied.value = false), SHOWN_MS)
-      },
-      () => undefined,
-    )
-  }
+  const { isCopied, copy } = useCopy(text)
   return (
     <div class="field">
       <span class="label">{label}</span>
@@ -32,4 +24,31 @@ export function CopyText({ label, text }: { readonly label: string; readonly tex
       </div>
     </div>
   )
+}
+
+/** An ID in a line of text, with a copy button. */
+export function CopyId({ id }: { readonly id: string }) {
+  const { isCopied, copy } = useCopy(id)
+  return (
+    <button type="button" class="copy-id mono" title={texts.copyId(id)} onClick={copy}>
+      {id}
+      <Icon name={isCopied.value ? 'check' : 'copy'} size={12} />
+      <span class="visually-hidden">{isCopied.value ? texts.copied : texts.copy}</span>
+    </button>
+  )
+}
+
+/** Copies a text, and says for a moment that it was copied. */
+function useCopy(text: string) {
+  const isCopied = useSignal(false)
+  const copy = (): void => {
+    navigator.clipboard.writeText(text).then(
+      () => {
+        isCopied.value = true
+        setTimeout(() => (isCopied.value = false), SHOWN_MS)
+      },
+      () => undefined,
+    )
+  }
+  return { isCopied, copy }
 }

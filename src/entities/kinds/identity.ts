@@ -16,7 +16,7 @@ import {
   timestamp,
 } from '../fields.ts'
 import { published } from '../published.ts'
-import { ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
+import { identityStates, ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
 import { nullableReferenceField, referenceField } from '../refs.ts'
 import { applicationData, envInfoSchema, flag, sdkInfoSchema } from '../shapes.ts'
@@ -80,7 +80,7 @@ export const identity = defineEntity({
     { name: 'type', field: 'typeId' },
     'authPolicyId',
     'isAdmin',
-    'isDefaultAdmin',
+    ...identityStates,
   ],
   links: [
     'edge-router-policies',

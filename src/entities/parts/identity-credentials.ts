@@ -89,3 +89,11 @@ export const wantedEnrollments = {
     updb: { type: ['string', 'null'], maxLength: 100 },
   },
 } as const
+
+/** Filters of identities by their present state. */
+export const identityStates = [
+  'isDefaultAdmin',
+  { name: 'disabled', live: 'isDisabled', type: 'boolean' },
+  { name: 'hasApiSession', live: 'hasApiSession', type: 'boolean' },
+  { name: 'hasEdgeRouterConnection', live: 'isConnected', type: 'boolean' },
+] as const

@@ -20,6 +20,7 @@ import { policyChecks, identityPolicies } from './checked-policies.ts'
 import { type LogInAbility, logInAbility } from './log-in-way.ts'
 import { type RouterOverlap, findRouterOverlap } from './routers.ts'
 import type { ClusterState } from './cluster-state.ts'
+import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './nearest-policy.ts'
 
 /** Limits for the lists in the explanation of one pair; the counts have no limit. */
 export const explanationLimits = {
@@ -55,6 +56,8 @@ export interface ExplainedRight {
   readonly ofIdentity: LimitedList<ServicePolicy>
   /** Policies of the type that select the service; empty if the right is granted. */
   readonly ofService: LimitedList<ServicePolicy>
+  /** Null if the right is granted, or no policy is near. */
+  readonly nearest: NearestPolicy | null
 }
 
 /** Everything that the records say about the access of an identity to a service. */
@@ -131,14 +134,19 @@ function explainedRight(
     ...linkOf(policy, { identityRoles: identity, serviceRoles: service }),
     checks: firstIn(policyChecks(state, policy), explanationLimits.explainedChecksMax),
   }))
-  const near = (policies: readonly ServicePolicy[]): LimitedList<ServicePolicy> =>
-    firstIn(isGranted ? [] : policies.filter(isOfType))
+  const near = (policies: readonly ServicePolicy[]): readonly ServicePolicy[] =>
+    isGranted ? [] : policies.filter(isOfType)
+  const ofIdentity = near(identityPolicies(state, identity))
+  const ofService = near(policiesMatching(state.table('servicePolicy'), 'serviceRoles', service))
+  const { comparedPoliciesMax: max } = nearestPolicyLimits
+  const compared = [...ofIdentity.slice(0, max), ...ofService.slice(0, max)]
   return {
     type,
     isGranted,
     granting: { total: granting.length, first: shown },
-    ofIdentity: near(identityPolicies(state, identity)),
-    ofService: near(policiesMatching(state.table('servicePolicy'), 'serviceRoles', service)),
+    ofIdentity: firstIn(ofIdentity),
+    ofService: firstIn(ofService),
+    nearest: nearestPolicy(identity, service, compared),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Entity, FilterSymbol } from '../../entities/define.ts'
-import type { LiveRouterField } from '../../entities/fields.ts'
+import type { LiveIdentityFact, LiveRouterField } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -8,8 +8,11 @@ import type { Literal, SortField } from './ast.ts'
 import { invalidFilterProblem } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
-/** Reads live data about a record that the record does not contain. */
-export type LiveReader = (record: EntityRecord, fact: LiveRouterField) => Json | undefined
+/** Reads a live fact about a record that the record does not contain. */
+export type LiveReader = (
+  record: EntityRecord,
+  fact: LiveRouterField | LiveIdentityFact,
+) => Json | undefined
 
 export type RecordOrder = (a: EntityRecord, b: EntityRecord) => number
 

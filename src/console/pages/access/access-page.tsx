@@ -1,32 +1,34 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+
+import { download } from '../../app/export.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
-import { goTo, pathTo, place } from '../../app/navigation.ts'
+import { goTo, place } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Button } from '../../controls/button.tsx'
+import { Icon } from '../../controls/icon.tsx'
 import { Badge, Empty, Skeleton } from '../../controls/status.tsx'
 import type { AccessExplained } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { ReferenceInput } from '../records/reference-inputs.tsx'
 import {
   ACCESS_ROWS,
+  accessCsv,
+  accessPath,
   type AccessQuery,
   type AccessRows,
   type Direction,
   explainAccess,
+  firstMissing,
+  pairPath,
+  parseAccessQuery,
   refText,
 } from './explain-data.ts'
 import { Explanation } from './explanation.tsx'
 
 const REFRESH_MS = 5_000
-
-function addressOf({ identity, service, offset }: AccessQuery): string {
-  const query = new URLSearchParams()
-  if (identity !== '') query.set('identity', identity)
-  if (service !== '') query.set('service', service)
-  if (offset > 0) query.set('offset', String(offset))
-  const text = query.toString()
-  return pathTo('access') + (text === '' ? '' : `?${text}`)
-}
+const TYPING_MS = 250
 
 /**
  * Shows who can reach which service, and why. The controllers compute it with the rules that they
@@ -34,13 +36,10 @@ function addressOf({ identity, service, offset }: AccessQuery): string {
  */
 export function AccessPage() {
   const { access } = texts
-  const { query: asked } = place.value
-  const query: AccessQuery = {
-    identity: asked.get('identity') ?? '',
-    service: asked.get('service') ?? '',
-    offset: Number(asked.get('offset') ?? '0') || 0,
-  }
+  const query = parseAccessQuery(place.value.query)
   const isAsked = query.identity !== '' || query.service !== ''
+  const choose = (changed: Partial<AccessQuery>): void =>
+    goTo(accessPath({ ...query, typed: '', offset: 0, ...changed }))
   return (
     <>
       <PageHead title={texts.pages.access} lead={access.lead} />
@@ -50,17 +49,17 @@ export function AccessPage() {
             label={access.identity}
             kind="identities"
             chosen={query.identity}
-            onChange={(identity) => goTo(addressOf({ ...query, identity, offset: 0 }))}
+            onChange={(identity) => choose({ identity })}
           />
           <Side
             label={access.service}
             kind="services"
             chosen={query.service}
-            onChange={(service) => goTo(addressOf({ ...query, service, offset: 0 }))}
+            onChange={(service) => choose({ service })}
           />
         </section>
         {isAsked ? (
-          <Explained key={addressOf(query)} query={query} />
+          <Explained query={query} onQuery={(next) => goTo(accessPath(next), { replaces: true })} />
         ) : (
           <div class="panel">
             <Empty icon="access" title={access.none}>
@@ -97,13 +96,25 @@ function Side(props: {
   )
 }
 
-function Explained({ query }: { readonly query: AccessQuery }) {
+/** A pair, or one side with the records of the other. */
+export function Explained(props: {
+  readonly query: AccessQuery
+  readonly onQuery: (query: AccessQuery) => void
+}) {
+  const { query, onQuery } = props
   const loaded = useLoaded<AccessRows>(
-    addressOf(query),
+    accessPath(query),
     (signal) => explainAccess(query, signal),
     REFRESH_MS,
   )
-  const { value: page } = loaded.data
+  const last = useRef<AccessRows | null>(null)
+  const isPair = query.identity !== '' && query.service !== ''
+  const side = `${query.identity} ${query.service}`
+  const lastSide = useRef(side)
+  if (lastSide.current !== side) last.current = null
+  lastSide.current = side
+  if (loaded.data.value !== null) last.current = loaded.data.value
+  const { current: page } = last
   if (page === null) {
     if (loaded.error.value !== null) {
       return <Failure error={loaded.error.value} retry={loaded.reload} />
@@ -116,54 +127,57 @@ function Explained({ query }: { readonly query: AccessQuery }) {
     )
   }
   const [only] = page.rows
-  const isPair = query.identity !== '' && query.service !== ''
   return (
     <>
       <FailureNotice error={loaded.error.value} />
       {isPair && only !== undefined ? (
-        <Explanation row={only} />
+        <Explanation row={only} onChanged={loaded.reload} />
       ) : (
-        <PairTable query={query} page={page} />
+        <PairTable query={query} page={page} onQuery={onQuery} />
       )}
     </>
   )
 }
 
-/** The given identity or service, paired with each record of the other kind. */
-function PairTable({ query, page }: { readonly query: AccessQuery; readonly page: AccessRows }) {
+interface PairTableProps {
+  readonly query: AccessQuery
+  readonly page: AccessRows
+  readonly onQuery: (query: AccessQuery) => void
+}
+
+/** One side with the records of the other side, by name. */
+function PairTable({ query, page, onQuery }: PairTableProps) {
   const { access, list } = texts
   const isOfIdentity = query.identity !== ''
-  if (page.rows.length === 0) {
-    return (
-      <div class="panel">
-        <Empty icon="access" title={access.nothing} />
-      </div>
-    )
-  }
-  const go = (offset: number) => (): void => goTo(addressOf({ ...query, offset }))
+  const go = (offset: number) => (): void => onQuery({ ...query, offset })
   return (
     <section class="panel" aria-label={texts.pages.access}>
-      <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
-        <table class="table">
-          <thead>
-            <tr>
-              <th scope="col">{isOfIdentity ? access.service : access.identity}</th>
-              <th scope="col">{access.dial}</th>
-              <th scope="col">{access.bind}</th>
-              <th scope="col">{access.why}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {page.rows.map((row) => (
-              <PairRow
-                key={`${row.identity.id} ${row.service.id}`}
-                row={row}
-                isOfIdentity={isOfIdentity}
-              />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <PairBar query={query} page={page} onQuery={onQuery} />
+      {page.rows.length === 0 ? (
+        <NoPairs query={query} />
+      ) : (
+        <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+          <table class="table">
+            <thead>
+              <tr>
+                <th scope="col">{isOfIdentity ? access.service : access.identity}</th>
+                <th scope="col">{access.dial}</th>
+                <th scope="col">{access.bind}</th>
+                <th scope="col">{access.why}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {page.rows.map((row) => (
+                <PairRow
+                  key={`${row.identity.id} ${row.service.id}`}
+                  row={row}
+                  isOfIdentity={isOfIdentity}
+                />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
       {page.totalCount > ACCESS_ROWS ? (
         <nav class="pages" aria-label={list.pages}>
           <span class="faint small">{list.range(query.offset, ACCESS_ROWS, page.totalCount)}</span>
@@ -185,6 +199,99 @@ function PairTable({ query, page }: { readonly query: AccessQuery; readonly page
   )
 }
 
+function NoPairs({ query }: { readonly query: AccessQuery }) {
+  const { access } = texts
+  if (query.typed !== '') return <Empty icon="search" title={access.noMatch} />
+  if (!query.isGranted) return <Empty icon="access" title={access.nothing} />
+  return (
+    <Empty icon="access" title={access.noneGranted}>
+      <p>{access.noneGrantedWhat}</p>
+    </Empty>
+  )
+}
+
+/** Number of pairs, which of them are listed, and their export. */
+function PairBar({ query, page, onQuery }: PairTableProps) {
+  const { access } = texts
+  const typed = useSignal(query.typed)
+  const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
+  useEffect(() => () => clearTimeout(timer.current ?? undefined), [])
+  const isOfIdentity = query.identity !== ''
+  const counted = isOfIdentity ? access.reached : access.reaching
+  const label = texts.list.filter(isOfIdentity ? access.services : access.identities)
+  return (
+    <div class="panel-head list-bar">
+      <h2 aria-live="polite">{counted(page.totalCount, query.isGranted)}</h2>
+      <div class="filter-input">
+        <Icon name="search" />
+        <input
+          class="input"
+          type="search"
+          aria-label={label}
+          placeholder={label}
+          value={typed.value}
+          spellcheck={false}
+          onInput={({ currentTarget }) => {
+            typed.value = currentTarget.value
+            clearTimeout(timer.current ?? undefined)
+            timer.current = setTimeout(
+              () => onQuery({ ...query, typed: typed.value, offset: 0 }),
+              TYPING_MS,
+            )
+          }}
+        />
+      </div>
+      <div class="segments" role="group" aria-label={access.show}>
+        {([true, false] as const).map((isGranted) => (
+          <button
+            key={String(isGranted)}
+            type="button"
+            aria-pressed={query.isGranted === isGranted}
+            onClick={() => onQuery({ ...query, isGranted, offset: 0 })}
+          >
+            {isGranted ? access.shows.granted : access.shows.all}
+          </button>
+        ))}
+      </div>
+      <ExportButton query={query} isEmpty={page.totalCount === 0} />
+    </div>
+  )
+}
+
+function ExportButton({
+  query,
+  isEmpty,
+}: {
+  readonly query: AccessQuery
+  readonly isEmpty: boolean
+}) {
+  const { access } = texts
+  const progress = useSignal('')
+  const error = useSignal<unknown>(null)
+  const run = (): void => {
+    error.value = null
+    progress.value = texts.loading
+    accessCsv(query, (rows, all) => (progress.value = access.exporting(rows, all)))
+      .then((text) => download('access.csv', text, 'text/csv'))
+      .catch((failure: unknown) => (error.value = failure))
+      .finally(() => (progress.value = ''))
+      .catch(() => undefined)
+  }
+  return (
+    <>
+      <Button
+        icon="backup"
+        isBusy={progress.value !== ''}
+        refused={isEmpty ? texts.picker.none : null}
+        onClick={run}
+      >
+        {progress.value === '' ? access.export : progress.value}
+      </Button>
+      <FailureNotice error={error.value} />
+    </>
+  )
+}
+
 function PairRow({
   row,
   isOfIdentity,
@@ -193,12 +300,10 @@ function PairRow({
   readonly isOfIdentity: boolean
 }) {
   const other = isOfIdentity ? row.service : row.identity
-  const [first] = row.dial.isGranted || !row.bind.isGranted ? row.dial.missing : row.bind.missing
-  const address = addressOf({ identity: row.identity.id, service: row.service.id, offset: 0 })
   return (
     <tr>
       <th scope="row">
-        <a class="clip" href={address}>
+        <a class="clip" href={pairPath(row.identity.id, row.service.id)}>
           {refText(other)}
         </a>
       </th>
@@ -208,7 +313,7 @@ function PairRow({
       <td>
         <DirectionBadge direction={row.bind} />
       </td>
-      <td class="soft">{first === undefined ? '–' : first.message}</td>
+      <td class="soft">{firstMissing(row)?.message ?? '–'}</td>
     </tr>
   )
 }
@@ -216,6 +321,6 @@ function PairRow({
 export function DirectionBadge({ direction }: { readonly direction: Direction }) {
   const { access } = texts
   if (direction.isReachable) return <Badge tone="good">{access.reachable}</Badge>
-  if (direction.isGranted) return <Badge tone="bad">{access.broken}</Badge>
+  if (direction.isGranted) return <Badge tone="warn">{access.broken}</Badge>
   return <Badge icon="minus">{access.notGranted}</Badge>
 }

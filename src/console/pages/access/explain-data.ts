@@ -1,9 +1,14 @@
+import { csvText } from '../../app/export.ts'
+import { pathTo } from '../../app/navigation.ts'
 import { client } from '../../app/services.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import type {
   AccessExplained,
   AccessExplainedDial,
   AccessExplainedIdentity,
 } from '../../client/served-types.ts'
+import { texts } from '../../texts.ts'
+import { buildFilter } from '../records/filters.ts'
 
 export type Direction = AccessExplainedDial
 
@@ -18,25 +23,115 @@ export const ACCESS_ROWS = 25
 export interface AccessQuery {
   readonly identity: string
   readonly service: string
+  /** Only pairs that a policy grants, where one side is listed. */
+  readonly isGranted: boolean
+  /** Part of the name of the other side. */
+  readonly typed: string
   readonly offset: number
 }
 
-/** Requests the explanation of one pair, or of one record with each record of the other kind. */
-export async function explainAccess(query: AccessQuery, signal: AbortSignal): Promise<AccessRows> {
-  const { identity, service, offset } = query
+export function parseAccessQuery(query: URLSearchParams): AccessQuery {
+  const offset = Number(query.get('offset') ?? '0')
+  return {
+    identity: query.get('identity') ?? '',
+    service: query.get('service') ?? '',
+    isGranted: query.get('show') !== 'all',
+    typed: query.get('q') ?? '',
+    offset: Number.isSafeInteger(offset) && offset > 0 ? offset : 0,
+  }
+}
+
+/** The address of the page. */
+export function accessPath({ identity, service, isGranted, typed, offset }: AccessQuery): string {
+  const query = new URLSearchParams()
+  if (identity !== '') query.set('identity', identity)
+  if (service !== '') query.set('service', service)
+  if (!isGranted) query.set('show', 'all')
+  if (typed !== '') query.set('q', typed)
+  if (offset > 0) query.set('offset', String(offset))
+  const text = query.toString()
+  return pathTo('access') + (text === '' ? '' : `?${text}`)
+}
+
+/** The page of one pair. */
+export function pairPath(identity: string, service: string): string {
+  return accessPath({ identity, service, isGranted: true, typed: '', offset: 0 })
+}
+
+/** Requests the explanation of a pair, or of one side with the records of the other by name. */
+export async function explainAccess(
+  { identity, service, isGranted, typed, offset }: AccessQuery,
+  signal: AbortSignal | null,
+  limit = ACCESS_ROWS,
+): Promise<AccessRows> {
+  const isPair = identity !== '' && service !== ''
+  const listed = {
+    sort: 'name asc',
+    ...(isGranted ? { granted: 'true' } : {}),
+    ...(typed === '' ? {} : { filter: buildFilter(typed, ['name']) }),
+  }
   const { data, meta } = await client.served('GET /edge/management/v1/access/explain', {
     query: {
-      limit: String(ACCESS_ROWS),
+      limit: String(limit),
       offset: String(offset),
       ...(identity === '' ? {} : { identity }),
       ...(service === '' ? {} : { service }),
+      ...(isPair ? {} : listed),
     },
-    signal,
+    ...(signal === null ? {} : { signal }),
     timeoutMs: 10_000,
   })
   return { rows: data, totalCount: meta.pagination?.totalCount ?? data.length }
 }
 
+const EXPORT_PAGE = 100
+/** Rows of an export; each costs the controller an explanation. */
+export const EXPORTED_ROWS_MAX = 20_000
+
+/** All pairs of a list as a CSV file. */
+export async function accessCsv(
+  query: AccessQuery,
+  onProgress: (rows: number, all: number) => void,
+): Promise<string> {
+  const rows: AccessExplained[] = []
+  for (;;) {
+    const page = await explainAccess({ ...query, offset: rows.length }, null, EXPORT_PAGE)
+    rows.push(...page.rows)
+    const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
+    onProgress(rows.length, all)
+    if (page.rows.length === 0 || rows.length >= all) break
+  }
+  const { access } = texts
+  return csvText([
+    access.exportColumns,
+    ...rows.map((row) => [
+      row.identity.name,
+      row.identity.id,
+      row.service.name,
+      row.service.id,
+      stateText(row.dial),
+      stateText(row.bind),
+      firstMissing(row)?.message ?? '',
+    ]),
+  ])
+}
+
+function stateText({ isReachable, isGranted }: Direction): string {
+  const { access } = texts
+  if (isReachable) return access.reachable
+  return isGranted ? access.broken : access.notGranted
+}
+
+/** The first piece that a pair lacks; of a granted right first. */
+export function firstMissing({
+  dial,
+  bind,
+}: AccessExplained): Direction['missing'][number] | undefined {
+  const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)
+  if (broken !== undefined) return broken.missing[0]
+  return dial.isGranted || bind.isGranted ? undefined : dial.missing[0]
+}
+
 export function refText({ name, id }: Pick<AccessExplainedIdentity, 'id' | 'name'>): string {
-  return name === '' ? id : name
+  return name === '' ? id : visibleText(name)
 }

@@ -12,6 +12,7 @@ import type {
   AccessExplainedRoutersIdentityPolicies,
 } from '../../client/served-types.ts'
 import { type Direction, refText } from './explain-data.ts'
+import { Nearest } from './nearest.tsx'
 
 type DirectionPolicy = NonNullable<Direction['policies']>[number]
 type PolicyRef = AccessExplainedRoutersIdentityPolicies & Partial<Pick<DirectionPolicy, 'checks'>>
@@ -20,7 +21,13 @@ type CheckRef = NonNullable<DirectionPolicy['checks']>[number]
 type Side = 'dial' | 'bind'
 
 /** One identity and one service, with each link of the chain and the missing parts. */
-export function Explanation({ row }: { readonly row: AccessExplained }) {
+export function Explanation({
+  row,
+  onChanged,
+}: {
+  readonly row: AccessExplained
+  readonly onChanged: () => void
+}) {
   const { access } = texts
   const startsWithBind = row.bind.isGranted && !row.dial.isGranted
   const side = useSignal<Side>(startsWithBind ? 'bind' : 'dial')
@@ -39,14 +46,14 @@ export function Explanation({ row }: { readonly row: AccessExplained }) {
           </button>
         ))}
       </div>
-      <Verdict row={row} side={side.value} direction={direction} />
+      <Verdict row={row} side={side.value} direction={direction} onChanged={onChanged} />
       <section class="panel" aria-labelledby="chain">
         <div class="panel-head">
           <h2 id="chain">{access.chain}</h2>
         </div>
         <ol class="chain">
           <IdentityLink row={row} />
-          <PolicyLink direction={direction} side={side.value} />
+          <PolicyLink row={row} direction={direction} side={side.value} />
           <ServiceLink row={row} side={side.value} />
         </ol>
       </section>
@@ -62,9 +69,10 @@ function Verdict(props: {
   readonly row: AccessExplained
   readonly side: Side
   readonly direction: Direction
+  readonly onChanged: () => void
 }) {
   const { access } = texts
-  const { row, side, direction } = props
+  const { row, side, direction, onChanged } = props
   const [identity, service] = [refText(row.identity), refText(row.service)]
   const { missing, isReachable } = direction
   return (
@@ -89,6 +97,7 @@ function Verdict(props: {
             ))}
           </ol>
         )}
+        <Nearest row={row} direction={direction} onChanged={onChanged} />
       </div>
     </section>
   )
@@ -149,7 +158,15 @@ function IdentityLink({ row }: { readonly row: AccessExplained }) {
   )
 }
 
-function PolicyLink({ direction, side }: { readonly direction: Direction; readonly side: Side }) {
+function PolicyLink({
+  row,
+  direction,
+  side,
+}: {
+  readonly row: AccessExplained
+  readonly direction: Direction
+  readonly side: Side
+}) {
   const { access } = texts
   const { policies, policiesCount, isGranted } = direction
   const fails = direction.missing.some(({ code }) => code === 'POSTURE_FAILS')
@@ -162,19 +179,25 @@ function PolicyLink({ direction, side }: { readonly direction: Direction; readon
       {policies === null ? (
         <p class="faint small">{access.hidden}</p>
       ) : (
-        <Policies policies={policies} />
+        <Policies row={row} policies={policies} />
       )}
     </ChainLink>
   )
 }
 
-function Policies({ policies }: { readonly policies: readonly PolicyRef[] }) {
+function Policies({
+  row,
+  policies,
+}: {
+  readonly row: AccessExplained
+  readonly policies: readonly PolicyRef[]
+}) {
   return (
     <ul class="policies">
       {policies.map((policy) => (
         <li key={policy.id}>
           <RefLink one={policy} />
-          <Roles policy={policy} />
+          <Roles row={row} policy={policy} />
           <Checks checks={policy.checks ?? []} />
         </li>
       ))}
@@ -183,7 +206,7 @@ function Policies({ policies }: { readonly policies: readonly PolicyRef[] }) {
 }
 
 /** The roles of the policy that match this pair. */
-function Roles({ policy }: { readonly policy: PolicyRef }) {
+function Roles({ row, policy }: { readonly row: AccessExplained; readonly policy: PolicyRef }) {
   const { identityRoles = [], serviceRoles = [], edgeRouterRoles = [] } = policy
   const roles = [...identityRoles, ...serviceRoles, ...edgeRouterRoles]
   if (roles.length === 0) return null
@@ -192,11 +215,19 @@ function Roles({ policy }: { readonly policy: PolicyRef }) {
       <span class="faint tiny">{texts.access.by}</span>
       {[...new Set(roles)].map((role) => (
         <span class="chip" key={role}>
-          <span>{role}</span>
+          <span>{roleText(role, row)}</span>
         </span>
       ))}
     </span>
   )
+}
+
+/** `@laptop` for the id of one of the records on the page. */
+function roleText(role: string, { identity, service, routers }: AccessExplained): string {
+  if (!role.startsWith('@')) return role
+  const known = [identity, service, ...(routers?.common ?? [])]
+  const named = known.find(({ id }) => id === role.slice(1))
+  return named === undefined ? role : `@${refText(named)}`
 }
 
 const checkTones: Readonly<Record<CheckRef['state'], Tone>> = {
@@ -284,14 +315,14 @@ function Routers({
             holds={routers.identityCount > 0}
             head={access.routersOf(routers.identityCount)}
           >
-            <Policies policies={routers.identityPolicies ?? []} />
+            <Policies row={row} policies={routers.identityPolicies ?? []} />
           </ChainLink>
           <ChainLink
             title={access.routersOfService}
             holds={routers.serviceCount > 0}
             head={access.routersOf(routers.serviceCount)}
           >
-            <Policies policies={routers.servicePolicies ?? []} />
+            <Policies row={row} policies={routers.servicePolicies ?? []} />
           </ChainLink>
           <ChainLink
             title={access.common}

@@ -1,3 +1,4 @@
+import { failureText } from '../../app/failure.tsx'
 import { managementDocument } from '../../app/api-documents.ts'
 import { useLoaded } from '../../app/loaded.ts'
 import { client } from '../../app/services.ts'
@@ -35,18 +36,18 @@ export interface PreviewedChange {
 const ROWS = 10
 const OPERATION = '/access/preview'
 
-/** Null if this controller offers no preview, or the kind has none. */
-async function load(change: PreviewedChange, signal: AbortSignal): Promise<AccessPreviewed | null> {
-  const kind = previewed[change.collection]
+/** Null if this controller computes no effects, or the kind has none. */
+async function load(
+  changes: readonly PreviewedChange[],
+  signal: AbortSignal,
+): Promise<AccessPreviewed | null> {
   const served = await managementDocument()
-  const { action, id, data } = change
-  // A new router can be reached only after its enrollment, so its creation has no effect yet.
-  const isNewRouter = kind === 'edgeRouter' && action === 'create'
-  if (kind === undefined || isNewRouter || served.operation('post', OPERATION) === null) return null
-  const one = { action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }
+  if (served.operation('post', OPERATION) === null) return null
+  const body = changes.flatMap(bodyOf)
+  if (body.length === 0) return null
   const { data: found } = await client.served('POST /edge/management/v1/access/preview', {
     query: { limit: String(ROWS) },
-    body: { changes: [one] },
+    body: { changes: body },
     changesNothing: true,
     timeoutMs: 5_000,
     signal,
@@ -54,11 +55,21 @@ async function load(change: PreviewedChange, signal: AbortSignal): Promise<Acces
   return found
 }
 
-/** Shows who would gain or lose access by a change, as the controller computes it. */
-export function AccessPreview({ change }: { readonly change: PreviewedChange }) {
+/** A change as the operation takes it; [] if it has no effect on access. */
+function bodyOf({ collection, action, id, data }: PreviewedChange): object[] {
+  const kind = previewed[collection]
+  // A new router can be reached only after its enrollment, so its creation has no effect yet.
+  const isNewRouter = kind === 'edgeRouter' && action === 'create'
+  if (kind === undefined || isNewRouter) return []
+  return [{ action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }]
+}
+
+/** Shows which pairs would gain or lose access by changes, as the controller computes it. */
+export function AccessPreview({ changes }: { readonly changes: readonly PreviewedChange[] }) {
   const { preview } = texts
-  const loaded = useLoaded(JSON.stringify(change), (signal) => load(change, signal))
-  if (loaded.error.value !== null) return <Notice tone="warn">{preview.failed}</Notice>
+  const loaded = useLoaded(JSON.stringify(changes), (signal) => load(changes, signal))
+  if (loaded.error.value !== null)
+    return <Notice tone="warn">{preview.failed(failureText(loaded.error.value))}</Notice>
   const { value: found } = loaded.data
   if (found === null) {
     return loaded.isLoading.value ? <p class="faint small">{preview.loading}</p> : null

@@ -12,10 +12,7 @@ import { startSignIn, popSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
-/**
- * The log-in as a whole page. As a dialog in front of a page, it could not show another page
- * without losing the first.
- */
+/** The whole page. */
 export function LogIn() {
   const { logIn, product } = texts
   useEffect(() => {
@@ -38,7 +35,10 @@ export function LogIn() {
   )
 }
 
-/** Covers a page whose session has ended. Values that the user typed there are kept. */
+/**
+ * Covers a page whose session has ended, and keeps the typed values there. The sign-in page leads
+ * back to it, and drafts stay in the tab.
+ */
 export function LogInAgain() {
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => {
@@ -57,7 +57,7 @@ export function LogInAgain() {
       </div>
       <div class="dialog-body">
         <p class="soft">{texts.logIn.againLead}</p>
-        <LogInForm />
+        <LogInForm hasSignIn />
       </div>
     </dialog>
   )

@@ -1,4 +1,7 @@
+import type { ComponentChildren } from 'preact'
+
 import { pathTo } from '../../app/navigation.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
@@ -22,17 +25,89 @@ const states: Readonly<
   enabled: { on: ['good', texts.cell.enabled], off: texts.cell.disabled },
 }
 
+interface RowCell {
+  readonly row: Readonly<Record<string, unknown>>
+  readonly name: string
+  /** Filters the list by a role attribute. */
+  readonly onAttribute?: (attribute: string) => void
+}
+
+/** Columns whose cell needs more than one field of the record. */
+const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildren>> = {
+  hasEdgeRouterConnection: (row) => <IdentityState row={row} />,
+  isOnline: (row) => <RouterState row={row} />,
+  sdkInfo: (row) => clientText(row),
+  versionInfo: (row) => memberText(row['versionInfo'], 'version'),
+  supportedProtocols: (row) =>
+    isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
+  type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
+}
+
+/** The value of a field of a record in a list. */
+export function FieldCell({ row, name, onAttribute }: RowCell) {
+  const draw = rowCells[name]
+  if (draw !== undefined) {
+    const drawn = draw(row)
+    return drawn === '' ? <span class="faint">–</span> : <>{drawn}</>
+  }
+  const display = row[`${name}Display`]
+  const value = Array.isArray(display) && display.length > 0 ? display : row[name]
+  return <Cell name={name} value={value} {...(onAttribute === undefined ? {} : { onAttribute })} />
+}
+
+/** Whether an identity is connected, in one word. */
+export function IdentityState({ row }: { readonly row: RowCell['row'] }) {
+  const { cell } = texts
+  if (row['disabled'] === true) return <Badge tone="warn">{cell.disabled}</Badge>
+  if (row['hasEdgeRouterConnection'] === true) return <Badge tone="good">{cell.online}</Badge>
+  if (row['hasApiSession'] === true) return <Badge tone="good">{cell.loggedIn}</Badge>
+  const hasNone = isObject(row['authenticators']) && Object.keys(row['authenticators']).length === 0
+  if (hasNone) return <Badge icon="key">{cell.notEnrolled}</Badge>
+  return <Badge icon="minus">{cell.offline}</Badge>
+}
+
+/** Whether a router is connected, in one word. */
+export function RouterState({ row }: { readonly row: RowCell['row'] }) {
+  const { cell } = texts
+  if (row['disabled'] === true) return <Badge tone="warn">{cell.disabled}</Badge>
+  if (row['isVerified'] === false) return <Badge icon="key">{cell.notEnrolled}</Badge>
+  if (row['isOnline'] === true) return <Badge tone="good">{cell.online}</Badge>
+  return <Badge tone="bad">{cell.offline}</Badge>
+}
+
+/** Program and operating system of the client of an identity; '' before its first log-in. */
+export function clientText(row: RowCell['row']): string {
+  const { sdkInfo, envInfo } = row
+  const program = [memberText(sdkInfo, 'type'), memberText(sdkInfo, 'version')]
+  const parts = [program.filter((part) => part !== '').join(' '), memberText(envInfo, 'os')]
+  return parts.filter((part) => part !== '').join(' · ')
+}
+
+function memberText(value: unknown, name: string): string {
+  return isObject(value) && typeof value[name] === 'string' ? visibleText(value[name]) : ''
+}
+
 /** Shows the value of a record in a table, always as text. */
-export function Cell({ name, value }: { readonly name: string; readonly value: unknown }) {
+export function Cell({
+  name,
+  value,
+  onAttribute,
+}: {
+  readonly name: string
+  readonly value: unknown
+  readonly onAttribute?: (attribute: string) => void
+}) {
   if (value === null || value === undefined || value === '') return <span class="faint">–</span>
   const state = states[name]
   if (typeof value === 'boolean' && state !== undefined) return <State isOn={value} {...state} />
   if (typeof value === 'boolean') return <>{value ? texts.cell.yes : texts.cell.no}</>
-  if (Array.isArray(value)) return <Items name={name} items={value} />
+  if (Array.isArray(value)) {
+    return <Items name={name} items={value} onAttribute={onAttribute ?? null} />
+  }
   if (isObject(value)) return <Reference value={value} />
   const text = String(value)
   if (TIME.test(text)) return <Time at={text} />
-  return <span class="clip">{text}</span>
+  return <span class="clip">{visibleText(text)}</span>
 }
 
 function State(props: {
@@ -45,16 +120,23 @@ function State(props: {
   return off === '' ? <span class="faint">–</span> : <Badge icon="minus">{off}</Badge>
 }
 
-function Items({ name, items }: { readonly name: string; readonly items: readonly unknown[] }) {
+function Items(props: {
+  readonly name: string
+  readonly items: readonly unknown[]
+  readonly onAttribute: ((attribute: string) => void) | null
+}) {
+  const { name, items, onAttribute } = props
   if (items.length === 0) return <span class="faint">–</span>
   const isAttribute = name === 'roleAttributes'
   const shown = items.slice(0, SHOWN_ITEMS)
   return (
     <span class="chips">
       {shown.map((item, at) => (
-        <span class="chip" key={at}>
-          <span>{isAttribute ? `#${String(item)}` : itemText(item)}</span>
-        </span>
+        <Item
+          key={at}
+          text={isAttribute ? `#${itemText(item)}` : itemText(item)}
+          onClick={isAttribute && onAttribute !== null ? () => onAttribute(String(item)) : null}
+        />
       ))}
       {items.length > shown.length ? (
         <span class="faint tiny">{texts.cell.more(items.length - shown.length)}</span>
@@ -63,9 +145,24 @@ function Items({ name, items }: { readonly name: string; readonly items: readonl
   )
 }
 
+function Item({ text, onClick }: { readonly text: string; readonly onClick: (() => void) | null }) {
+  if (onClick === null) {
+    return (
+      <span class="chip">
+        <span>{text}</span>
+      </span>
+    )
+  }
+  return (
+    <button type="button" class="chip" title={texts.list.byAttribute(text)} onClick={onClick}>
+      <span>{text}</span>
+    </button>
+  )
+}
+
 function itemText(item: unknown): string {
-  if (isObject(item)) return String(item['name'] ?? item['id'] ?? '')
-  return String(item)
+  const text = isObject(item) ? (item['name'] ?? item['id'] ?? '') : item
+  return visibleText(String(text))
 }
 
 function Reference({ value }: { readonly value: Readonly<Record<string, unknown>> }) {
@@ -73,7 +170,7 @@ function Reference({ value }: { readonly value: Readonly<Record<string, unknown>
   if (typeof entity !== 'string' || typeof id !== 'string') {
     return <span class="clip mono">{JSON.stringify(value)}</span>
   }
-  const text = typeof name === 'string' && name !== '' ? name : id
+  const text = visibleText(typeof name === 'string' && name !== '' ? name : id)
   if (kindAt(entity) === null) return <>{text}</>
   return <a href={pathTo(entity, id)}>{text}</a>
 }

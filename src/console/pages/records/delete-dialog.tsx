@@ -11,6 +11,7 @@ import { AccessPreview } from '../access/preview.tsx'
 import { CallPanel } from './call-panel.tsx'
 import type { Kind } from './kinds.ts'
 import { recordPath, writeRecord } from './record-data.ts'
+import { keepsRecord, Uses, useUses } from './uses.tsx'
 
 /** Deletes a record after the user has typed its name. */
 export function DeleteDialog(props: {
@@ -23,6 +24,8 @@ export function DeleteDialog(props: {
   const typed = useSignal('')
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
+  const used = useUses(kind.path, id)
+  const isKept = keepsRecord(used.data.value)
   const call = { method: 'DELETE', path: recordPath(kind.path, id) } as const
   const remove = (): void => {
     isBusy.value = true
@@ -46,7 +49,9 @@ export function DeleteDialog(props: {
           <Button
             kind="danger"
             isBusy={isBusy.value}
-            refused={typed.value === name ? null : texts.record.typeName}
+            refused={
+              isKept ? texts.uses.inUse : typed.value === name ? null : texts.record.typeName
+            }
             onClick={remove}
           >
             {texts.record.delete}
@@ -56,13 +61,14 @@ export function DeleteDialog(props: {
     >
       <FailureNotice error={error.value} />
       <p class="soft">{texts.record.deleteWhat(kind.one)}</p>
+      <Uses loaded={used} />
       <TextField
         label={texts.manage.typeThis(name)}
         value={typed.value}
         isFocused
         onInput={(value) => (typed.value = value)}
       />
-      <AccessPreview change={{ action: 'delete', collection: kind.path, id, data: null }} />
+      <AccessPreview changes={[{ action: 'delete', collection: kind.path, id, data: null }]} />
       <CallPanel call={call} />
     </Dialog>
   )

@@ -1,4 +1,7 @@
-import { type Draft, isObject, withoutSecrets } from './form-model.ts'
+import { type Signal, useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+import { type Draft, isObject, isSame, withoutSecrets } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 
 const PREFIX = 'flotilla.draft.'
@@ -26,6 +29,22 @@ export function storedDraft(key: string): Draft | null {
   }
 }
 
+/** Whether the form of a record has input that was not saved. */
+export function hasDraft({ path }: { readonly path: string }, id: string): boolean {
+  return sessionStorage.getItem(`${PREFIX}${path}/${id}`) !== null
+}
+
 export function dropDraft(key: string): void {
   sessionStorage.removeItem(PREFIX + key)
+}
+
+/** A signal whose value lives as long as the tab, for input that holds no secret. */
+export function useDraftSignal<T>(key: string, initial: T): Signal<T> {
+  const stored = storedDraft(key)
+  const value = useSignal<T>(stored === null ? initial : (stored['value'] as T))
+  useEffect(() => {
+    if (isSame(value.value, initial)) dropDraft(key)
+    else storeDraft(key, { value: value.value }, [])
+  }, [value.value])
+  return value
 }

@@ -1,4 +1,6 @@
-/** Quotes a text for the filter language. */
+import type { Facet } from './kinds.ts'
+
+/** A text of the filter language. */
 export function quoteFilterText(text: string): string {
   return `"${text.replace(/[\\"]/g, (character) => `\\${character}`)}"`
 }
@@ -6,11 +8,19 @@ export function quoteFilterText(text: string): string {
 const BY_NAME_OR_ID = (text: string): string =>
   `name icontains ${quoteFilterText(text)} or id = ${quoteFilterText(text)}`
 
-/** Builds a filter from the typed text: a search text or, after `=`, a complete filter. */
+/** `#staff #laptops`: records that have all of these role attributes. */
+const ATTRIBUTES = (text: string): string =>
+  text
+    .split(/\s+(?=#)/)
+    .map((role) => `anyOf(roleAttributes) = ${quoteFilterText(role.slice(1))}`)
+    .join(' and ')
+
+/** Builds a filter from the typed text: a search text, attributes, or a whole filter after `=`. */
 export function buildFilter(typed: string, fields: readonly string[]): string {
   const text = typed.trim()
   if (text === '') return ''
   if (text.startsWith('=')) return text.slice(1).trim()
+  if (text.startsWith('#')) return ATTRIBUTES(text)
   if (fields.length === 0 || fields.includes('name')) return BY_NAME_OR_ID(text)
   const searched = ['username', 'address', 'method'].filter((name) => fields.includes(name))
   const parts = searched.map((name) => `${name} icontains ${quoteFilterText(text)}`)
@@ -23,6 +33,8 @@ export interface ListState {
   readonly sort: string
   readonly isDescending: boolean
   readonly offset: number
+  /** Chosen values of facets, by their names. */
+  readonly facets: Readonly<Record<string, string>>
 }
 
 /**
@@ -36,6 +48,13 @@ export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
 }
 
+/** Whether a list leaves out some records. */
+export function isFiltered({ typed, facets }: Pick<ListState, 'typed' | 'facets'>): boolean {
+  return typed !== '' || Object.values(facets).some((value) => value !== '')
+}
+
+const FACET = 'is-'
+
 export function parseListState(query: URLSearchParams): ListState {
   const sort = query.get('sort') ?? ''
   const offset = Number(query.get('offset') ?? '0')
@@ -44,14 +63,21 @@ export function parseListState(query: URLSearchParams): ListState {
     sort: sort.replace(/^-/, ''),
     isDescending: sort.startsWith('-'),
     offset: Number.isSafeInteger(offset) && offset > 0 ? offset - (offset % PAGE_ROWS) : 0,
+    facets: Object.fromEntries(
+      [...query].flatMap(([name, value]) =>
+        name.startsWith(FACET) && value !== '' ? [[name.slice(FACET.length), value]] : [],
+      ),
+    ),
   }
 }
 
-/** The query of the page's address; '' if everything has its default value. */
-export function formatListState({ typed, sort, isDescending, offset }: ListState): string {
+/** The query of the page's address; '' when all of it is as usual. */
+export function formatListState({ typed, sort, isDescending, offset, facets }: ListState): string {
   const query = new URLSearchParams()
   if (typed !== '') query.set('q', typed)
   if (sort !== '') query.set('sort', (isDescending ? '-' : '') + sort)
+  for (const [name, value] of Object.entries(facets))
+    if (value !== '') query.set(FACET + name, value)
   if (offset > 0) query.set('offset', String(offset))
   const text = query.toString()
   return text === '' ? '' : `?${text}`
@@ -62,11 +88,29 @@ export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boole
   return sort === '' && hasNames ? 'name' : sort
 }
 
+function listFilter(state: ListState, fields: readonly string[], facets: readonly Facet[]): string {
+  const chosen = facets.flatMap(({ name, options }) => {
+    const option = options.find(({ value }) => value === state.facets[name])
+    return option === undefined ? [] : [option.filter]
+  })
+  const typed = buildFilter(state.typed, fields)
+  const parts = [...(typed === '' ? [] : [typed]), ...chosen]
+  return parts.length < 2 ? (parts[0] ?? '') : parts.map((part) => `(${part})`).join(' and ')
+}
+
 /** The query of the request for the rows of a list. */
-export function listRequestQuery(state: ListState, fields: readonly string[]): string {
-  const [limit, offset] = [String(3 * PAGE_ROWS), String(firstRowToLoad(state))]
+export function listRequestQuery(
+  state: ListState,
+  fields: readonly string[],
+  facets: readonly Facet[] = [],
+  page: { readonly limit: number; readonly offset: number } = {
+    limit: 3 * PAGE_ROWS,
+    offset: firstRowToLoad(state),
+  },
+): string {
+  const [limit, offset] = [String(page.limit), String(page.offset)]
   const query = new URLSearchParams({ limit, offset })
-  const filter = buildFilter(state.typed, fields)
+  const filter = listFilter(state, fields, facets)
   if (filter !== '') query.set('filter', filter)
   const sort = listSortField(state, fields.includes('name'))
   if (sort !== '') query.set('sort', `${sort} ${state.isDescending ? 'desc' : 'asc'}`)

@@ -12,4 +12,6 @@ export interface FormField {
   readonly isRequired: boolean
   readonly isNullable: boolean
   readonly widget: Widget
+  /** Value in the form of a new record; undefined: the plainest that its type has. */
+  readonly initial?: unknown
 }

@@ -1,4 +1,6 @@
+import { faultText, type RefusedField } from '../../app/fault-text.ts'
 import type { JsonSchema } from '../../client/api-document.ts'
+import { texts } from '../../texts.ts'
 import type { FieldHint, Kind } from './kinds.ts'
 import type { FormField, Widget } from './form-field.ts'
 
@@ -66,6 +68,7 @@ function fieldOf(
     isRequired,
     isNullable: typesOf(schema).includes('null'),
     widget: widgetOf(name, schema, hint),
+    ...(hint.initial === undefined ? {} : { initial: hint.initial }),
   }
 }
 
@@ -105,7 +108,8 @@ function groupOf(schema: JsonSchema): Widget {
 
 /** The initial values of a form for a new record: required fields that have an obvious value. */
 export function emptyDraft(fields: readonly FormField[]): Draft {
-  const values = fields.flatMap(({ name, isRequired, widget }): [string, unknown][] => {
+  const values = fields.flatMap(({ name, isRequired, widget, initial }): [string, unknown][] => {
+    if (initial !== undefined) return [[name, initial]]
     if (widget.is === 'group') {
       const inner = emptyDraft(widget.fields)
       return isRequired ? [[name, inner]] : []
@@ -214,16 +218,39 @@ export function withoutSecrets(draft: Draft, fields: readonly FormField[]): Draf
   return Object.fromEntries(Object.entries(draft).filter(([name]) => !secret.has(name)))
 }
 
+/** A field with a fault, and the reason in the words of the console. */
+export interface FormFault {
+  readonly name: string
+  /** Names below `name`, in a group. */
+  readonly below: string
+  readonly reason: string
+}
+
 /**
  * The field of a form to which a refusal refers: `body.name`, `data.name` and `name` mean the same
- * field.
+ * field. The names in a schema of a config type are below `data`.
  */
 export function fieldFaultIn(
-  fault: { readonly field: string; readonly reason: string } | null,
+  fault: RefusedField | null,
   fields: readonly FormField[],
-): { readonly name: string; readonly reason: string } | null {
+): FormFault | null {
   if (fault === null) return null
-  const parts = fault.field.split(/[.[/]/)
-  const found = fields.find(({ name }) => parts.includes(name))
-  return found === undefined ? null : { name: found.name, reason: fault.reason }
+  const parts = fault.field.split(/[.[\]/]+/).filter((part) => part !== '')
+  const at = parts.findIndex((part) => fields.some(({ name }) => name === part))
+  const reason = faultText(fault)
+  if (at !== -1) return { name: parts[at] ?? '', below: parts.slice(at + 1).join('.'), reason }
+  const data = fields.find(({ name, widget }) => name === 'data' && widget.is === 'json')
+  if (data === undefined) return null
+  return { name: 'data', below: '', reason: texts.faults.at(fault.field, reason) }
+}
+
+/** The fault of a group, as its own fields see it. */
+export function faultBelow(
+  fault: FormFault | null,
+  fields: readonly FormField[],
+): FormFault | null {
+  if (fault === null || fault.below === '') return null
+  const [name = '', ...rest] = fault.below.split('.')
+  if (!fields.some((field) => field.name === name)) return null
+  return { name, below: rest.join('.'), reason: fault.reason }
 }

@@ -3,15 +3,16 @@ import { useEffect } from 'preact/hooks'
 
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
-import { type Draft, isObject, isSame, withValue } from './form-model.ts'
+import {
+  type Draft,
+  faultBelow,
+  type FormFault,
+  isObject,
+  isSame,
+  withValue,
+} from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
-
-/** A field with a fault, and the reason. */
-export interface FormFault {
-  readonly name: string
-  readonly reason: string
-}
 
 interface FormProps {
   readonly fields: readonly FormField[]
@@ -32,7 +33,7 @@ export function FormFields(props: FormProps) {
           key={field.name}
           field={field}
           draft={draft}
-          fault={fault?.name === field.name ? fault.reason : null}
+          fault={fault?.name === field.name ? fault : null}
           onChange={(value) => onChange(withValue(draft, field.name, value))}
           onBadJson={onBadJson}
         />
@@ -44,7 +45,7 @@ export function FormFields(props: FormProps) {
 interface ControlProps {
   readonly field: FormField
   readonly draft: Draft
-  readonly fault: string | null
+  readonly fault: FormFault | null
   readonly onChange: (value: unknown) => void
   readonly onBadJson: (name: string, isBad: boolean) => void
 }
@@ -55,11 +56,19 @@ function FormControl(props: ControlProps) {
   const value = draft[field.name]
   const hint = field.help ?? undefined
   if (widget.is === 'flag') {
-    return <Flag label={label} hint={hint} isOn={value === true} onChange={onChange} />
+    return (
+      <Flag
+        label={label}
+        hint={hint}
+        fault={fault?.reason ?? null}
+        isOn={value === true}
+        onChange={onChange}
+      />
+    )
   }
   if (widget.is === 'group') return <Group {...props} fields={widget.fields} />
   return (
-    <Field label={label} hint={hint} fault={fault} isRequired={isRequired}>
+    <Field label={label} hint={hint} fault={fault?.reason ?? null} isRequired={isRequired}>
       {(ids) => <Control {...props} ids={ids} value={value} />}
     </Field>
   )
@@ -195,6 +204,7 @@ function ChoiceInput(props: {
 function Flag(props: {
   readonly label: string
   readonly hint: string | undefined
+  readonly fault: string | null
   readonly isOn: boolean
   readonly onChange: (isOn: boolean) => void
 }) {
@@ -203,11 +213,13 @@ function Flag(props: {
       <input
         type="checkbox"
         checked={props.isOn}
+        aria-invalid={props.fault !== null}
         onChange={({ currentTarget }) => props.onChange(currentTarget.checked)}
       />
       <span>
         <span class="label">{props.label}</span>
         {props.hint === undefined ? null : <span class="hint block">{props.hint}</span>}
+        {props.fault === null ? null : <span class="fault block">{props.fault}</span>}
       </span>
     </label>
   )
@@ -215,17 +227,19 @@ function Flag(props: {
 
 /** An object with nested fields. The user opens an optional one. */
 function Group(props: ControlProps & { readonly fields: readonly FormField[] }) {
-  const { field, fields, draft, onChange, onBadJson } = props
+  const { field, fields, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]
   const inner = isObject(value) ? value : null
+  const below = faultBelow(fault, fields)
   return (
-    <details class="group" open={inner !== null}>
-      <summary>{field.label}</summary>
+    <details class="group" open={inner !== null || fault !== null}>
+      <summary aria-invalid={fault !== null && below === null}>{field.label}</summary>
       <div class="form">
+        {fault === null || below !== null ? null : <span class="fault">{fault.reason}</span>}
         <FormFields
           fields={fields}
           draft={inner ?? {}}
-          fault={null}
+          fault={below}
           onChange={(changed) => onChange(Object.keys(changed).length === 0 ? undefined : changed)}
           onBadJson={(name, isBad) => onBadJson(`${field.name}.${name}`, isBad)}
         />

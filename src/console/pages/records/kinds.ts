@@ -6,6 +6,28 @@ export interface FieldHint {
   readonly label?: string
   readonly help?: string
   readonly widget?: Widget
+  /** Value in the form of a new record. */
+  readonly initial?: unknown
+}
+
+/** A choice that narrows a list. */
+export interface Facet {
+  readonly name: string
+  readonly label: string
+  readonly options: readonly {
+    readonly value: string
+    readonly text: string
+    /** A filter of the API. */
+    readonly filter: string
+  }[]
+}
+
+function facet(
+  name: string,
+  label: string,
+  ...options: readonly (readonly [value: string, text: string, filter: string])[]
+): Facet {
+  return { name, label, options: options.map(([value, text, filter]) => ({ value, text, filter })) }
 }
 
 /** Texts and order for a kind of records; everything else follows from the served schemas. */
@@ -17,12 +39,15 @@ export interface Kind {
   readonly icon: IconName
   /** Columns after the name, in their order. */
   readonly columns: readonly string[]
+  readonly facets: readonly Facet[]
   /** Form fields in their order. */
   readonly fields: Readonly<Record<string, FieldHint>>
   /** Fields that the form leaves out. */
   readonly hidden: readonly string[]
   /** One sentence for a list without rows. */
   readonly what: string
+  /** The wizard that its button opens, as a record of the plain form is of no use yet. */
+  readonly wizard: string | null
   /** The permission for it is `<permission>.<action>`. */
   readonly permission: string
 }
@@ -41,11 +66,11 @@ function kind(
   words: readonly [string, string, string],
   icon: IconName,
   permission: string,
-  rest: Partial<Pick<Kind, 'columns' | 'fields' | 'hidden'>> = {},
+  rest: Partial<Pick<Kind, 'columns' | 'facets' | 'fields' | 'hidden' | 'wizard'>> = {},
 ): Kind {
   const [one, many, what] = words
-  const { columns = [], fields = {}, hidden = [] } = rest
-  return { path, one, many, icon, permission, columns, fields, hidden, what }
+  const { columns = [], facets = [], fields = {}, hidden = [], wizard = null } = rest
+  return { path, one, many, icon, permission, columns, facets, fields, hidden, what, wizard }
 }
 
 export const kinds: readonly Kind[] = [
@@ -55,7 +80,27 @@ export const kinds: readonly Kind[] = [
     'identity',
     'identity',
     {
-      columns: ['typeId', 'roleAttributes', 'hasApiSession', 'disabled', 'isAdmin'],
+      wizard: 'identity',
+      columns: ['hasEdgeRouterConnection', 'typeId', 'roleAttributes', 'sdkInfo', 'isAdmin'],
+      facets: [
+        facet(
+          'type',
+          'Type',
+          ['device', 'Devices', 'type = "Device"'],
+          ['user', 'Users', 'type = "User"'],
+          ['service', 'Services', 'type = "Service"'],
+          ['router', 'Routers', 'type = "Router"'],
+        ),
+        facet(
+          'state',
+          'State',
+          ['online', 'Online', 'hasEdgeRouterConnection = true'],
+          ['offline', 'Not online', 'hasEdgeRouterConnection = false'],
+          ['logged-in', 'Logged in', 'hasApiSession = true'],
+          ['disabled', 'Disabled', 'disabled = true'],
+        ),
+        facet('admin', 'Rights', ['yes', 'Administrators', 'isAdmin = true']),
+      ],
       fields: {
         name: {},
         type: { help: 'Device, User and Service differ in name alone.' },
@@ -83,7 +128,7 @@ export const kinds: readonly Kind[] = [
         name: {},
         roleAttributes: attributes('services'),
         configs: { help: 'At most one of each config type.', widget: refs('configs') },
-        encryptionRequired: { label: 'End-to-end encryption required' },
+        encryptionRequired: { label: 'End-to-end encryption required', initial: true },
         terminatorStrategy: {},
         maxIdleTimeMillis: { label: 'Idle time, in milliseconds', help: '0: unlimited' },
         tags: { widget: json },
@@ -96,7 +141,24 @@ export const kinds: readonly Kind[] = [
     'router',
     'router',
     {
-      columns: ['isOnline', 'isVerified', 'roleAttributes', 'hostname', 'cost', 'disabled'],
+      columns: [
+        'isOnline',
+        'roleAttributes',
+        'versionInfo',
+        'supportedProtocols',
+        'hostname',
+        'cost',
+      ],
+      facets: [
+        facet(
+          'state',
+          'State',
+          ['online', 'Online', 'online = true'],
+          ['offline', 'Offline', 'online = false'],
+          ['unverified', 'Not enrolled', 'isVerified = false'],
+          ['disabled', 'Disabled', 'disabled = true'],
+        ),
+      ],
       fields: {
         name: {},
         roleAttributes: attributes('edge-routers'),
@@ -128,14 +190,22 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'service-policies',
-    ['service policy', 'Service policies', 'Which identities may dial or host which services.'],
+    ['service policy', 'Service policies', 'Which identities may use or host which services.'],
     'policy',
     'service-policy',
     {
       columns: ['type', 'semantic', 'serviceRoles', 'identityRoles', 'postureCheckRoles'],
+      facets: [
+        facet(
+          'type',
+          'Right',
+          ['dial', 'Use the service (Dial)', 'type = "Dial"'],
+          ['bind', 'Host the service (Bind)', 'type = "Bind"'],
+        ),
+      ],
       fields: {
         name: {},
-        type: { help: 'Dial: use the services. Bind: host them.' },
+        type: { label: 'Right', help: 'Dial: use the services. Bind: host them.' },
         semantic: { help: 'AllOf: records with all of the attributes. AnyOf: with one of them.' },
         identityRoles: roles('identities'),
         serviceRoles: roles('services'),
@@ -242,7 +312,28 @@ export const kinds: readonly Kind[] = [
     ['authentication policy', 'Authentication policies', 'How identities may log in.'],
     'key',
     'auth-policy',
-    { fields: { name: {}, primary: {}, secondary: {} } },
+    {
+      fields: {
+        name: {},
+        // The rules of the default policy of OpenZiti, without expired certificates.
+        primary: {
+          initial: {
+            cert: { allowed: true, allowExpiredCerts: false },
+            extJwt: { allowed: true, allowedSigners: [] },
+            updb: {
+              allowed: true,
+              lockoutDurationMinutes: 5,
+              maxAttempts: 5,
+              minPasswordLength: 10,
+              requireMixedCase: false,
+              requireNumberChar: false,
+              requireSpecialChar: false,
+            },
+          },
+        },
+        secondary: {},
+      },
+    },
   ),
   kind(
     'external-jwt-signers',
@@ -255,7 +346,7 @@ export const kinds: readonly Kind[] = [
         name: {},
         issuer: {},
         audience: {},
-        enabled: {},
+        enabled: { initial: true },
         jwksEndpoint: {},
         enrollAuthPolicyId: { widget: ref('auth-policies') },
       },

@@ -2,7 +2,8 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { loadCaller, managementDocument, hasPermission } from '../../app/api-documents.ts'
-import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { ApiProblem } from '../../../client/problem.ts'
+import { Failure, FailureNotice, failureText } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { goTo, pathTo, place } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
@@ -10,10 +11,18 @@ import { feed, isReadOnly } from '../../app/services.ts'
 import { registerKey } from '../../app/shortcuts.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
+import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { firstRowToLoad, type ListState, parseListState, formatListState } from './filters.ts'
+import {
+  firstRowToLoad,
+  isFiltered,
+  type ListState,
+  parseListState,
+  formatListState,
+} from './filters.ts'
 import type { Kind } from './kinds.ts'
-import { readPage } from './record-data.ts'
+import { BulkBar, Exports, Facets, type Selection } from './list-tools.tsx'
+import { readNames, readPage, type RecordRow, type RowPage } from './record-data.ts'
 import { type ListPageData, Rows } from './record-rows.tsx'
 
 const REFRESH_MS = 10_000
@@ -26,7 +35,17 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   const creation = served.operation('post', `/${kind.path}`)
   return {
     firstRow: firstRowToLoad(state),
-    page: await readPage(kind.path, state, hasNames ? ['name'] : shown, signal),
+    page: await named(
+      await readPage(kind.path, state, hasNames ? ['name'] : shown, signal, kind.facets),
+      signal,
+    ),
+    fields: hasNames ? ['name'] : shown,
+    hasAttributes:
+      served.operation('patch', `/${kind.path}/{id}`)?.body?.properties?.['roleAttributes'] !==
+        undefined && hasPermission(`${kind.permission}.update`),
+    canDelete:
+      served.operation('delete', `/${kind.path}/{id}`) !== null &&
+      hasPermission(`${kind.permission}.delete`),
     columns: kind.columns.filter((name) => shown.includes(name)),
     hasNames,
     canCreate: creation !== null,
@@ -34,10 +53,23 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   }
 }
 
-/**
- * All records of a kind. The server filters and sorts them, and the page loads only those near the
- * visible rows.
- */
+/** Rows with the names of the configs that they use in place of IDs. */
+async function named(page: RowPage, signal: AbortSignal): Promise<RowPage> {
+  const ids = page.rows.flatMap(({ configs }) => (Array.isArray(configs) ? configs : []))
+  if (ids.length === 0) return page
+  // A reader of services need not be one of configs.
+  const names = await readNames('configs', [...new Set(ids.map(String))], signal).catch(
+    () => new Map<string, string>(),
+  )
+  const rows = page.rows.map((row) => {
+    const { configs } = row
+    if (!Array.isArray(configs)) return row
+    return { ...row, configsDisplay: configs.map((id) => ({ id, name: names.get(String(id)) })) }
+  })
+  return { ...page, rows }
+}
+
+/** All records of a kind: filtered and sorted by the server, and read where they are in sight. */
 export function ListPage({ kind }: { readonly kind: Kind }) {
   const { list } = texts
   const state = parseListState(place.value.query)
@@ -51,7 +83,9 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
   const last = useRef<ListPageData | null>(null)
   if (data !== null) last.current = data
   const shown = data ?? last.current
-  const create = (): void => goTo(pathTo(kind.path, 'new'))
+  const selection = useSelection(kind)
+  const create = (): void =>
+    goTo(kind.wizard === null ? pathTo(kind.path, 'new') : pathTo('wizards', kind.wizard))
   useEffect(() => registerKey('n', create), [kind])
   const refused = isReadOnly.value
     ? texts.banner.refused
@@ -67,25 +101,72 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
           </Button>
         ) : null}
       </PageHead>
-      <FilterBar key={kind.path} kind={kind} state={state} total={data?.page.totalCount ?? null} />
+      <FilterBar
+        key={`${kind.path} ${state.typed.startsWith('#') ? state.typed : ''}`}
+        kind={kind}
+        state={state}
+        shown={shown}
+        total={data?.page.totalCount ?? null}
+      />
+      {shown === null ? null : (
+        <BulkBar
+          kind={kind}
+          selection={selection}
+          hasAttributes={shown.hasAttributes}
+          canDelete={shown.canDelete}
+          onDone={loaded.reload}
+        />
+      )}
       {shown === null && loaded.error.value !== null ? (
         <Failure error={loaded.error.value} retry={loaded.reload} />
       ) : (
         <>
-          <FailureNotice error={loaded.error.value} />
-          <Rows key={kind.path} kind={kind} state={state} shown={shown} />
+          <ListFailure error={loaded.error.value} fields={shown?.page.filterableFields ?? []} />
+          {/* Rows of an earlier filter would pass for those of this one. */}
+          <div class={data === null && loaded.error.value !== null ? 'outdated' : ''}>
+            <Rows key={kind.path} kind={kind} state={state} shown={shown} selection={selection} />
+          </div>
         </>
       )}
     </>
   )
 }
 
+/** Records of one kind that were selected; a row that is read again replaces the older one. */
+function useSelection(kind: Kind): Selection {
+  const selection = useSignal<ReadonlyMap<string, RecordRow>>(new Map())
+  useEffect(() => {
+    selection.value = new Map()
+  }, [kind])
+  return selection
+}
+
+function ListFailure({
+  error,
+  fields,
+}: {
+  readonly error: unknown
+  readonly fields: readonly string[]
+}) {
+  const { list } = texts
+  const isOfFilter =
+    error instanceof ApiProblem &&
+    ['INVALID_FILTER', 'INVALID_SORT_IDENTIFIER'].includes(error.code)
+  if (!isOfFilter) return <FailureNotice error={error} />
+  return (
+    <Notice tone="bad">
+      {failureText(error)}. {list.filterFields(fields)}
+    </Notice>
+  )
+}
+
 function FilterBar(props: {
   readonly kind: Kind
   readonly state: ListState
+  readonly shown: ListPageData | null
   readonly total: number | null
 }) {
-  const { kind, state, total } = props
+  const { kind, state, shown, total } = props
   const { list } = texts
   const input = useRef<HTMLInputElement>(null)
   const typed = useSignal(state.typed)
@@ -123,9 +204,17 @@ function FilterBar(props: {
           }}
         />
       </div>
+      <Facets kind={kind} state={state} />
       <span class="faint small" role="status">
-        {total === null ? '' : list.total(total, state.typed !== '')}
+        {total === null || (total === 0 && !isFiltered(state))
+          ? ''
+          : list.total(total, isFiltered(state))}
       </span>
+      {shown === null || shown.page.totalCount === 0 ? null : (
+        <span class="exports">
+          <Exports kind={kind} state={state} fields={shown.fields} columns={shown.columns} />
+        </span>
+      )}
     </div>
   )
 }

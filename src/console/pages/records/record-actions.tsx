@@ -2,12 +2,12 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { lazyComponent } from '../../app/lazy.tsx'
-import { pathTo } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
-import { Button, LinkButton } from '../../controls/button.tsx'
+import { Button } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './form-model.ts'
 import type { Kind } from './kinds.ts'
+import { MoreActions } from './more-actions.tsx'
 import { recordPath, type RecordRow, writeRecord } from './record-data.ts'
 
 const TokenCard = lazyComponent(() =>
@@ -49,8 +49,6 @@ export function RecordActions({ kind, record, refused, onDone }: RecordActionsPr
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isIdentity = kind.path === 'identities'
-  const isService = kind.path === 'services'
-  if (!isIdentity && !isService) return null
   const isDisabled = record['disabled'] === true
   const toggle = (): void => {
     isBusy.value = true
@@ -65,21 +63,15 @@ export function RecordActions({ kind, record, refused, onDone }: RecordActionsPr
       .finally(() => (isBusy.value = false))
       .catch(() => undefined)
   }
-  const side = isIdentity ? 'identity' : 'service'
   return (
     <>
-      <LinkButton
-        icon="access"
-        href={`${pathTo('access')}?${side}=${encodeURIComponent(record.id)}`}
-      >
-        {acts.access[side]}
-      </LinkButton>
       {isIdentity ? (
         <Button refused={refused} isBusy={isBusy.value} onClick={toggle}>
           {isDisabled ? acts.enable : acts.disable}
         </Button>
       ) : null}
       <FailureNotice error={error.value} />
+      <MoreActions kind={kind} record={record} refused={refused} onDone={onDone} />
     </>
   )
 }

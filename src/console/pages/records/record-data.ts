@@ -1,8 +1,11 @@
 import { client, recordRefusal } from '../../app/services.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { MANAGEMENT, type HttpMethod } from '../../../client/cluster-client.ts'
+import type { Meta } from '../../client/served-types.ts'
+import { texts } from '../../texts.ts'
 import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
 import type { Draft } from './form-model.ts'
+import { type Facet, kindAt } from './kinds.ts'
 
 export interface RecordRow extends Draft {
   readonly id: string
@@ -23,7 +26,7 @@ interface ListBody {
   }
 }
 
-function pageOf(body: unknown): RowPage {
+export function pageOf(body: unknown): RowPage {
   const { data, meta } = body as ListBody
   return {
     rows: data,
@@ -37,9 +40,11 @@ export async function readPage(
   state: ListState,
   fields: readonly string[],
   signal?: AbortSignal,
+  facets: readonly Facet[] = [],
+  page?: { readonly limit: number; readonly offset: number },
 ): Promise<RowPage> {
   const { body } = await client.ask({
-    path: `${MANAGEMENT}/${path}?${listRequestQuery(state, fields)}`,
+    path: `${MANAGEMENT}/${path}?${listRequestQuery(state, fields, facets, page)}`,
     ...(signal === undefined ? {} : { signal }),
   })
   return pageOf(body)
@@ -143,9 +148,14 @@ export async function writeRecord({ method, path, body, ifMatch }: Write): Promi
     })
     const { data, meta } = answer.body as {
       readonly data?: { readonly id?: unknown }
-      readonly meta?: { readonly warnings?: readonly string[] }
+      readonly meta?: Partial<Pick<Meta, 'warnings' | 'detachedFrom'>>
     }
     for (const warning of meta?.warnings ?? []) showToast(warning, 'alert')
+    for (const { entity, totalCount } of meta?.detachedFrom ?? []) {
+      const kind = kindAt(entity.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
+      if (kind === null) continue
+      showToast(texts.uses.detached(texts.count(totalCount, kind.one, kind.many)), 'info')
+    }
     return typeof data?.id === 'string' ? data.id : null
   } catch (error) {
     recordRefusal(error)

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import type { ComponentChildren, RefObject } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
 import { guardLeaving } from '../../app/navigation.ts'
@@ -65,7 +66,7 @@ export function RecordForm(props: RecordFormProps) {
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
-  const badJson = useSignal<ReadonlySet<string>>(new Set())
+  const badJson = useBadJson()
   const changes = changedFormFields(values, cleanDraft(draft.value, fields), fields)
   const isDirty = changes.length > 0
   useEffect(() => {
@@ -76,6 +77,7 @@ export function RecordForm(props: RecordFormProps) {
     () => guardLeaving(() => !isDirty || isBusy.value || confirm(texts.form.leave)),
     [isDirty],
   )
+  const call = callOf(props, draft.value, changes)
   const discard = (): void => {
     dropDraft(key)
     draft.value = values
@@ -85,52 +87,50 @@ export function RecordForm(props: RecordFormProps) {
   const save = (): void => {
     isBusy.value = true
     error.value = null
-    writeRecord(callOf(props, draft.value, changes))
+    writeRecord(call)
       .then((made) => {
         dropDraft(key)
         draft.value = values
         showToast(id === null ? texts.form.created(kind.one) : texts.form.saved)
         onSaved(made)
       })
-      .catch((refusal: unknown) => {
-        error.value = refusal
-        isReviewing.value = false
-      })
+      .catch((refusal: unknown) => (error.value = refusal))
       .finally(() => (isBusy.value = false))
       .catch(() => undefined)
   }
-  const blocked = refused ?? blockedBy(badJson.value.size > 0, isDirty, id === null)
-  const problem = error.value instanceof ApiProblem ? error.value : null
-  const fault = fieldFaultIn(problem?.fault ?? null, fields)
+  const blocked = refused ?? blockedBy(badJson.names.value.size > 0, isDirty, id === null)
+  const fault = faultOf(error.value, fields)
+  const form = useFaultInSight(error.value, fault !== null && !isReviewing.value)
+  const refusal =
+    error.value === null ? null : (
+      <Refusal error={error.value} fields={fields} onReload={onReload} />
+    )
   return (
     <form
+      ref={form}
       class="panel record-form"
       aria-label={texts.form.title(kind.one)}
       onSubmit={(event) => {
         event.preventDefault()
         if (blocked !== null) return
-        if (id === null && !hasEffectOnAccess(kind.path)) save()
-        else isReviewing.value = true
+        if (id === null && !hasEffectOnAccess(kind.path)) return save()
+        error.value = null
+        isReviewing.value = true
       }}
     >
       <div class="panel-body form">
         {isRestored.value ? <Notice>{texts.form.restored}</Notice> : null}
-        {error.value === null ? null : <Refusal error={error.value} onReload={onReload} />}
         <FormFields
           fields={fields}
           draft={draft.value}
           fault={fault}
           onChange={(changed) => (draft.value = changed)}
-          onBadJson={(name, isBad) => {
-            const bad = new Set(badJson.value)
-            if (isBad) bad.add(name)
-            else bad.delete(name)
-            badJson.value = bad
-          }}
+          onBadJson={badJson.mark}
         />
-        <CallPanel call={callOf(props, draft.value, changes)} />
+        <CallPanel call={call} />
       </div>
       <div class="form-foot">
+        {isReviewing.value ? null : refusal}
         {isDirty ? <span class="faint small">{texts.form.unsaved(changes.length)}</span> : <span />}
         {isDirty ? <Button onClick={discard}>{texts.form.discard}</Button> : null}
         <Button type="submit" kind="primary" refused={blocked} isBusy={isBusy.value}>
@@ -140,14 +140,16 @@ export function RecordForm(props: RecordFormProps) {
       {isReviewing.value ? (
         <ReviewDialog
           changes={changes}
-          call={callOf(props, draft.value, changes)}
+          call={call}
           previewed={{
             action: id === null ? 'create' : 'patch',
             collection: kind.path,
             id,
-            data: callOf(props, draft.value, changes).body ?? null,
+            data: call.body ?? null,
           }}
           isBusy={isBusy.value}
+          refusal={refusal}
+          hasFault={fault !== null}
           onClose={() => (isReviewing.value = false)}
           onSave={save}
         />
@@ -156,19 +158,60 @@ export function RecordForm(props: RecordFormProps) {
   )
 }
 
+/** Names of fields whose text is no JSON yet. */
+function useBadJson() {
+  const names = useSignal<ReadonlySet<string>>(new Set())
+  const mark = (name: string, isBad: boolean): void => {
+    const bad = new Set(names.value)
+    if (isBad) bad.add(name)
+    else bad.delete(name)
+    names.value = bad
+  }
+  return { names, mark }
+}
+
+/** Brings the first field with a fault into sight once the form is in front again. */
+function useFaultInSight(error: unknown, hasFault: boolean): RefObject<HTMLFormElement | null> {
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    if (!hasFault) return
+    const field = form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')
+    field?.focus({ preventScroll: true })
+    field?.scrollIntoView({ block: 'center' })
+  }, [error, hasFault])
+  return form
+}
+
 function blockedBy(hasBadJson: boolean, isDirty: boolean, isNew: boolean): string | null {
   if (hasBadJson) return texts.form.mendJson
   return isDirty || isNew ? null : texts.form.nothing
 }
 
-function Refusal({ error, onReload }: { readonly error: unknown; readonly onReload: () => void }) {
+function Refusal(props: {
+  readonly error: unknown
+  readonly fields: readonly FormField[]
+  readonly onReload: () => void
+}) {
+  const { error, fields, onReload } = props
   const hasMoved = error instanceof ApiProblem && error.status === 412
   return (
     <Notice tone="bad">
-      {hasMoved ? texts.form.moved : failureText(error)}{' '}
+      {hasMoved ? texts.form.moved : refusalText(error, fields)}{' '}
       {hasMoved ? <Button onClick={onReload}>{texts.form.reload}</Button> : null}
     </Notice>
   )
+}
+
+function faultOf(error: unknown, fields: readonly FormField[]) {
+  return fieldFaultIn(error instanceof ApiProblem ? error.fault : null, fields)
+}
+
+/** One sentence about a refused save; the field has the name that the form shows. */
+function refusalText(error: unknown, fields: readonly FormField[]): string {
+  const fault = faultOf(error, fields)
+  const field = fields.find(({ name }) => name === fault?.name)
+  if (fault === null || field === undefined) return failureText(error)
+  return texts.faults.at(field.label, fault.reason)
 }
 
 /** Shows the changes of a save before it is made. */
@@ -177,23 +220,28 @@ function ReviewDialog(props: {
   readonly call: Write
   readonly previewed: PreviewedChange
   readonly isBusy: boolean
+  /** Why the last attempt was refused. */
+  readonly refusal: ComponentChildren
+  /** A field of the form has to be corrected first. */
+  readonly hasFault: boolean
   readonly onClose: () => void
   readonly onSave: () => void
 }) {
-  const { changes, call, previewed, isBusy, onClose, onSave } = props
+  const { changes, call, previewed, isBusy, refusal, hasFault, onClose, onSave } = props
   return (
     <Dialog
       title={texts.form.review}
       onClose={onClose}
       foot={
         <>
-          <Button onClick={onClose}>{texts.cancel}</Button>
+          <Button onClick={onClose}>{hasFault ? texts.form.correct : texts.cancel}</Button>
           <Button kind="primary" isBusy={isBusy} onClick={onSave}>
             {previewed.action === 'create' ? texts.form.create : texts.form.save}
           </Button>
         </>
       }
     >
+      {refusal}
       <dl class="diff">
         {changes.map(({ name, before, after }) => (
           <div key={name}>
@@ -209,7 +257,7 @@ function ReviewDialog(props: {
           </div>
         ))}
       </dl>
-      <AccessPreview change={previewed} />
+      <AccessPreview changes={[previewed]} />
       <CallPanel call={call} />
     </Dialog>
   )

@@ -4,10 +4,13 @@ import { useEffect } from 'preact/hooks'
 import { loadCaller, managementDocument, hasPermission } from '../../app/api-documents.ts'
 import { Failure } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
-import { goTo, pathTo } from '../../app/navigation.ts'
+import { goTo, pathTo, place } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
+import { useRecordTitle } from '../../app/page-title.ts'
 import { isReadOnly } from '../../app/services.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
+import { CopyId } from '../../controls/copy.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
@@ -15,6 +18,12 @@ import { DeleteDialog } from './delete-dialog.tsx'
 import { type Draft, recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
+import { hasDraft } from './drafts.ts'
+import { IdentityState, RouterState } from './cell.tsx'
+import { Explained } from '../access/access-page.tsx'
+import type { AccessQuery } from '../access/explain-data.ts'
+import { Overview } from './overview.tsx'
+import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
 import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { RecordForm } from './record-form.tsx'
@@ -60,11 +69,16 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
   const loaded = useLoaded(`${kind.path}/${id ?? ''}`, (signal) => load(kind, id, signal))
   const isDeleting = useSignal(false)
   const { value: shown } = loaded.data
+  useRecordTitle(shown === null ? '' : titleOf(kind, shown.record, id))
   if (shown === null && loaded.error.value !== null) {
     return (
       <>
-        <PageHead title={kind.one} />
-        <Failure error={loaded.error.value} retry={loaded.reload} />
+        <PageHead title={texts.form.title(kind.one)} />
+        <Failure
+          error={loaded.error.value}
+          retry={loaded.reload}
+          back={{ href: pathTo(kind.path), text: texts.failure.toList(kind.many) }}
+        />
       </>
     )
   }
@@ -72,14 +86,18 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
   return (
     <>
       <PageHead
-        title={title}
+        title={
+          <>
+            {title} <HeadState kind={kind} record={shown?.record ?? null} />
+          </>
+        }
         lead={
           <>
             <a href={pathTo(kind.path)}>{kind.many}</a>
             {shown?.record === null || shown === null ? null : (
               <>
                 {' · '}
-                <span class="mono">{shown.record.id}</span>
+                <CopyId id={shown.record.id} />
                 {' · '}
                 {texts.record.updated} <Time at={String(shown.record['updatedAt'] ?? '')} />
               </>
@@ -137,36 +155,89 @@ function Shown(props: {
   useEffect(() => {
     if (record === null) document.querySelector<HTMLElement>('.record-form input')?.focus()
   }, [record === null])
+  const form =
+    fields === null ? null : (
+      <RecordForm
+        key={`${kind.path}/${record?.id ?? ''}/${shown.etag ?? ''}`}
+        kind={kind}
+        id={record?.id ?? null}
+        etag={shown.etag}
+        fields={fields}
+        values={shown.values}
+        refused={refusalOf(shown.mayWrite)}
+        onSaved={(id) => {
+          if (record === null && id !== null) goTo(pathTo(kind.path, id), { replaces: true })
+          else reload()
+        }}
+        onReload={reload}
+      />
+    )
+  if (record === null) return <div class="stack">{form}</div>
+  const tabs = tabsOf(kind, form !== null)
+  const asked = place.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
+  const tab = tabs.find((one) => one === asked) ?? 'overview'
   return (
     <div class="stack">
-      {record === null ? null : <OutstandingToken kind={kind} record={record} />}
-      {fields === null ? null : (
-        <RecordForm
-          key={`${kind.path}/${record?.id ?? ''}/${shown.etag ?? ''}`}
-          kind={kind}
-          id={record?.id ?? null}
-          etag={shown.etag}
-          fields={fields}
-          values={shown.values}
-          refused={refusalOf(shown.mayWrite)}
-          onSaved={(id) => {
-            if (record === null && id !== null) goTo(pathTo(kind.path, id), { replaces: true })
-            else reload()
-          }}
-          onReload={reload}
-        />
-      )}
-      {record === null ? null : (
+      <nav class="segments" aria-label={texts.record.tabs}>
+        {tabs.map((one) => (
+          <a
+            key={one}
+            href={`${pathTo(kind.path, record.id)}?tab=${one}`}
+            aria-current={one === tab ? 'page' : undefined}
+          >
+            {texts.record.tabNames[one]}
+          </a>
+        ))}
+      </nav>
+      <OutstandingToken kind={kind} record={record} />
+      {tab === 'overview' ? (
         <>
+          <Overview kind={kind} record={record} />
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
           <Everything record={record} />
         </>
-      )}
+      ) : null}
+      {tab === 'access' ? <RecordAccess kind={kind} id={record.id} /> : null}
+      {tab === 'sessions' ? <RecordSessions kind={kind} id={record.id} /> : null}
+      {tab === 'edit' ? form : null}
     </div>
   )
 }
 
-/** The record as the API returns it, including fields that the form does not show. */
+type Tab = keyof typeof texts.record.tabNames
+
+/** The tabs of a record; what has no form has no tab for it. */
+function tabsOf({ path }: Kind, hasForm: boolean): readonly Tab[] {
+  const isSide = path === 'identities' || path === 'services'
+  return [
+    'overview',
+    ...(isSide ? (['access'] as const) : []),
+    ...(isSide || path === 'edge-routers' ? (['sessions'] as const) : []),
+    ...(hasForm ? (['edit'] as const) : []),
+  ]
+}
+
+/** The services of an identity, or the identities of a service. */
+function RecordAccess({ kind, id }: { readonly kind: Kind; readonly id: string }) {
+  const isIdentity = kind.path === 'identities'
+  const query = useSignal<AccessQuery>({
+    identity: isIdentity ? id : '',
+    service: isIdentity ? '' : id,
+    isGranted: true,
+    typed: '',
+    offset: 0,
+  })
+  return <Explained query={query.value} onQuery={(next) => (query.value = next)} />
+}
+
+/** State of an identity or a router beside its name. */
+function HeadState({ kind, record }: { readonly kind: Kind; readonly record: RecordRow | null }) {
+  if (record === null) return null
+  if (kind.path === 'identities') return <IdentityState row={record} />
+  return kind.path === 'edge-routers' ? <RouterState row={record} /> : null
+}
+
+/** The record as the API gives it, for what no form shows. */
 function Everything({ record }: { readonly record: RecordRow }) {
   const { _links: _, ...shown } = record
   return (
@@ -187,5 +258,7 @@ function refusalOf(mayDoIt: boolean): string | null {
 function titleOf(kind: Kind, record: RecordRow | null, id: string | null): string {
   if (id === null) return texts.record.create(kind.one)
   const name = record?.['name']
-  return typeof name === 'string' && name !== '' ? name : (record?.id ?? kind.one)
+  return typeof name === 'string' && name !== ''
+    ? visibleText(name)
+    : (record?.id ?? texts.form.title(kind.one))
 }

@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { goTo, pathTo } from '../../app/navigation.ts'
@@ -8,11 +8,13 @@ import { Icon } from '../../controls/icon.tsx'
 import { Empty, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { Cell } from './cell.tsx'
-import { type ListState, formatListState, listSortField } from './filters.ts'
+import { FieldCell } from './cell.tsx'
+import { type ListState, formatListState, isFiltered, listSortField } from './filters.ts'
 import { fieldLabel } from './form-model.ts'
 import type { Kind } from './kinds.ts'
+import type { Selection } from './list-tools.tsx'
 import type { RecordRow, RowPage } from './record-data.ts'
+import { rowTitle } from './row-title.ts'
 import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
 
 export interface ListPageData {
@@ -23,6 +25,10 @@ export interface ListPageData {
   readonly hasNames: boolean
   readonly mayCreate: boolean
   readonly canCreate: boolean
+  /** Fields of a row by which a typed text is searched. */
+  readonly fields: readonly string[]
+  readonly hasAttributes: boolean
+  readonly canDelete: boolean
 }
 
 /** The table of a list, which scrolls from its first record to its last. */
@@ -30,8 +36,9 @@ export function Rows(props: {
   readonly kind: Kind
   readonly state: ListState
   readonly shown: ListPageData | null
+  readonly selection: Selection
 }) {
-  const { kind, state, shown } = props
+  const { kind, state, shown, selection } = props
   const { list } = texts
   const at = useSignal(-1)
   const rows = shown?.page.rows ?? []
@@ -45,48 +52,37 @@ export function Rows(props: {
     onPage: (offset) =>
       goTo(pathTo(kind.path) + formatListState({ ...state, offset }), { replaces: true }),
   })
-  const order = `${state.typed} ${state.sort} ${state.isDescending}`
+  const order = `${state.typed} ${state.sort} ${state.isDescending} ${JSON.stringify(state.facets)}`
+  const isSelectable = shown !== null && (shown.hasAttributes || shown.canDelete)
   const orderBefore = useRef(order)
   useEffect(() => {
     if (orderBefore.current !== order) scrollTo(0, 0)
     orderBefore.current = order
     at.value = -1
   }, [order])
-  useEffect(() => {
-    const step = (by: number) => (): void => {
-      at.value = Math.min(totalRows - 1, Math.max(0, at.value + by))
-      part.show(at.value)
-    }
-    const open = (): void => {
-      const row = rows[at.value - firstRow]
-      if (row !== undefined) goTo(pathTo(kind.path, row.id))
-    }
-    const undo = [
-      registerKey('j', step(1)),
-      registerKey('k', step(-1)),
-      registerKey('Enter', open),
-      registerKey('e', open),
-    ]
-    return () => undo.forEach((one) => one())
-  }, [rows, firstRow, totalRows, kind])
+  const select = useSelect(selection, rows)
+  useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
-    return (
-      <div class="panel">
-        <Empty icon={kind.icon} title={state.typed === '' ? list.none(kind.many) : list.noMatch}>
-          <p>{state.typed === '' ? kind.what : list.noMatchWhat}</p>
-          {state.typed === '' ? null : (
-            <Button onClick={() => goTo(pathTo(kind.path))}>{list.clear}</Button>
-          )}
-        </Empty>
-      </div>
-    )
+    return <NoRows kind={kind} isFiltered={isFiltered(state)} />
   }
-  const cells = 2 + (shown?.columns.length ?? 0)
+  const cells = (isSelectable ? 3 : 2) + (shown?.columns.length ?? 0)
   return (
     <section class="panel" aria-label={kind.many} aria-busy={shown === null}>
       <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
         <table class="table even" aria-rowcount={shown === null ? undefined : totalRows + 1}>
-          <Head kind={kind} state={state} shown={shown} />
+          <Head
+            kind={kind}
+            state={state}
+            shown={shown}
+            selecting={
+              isSelectable
+                ? {
+                    isOn: rows.length > 0 && rows.every(({ id }) => selection.value.has(id)),
+                    onChange: (isOn) => select(rows, isOn),
+                  }
+                : null
+            }
+          />
           <tbody ref={part.body}>
             <Space heightPx={part.beforePx} cells={cells} />
             {shown === null
@@ -105,6 +101,20 @@ export function Rows(props: {
                     shown={shown}
                     place={firstRow + index}
                     isAt={firstRow + index === at.value}
+                    onAttribute={(attribute) =>
+                      goTo(
+                        pathTo(kind.path) +
+                          formatListState({ ...state, typed: `#${attribute}`, offset: 0 }),
+                      )
+                    }
+                    selecting={
+                      isSelectable
+                        ? {
+                            isOn: selection.value.has(row.id),
+                            onChange: (isOn) => select([row], isOn),
+                          }
+                        : null
+                    }
                   />
                 ))}
             <Space heightPx={part.afterPx} cells={cells} />
@@ -118,7 +128,71 @@ export function Rows(props: {
   )
 }
 
-/** Empty space in place of rows that are not loaded. */
+/** Nothing to list, and the way back from a filter. */
+function NoRows({ kind, isFiltered }: { readonly kind: Kind; readonly isFiltered: boolean }) {
+  const { list } = texts
+  return (
+    <div class="panel">
+      <Empty icon={kind.icon} title={isFiltered ? list.noMatch : list.none(kind.many)}>
+        <p>{isFiltered ? list.noMatchWhat : kind.what}</p>
+        {!isFiltered ? null : <Button onClick={() => goTo(pathTo(kind.path))}>{list.clear}</Button>}
+      </Empty>
+    </div>
+  )
+}
+
+/** `j`, `k`, Enter and `e` move in the list and open a record. */
+function useRowKeys(props: {
+  readonly kind: Kind
+  readonly rows: readonly RecordRow[]
+  readonly firstRow: number
+  readonly totalRows: number
+  /** Place of the row that the keys moved to. */
+  readonly at: Signal<number>
+  readonly onShow: (row: number) => void
+}): void {
+  const { kind, rows, firstRow, totalRows, at, onShow } = props
+  useEffect(() => {
+    const step = (by: number) => (): void => {
+      at.value = Math.min(totalRows - 1, Math.max(0, at.value + by))
+      onShow(at.value)
+    }
+    const open = (query = ''): void => {
+      const row = rows[at.value - firstRow]
+      if (row !== undefined) goTo(pathTo(kind.path, row.id) + query)
+    }
+    const undo = [
+      registerKey('j', step(1)),
+      registerKey('k', step(-1)),
+      registerKey('Enter', () => open()),
+      registerKey('e', () => open('?tab=edit')),
+    ]
+    return () => undo.forEach((one) => one())
+  }, [rows, firstRow, totalRows, kind])
+}
+
+/** Selects rows, and updates selected ones that are read again. */
+function useSelect(
+  selection: Selection,
+  rows: readonly RecordRow[],
+): (changed: readonly RecordRow[], isOn: boolean) => void {
+  // A selected row that is read again is that of the next change.
+  useEffect(() => {
+    const again = rows.filter(({ id }) => selection.peek().has(id))
+    if (again.length === 0) return
+    selection.value = new Map([...selection.peek(), ...again.map((row) => [row.id, row] as const)])
+  }, [rows])
+  return (changed, isOn) => {
+    const next = new Map(selection.value)
+    for (const row of changed) {
+      if (isOn) next.set(row.id, row)
+      else next.delete(row.id)
+    }
+    selection.value = next
+  }
+}
+
+/** Room for rows that are not read. */
 function Space({ heightPx, cells }: { readonly heightPx: number; readonly cells: number }) {
   if (heightPx === 0) return null
   return (
@@ -128,17 +202,39 @@ function Space({ heightPx, cells }: { readonly heightPx: number; readonly cells:
   )
 }
 
+interface Selecting {
+  readonly isOn: boolean
+  readonly onChange: (isOn: boolean) => void
+}
+
+function Check({ label, isOn, onChange }: Selecting & { readonly label: string }) {
+  return (
+    <input
+      type="checkbox"
+      aria-label={label}
+      checked={isOn}
+      onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+    />
+  )
+}
+
 function Head(props: {
   readonly kind: Kind
   readonly state: ListState
   readonly shown: ListPageData | null
+  readonly selecting: Selecting | null
 }) {
-  const { kind, state, shown } = props
+  const { kind, state, shown, selecting } = props
   const sortable = new Set(shown?.page.filterableFields ?? [])
   const first = shown?.hasNames === false ? 'id' : 'name'
   return (
     <thead>
       <tr>
+        {selecting === null ? null : (
+          <td class="select">
+            <Check label={texts.list.selectAll} {...selecting} />
+          </td>
+        )}
         {[first, ...(shown?.columns ?? []), 'createdAt'].map((name) => (
           <Header
             key={name}
@@ -163,7 +259,8 @@ function Header(props: {
 }) {
   const { name, kind, state, hasNames, isSortable } = props
   const isSorted = listSortField(state, hasNames) === name
-  const label = kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))
+  const label =
+    texts.list.columns[name] ?? kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))
   if (!isSortable) return <th scope="col">{label}</th>
   const next = { ...state, sort: name, isDescending: isSorted && !state.isDescending, offset: 0 }
   const sorted = state.isDescending ? 'descending' : 'ascending'
@@ -187,12 +284,18 @@ function Row(props: {
   readonly shown: ListPageData
   readonly place: number
   readonly isAt: boolean
+  readonly onAttribute: (attribute: string) => void
+  readonly selecting: Selecting | null
 }) {
-  const { kind, row, shown, place, isAt } = props
-  const { name } = row as { readonly name?: unknown }
-  const title = typeof name === 'string' && name !== '' ? name : row.id
+  const { kind, row, shown, place, isAt, onAttribute, selecting } = props
+  const title = rowTitle(row)
   return (
     <tr class={isAt ? 'at' : ''} aria-rowindex={place + 2}>
+      {selecting === null ? null : (
+        <td class="select">
+          <Check label={texts.list.select(title)} {...selecting} />
+        </td>
+      )}
       <th scope="row">
         <a class="clip" href={pathTo(kind.path, row.id)}>
           {title}
@@ -200,7 +303,7 @@ function Row(props: {
       </th>
       {shown.columns.map((column) => (
         <td key={column}>
-          <Cell name={column} value={row[column]} />
+          <FieldCell row={row} name={column} onAttribute={onAttribute} />
         </td>
       ))}
       <td>

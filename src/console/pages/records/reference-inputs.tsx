@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
+import { visibleText } from '../../app/visible-text.ts'
 import { Chips, type Options, Picker, type PickerProps } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { kindAt } from './kinds.ts'
@@ -14,7 +15,11 @@ function manyOf(kind: string): string {
 
 async function loadRecords(kind: string, typed: string, signal: AbortSignal): Promise<Options> {
   const { rows, totalCount } = await suggestRecords(kind, typed, signal)
-  const options = rows.map(({ id, name }) => ({ value: id, text: String(name ?? id), note: id }))
+  const options = rows.map(({ id, name }) => ({
+    value: id,
+    text: visibleText(String(name ?? id)),
+    note: id,
+  }))
   return { options, totalCount }
 }
 
@@ -47,7 +52,7 @@ export function ReferenceInput(props: {
   return (
     <div class="chosen">
       <Chips
-        values={chosen.map((id) => ({ value: id, text: names.get(id) ?? id }))}
+        values={chosen.map((id) => ({ value: id, text: visibleText(names.get(id) ?? id) }))}
         onRemove={(id) => onChange(chosen.filter((one) => one !== id))}
       />
       <Picker
@@ -68,6 +73,8 @@ export function ReferenceInput(props: {
  */
 export function RolesInput(props: {
   readonly ids: InputIds
+  /** Where no label element names the input. */
+  readonly label?: string
   readonly kind: string
   /** True: the attributes of the record itself, without `#`. A new attribute is allowed. */
   readonly isOwn: boolean
@@ -80,7 +87,9 @@ export function RolesInput(props: {
   const names = useNames(kind, isOwn ? [] : records)
   const textOf = (role: string): string => {
     if (isOwn) return `#${role}`
-    return role.startsWith('@') ? `@${names.get(role.slice(1)) ?? role.slice(1)}` : role
+    return role.startsWith('@')
+      ? `@${visibleText(names.get(role.slice(1)) ?? role.slice(1))}`
+      : role
   }
   return (
     <div class="chosen">
@@ -90,6 +99,7 @@ export function RolesInput(props: {
       />
       <Picker
         {...ids}
+        {...(props.label === undefined ? {} : { label: props.label })}
         placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
         load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
         onPick={({ value }) => {
@@ -125,7 +135,7 @@ async function loadRoles(
     })),
     ...(records?.rows ?? []).map(({ id, name }) => ({
       value: `@${id}`,
-      text: `@${String(name ?? id)}`,
+      text: `@${visibleText(String(name ?? id))}`,
       note: id,
     })),
   ]
@@ -152,7 +162,9 @@ function RoleCount(props: {
   }, [kind, semantic, chosen.join(' ')])
   return (
     <span class="hint" role="status">
-      {count.value === null ? texts.roles.counting : texts.roles.count(count.value, manyOf(kind))}
+      {count.value === null
+        ? texts.roles.counting
+        : texts.roles.count(count.value, kindAt(kind)?.one ?? kind, manyOf(kind))}
     </span>
   )
 }

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals'
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { pathTo } from '../../app/navigation.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from './form-model.ts'
@@ -40,7 +41,7 @@ function Related({ name, path }: { readonly name: string; readonly path: string 
   )
 }
 
-const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0 } as const
+const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0, facets: {} } as const
 
 function RelatedRows({ name, path }: { readonly name: string; readonly path: string }) {
   const loaded = useLoaded<RowPage>(path, (signal) => readPage(path, NO_FILTER, [], signal))
@@ -65,7 +66,7 @@ function RelatedRows({ name, path }: { readonly name: string; readonly path: str
       <ul class="related-rows">
         {page.rows.map((row) => (
           <li key={row.id}>
-            <a href={pathTo(name, row.id)}>{String(row['name'] ?? row.id)}</a>
+            <a href={pathTo(name, row.id)}>{visibleText(String(row['name'] ?? row.id))}</a>
           </li>
         ))}
       </ul>

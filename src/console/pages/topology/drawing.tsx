@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
+import { visibleText } from '../../app/visible-text.ts'
 import { Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { type Circuit, type Graph, type GraphLink, usesLink } from './graph.ts'
@@ -67,7 +68,8 @@ export function Drawing(props: { readonly graph: Graph; readonly circuit: Circui
             <g key={id} class={`node ${isOnline ? 'on' : 'off'} ${isOnWay ? 'taken' : ''}`}>
               <circle cx={point.x} cy={point.y} r={NODE_RADIUS} />
               <text x={point.x} y={point.y + LABEL_BELOW} text-anchor="middle">
-                {isOnline ? name : topology.offline(name)}
+                <title>{visibleText(name)}</title>
+                {labelOf(name, isOnline)}
               </text>
             </g>
           )
@@ -75,6 +77,16 @@ export function Drawing(props: { readonly graph: Graph; readonly circuit: Circui
       </svg>
     </figure>
   )
+}
+
+const LABEL_CHARACTERS_MAX = 24
+
+/** The whole name is in the table below the drawing, and in the title of the label. */
+function labelOf(name: string, isOnline: boolean): string {
+  const text = visibleText(name)
+  const clipped =
+    text.length <= LABEL_CHARACTERS_MAX ? text : `${text.slice(0, LABEL_CHARACTERS_MAX - 1)}…`
+  return isOnline ? clipped : texts.topology.offline(clipped)
 }
 
 function Line(props: {

@@ -4,13 +4,17 @@ import type { ComponentChildren } from 'preact'
 import { FailureNotice } from '../../app/failure.tsx'
 import { pathTo } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { isReadOnly } from '../../app/services.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
+import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
+import { useDraftSignal } from '../records/drafts.ts'
+import { kindAt } from '../records/kinds.ts'
 import { collectionPath, readRecord, writeRecord } from '../records/record-data.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
+import { useRefusal } from './refusal.ts'
 
 /** A token with which a new record enrolls, and its expiry. */
 export interface EnrollmentToken {
@@ -37,15 +41,19 @@ interface EnrollingWizardProps {
   readonly tokenIn: (record: object) => EnrollmentToken
   /** Further fields of the form. */
   readonly children?: ComponentChildren
+  /** Beside its button. */
+  readonly more?: ComponentChildren
 }
 
 /** Creates a record that enrolls, and shows its enrollment token. */
 export function EnrollingWizard(props: EnrollingWizardProps) {
-  const { kind, words, bodyOf, tokenIn, children } = props
+  const { kind, words, bodyOf, tokenIn, children, more } = props
   const { wizards } = texts
-  const name = useSignal('')
-  const roles = useSignal<readonly string[]>([])
+  const name = useDraftSignal(`wizards/${kind}/name`, '')
+  const roles = useDraftSignal<readonly string[]>(`wizards/${kind}/roles`, [])
+  const refused = useRefusal([`${kindAt(kind)?.permission ?? ''}.create`])
   const made = useSignal<(EnrollmentToken & { readonly id: string }) | null>(null)
+  const madeName = useSignal('')
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const make = async (): Promise<void> => {
@@ -56,6 +64,9 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
       const id = (await writeRecord({ method: 'POST', path: collectionPath(kind), body })) ?? ''
       const { record } = await readRecord(kind, id)
       made.value = { id, ...tokenIn(record) }
+      madeName.value = name.value
+      name.value = ''
+      roles.value = []
     } catch (failure) {
       error.value = failure
     } finally {
@@ -72,10 +83,11 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
           aria-label={words.title}
           onSubmit={(event) => {
             event.preventDefault()
-            if (!isBusy.value) void make()
+            if (!isBusy.value && refused === null) void make()
           }}
         >
           <div class="panel-body form">
+            {refused === null ? null : <Notice tone="warn">{refused}</Notice>}
             <FailureNotice error={error.value} />
             <TextField
               label={wizards.fields.name.label}
@@ -100,21 +112,16 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
             {children}
           </div>
           <div class="form-foot">
-            <span />
-            <Button
-              type="submit"
-              kind="primary"
-              isBusy={isBusy.value}
-              refused={isReadOnly.value ? texts.banner.refused : null}
-            >
+            {more ?? <span />}
+            <Button type="submit" kind="primary" isBusy={isBusy.value} refused={refused}>
               {words.make}
             </Button>
           </div>
         </form>
       ) : (
         <TokenCard
-          title={wizards.enrolls(name.value)}
-          fileName={`${name.value}.jwt`}
+          title={wizards.enrolls(visibleText(madeName.value))}
+          fileName={`${madeName.value}.jwt`}
           jwt={shown.jwt}
           expiresAt={shown.expiresAt}
           command={words.command}
@@ -123,7 +130,6 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
           <Button
             onClick={() => {
               made.value = null
-              name.value = ''
             }}
           >
             {wizards.another}

@@ -3,15 +3,17 @@ import { useSignal } from '@preact/signals'
 import { FailureNotice } from '../../app/failure.tsx'
 import { pathTo } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { client, isReadOnly } from '../../app/services.ts'
+import { client } from '../../app/services.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
+import { useDraftSignal } from '../records/drafts.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { type ConfigTypeIds, serviceSteps, type SimpleService } from './service-steps.ts'
+import { useRefusal } from './refusal.ts'
 import { type CreatedRecord, runSteps, undoSteps, WizardFailure } from './steps.ts'
 
 const empty: SimpleService = {
@@ -36,7 +38,8 @@ async function configTypeIds(): Promise<ConfigTypeIds> {
 /** One form for a service, its configs, and the policies that grant access to it. */
 export function ServiceWizard() {
   const { wizards } = texts
-  const service = useSignal<SimpleService>(empty)
+  const service = useDraftSignal<SimpleService>('wizards/service', empty)
+  const refused = useRefusal(['config.create', 'service.create', 'service-policy.create'])
   const made = useSignal<readonly CreatedRecord[]>([])
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
@@ -60,6 +63,7 @@ export function ServiceWizard() {
       const types = await configTypeIds()
       await runSteps(serviceSteps(value, types), (so) => (made.value = so))
       isDone.value = true
+      service.value = empty
       showToast(wizards.madeService(value.name))
     })
   const undo = (): void =>
@@ -78,10 +82,11 @@ export function ServiceWizard() {
         aria-label={wizards.titles.service}
         onSubmit={(event) => {
           event.preventDefault()
-          if (!isBusy.value && !isDone.value && !isPartly) run()
+          if (!isBusy.value && !isDone.value && !isPartly && refused === null) run()
         }}
       >
         <div class="panel-body form">
+          {refused === null ? null : <Notice tone="warn">{refused}</Notice>}
           <FailureNotice error={error.value} />
           {made.value.length === 0 ? null : <MadeList made={made.value} isDone={isDone.value} />}
           {isDone.value ? null : <ServiceFields value={value} put={put} />}
@@ -102,9 +107,7 @@ export function ServiceWizard() {
               type="submit"
               kind="primary"
               isBusy={isBusy.value}
-              refused={
-                isReadOnly.value ? texts.banner.refused : isPartly ? wizards.undoFirst : null
-              }
+              refused={refused ?? (isPartly ? wizards.undoFirst : null)}
             >
               {wizards.make}
             </Button>

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
+import { download } from '../../app/export.ts'
 import { Button } from '../../controls/button.tsx'
 import { CopyText } from '../../controls/copy.tsx'
 import { Notice } from '../../controls/status.tsx'
@@ -40,13 +41,4 @@ export function TokenCard(props: {
       </div>
     </section>
   )
-}
-
-function download(fileName: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/octet-stream' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = fileName.replace(/[^A-Za-z0-9._-]/g, '_')
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 1_000)
 }

@@ -1,0 +1,23 @@
+/** Saves a text as a file of the browser. */
+export function download(fileName: string, text: string, type = 'application/octet-stream'): void {
+  const url = URL.createObjectURL(new Blob([text], { type }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = fileName.replace(/[^A-Za-z0-9._-]/g, '_')
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 1_000)
+}
+
+/** Spreadsheets run a cell that begins like this as a formula (OWASP, CSV injection). */
+const FORMULA = /^\s*[=+\-@\t\r\n|%\uFF1D\uFF0B\uFF0D\uFF20]/
+
+/** One cell of a CSV file (RFC 4180) that no spreadsheet runs. */
+function csvCell(value: string): string {
+  const inert = FORMULA.test(value) ? `'${value}` : value
+  return `"${inert.replaceAll('"', '""')}"`
+}
+
+/** Rows as a CSV file; the first one has the names of the columns. */
+export function csvText(rows: readonly (readonly string[])[]): string {
+  return rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('')
+}

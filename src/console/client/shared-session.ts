@@ -1,0 +1,54 @@
+import type { Session, TabSession } from './session.ts'
+
+const CHANNEL = 'flotilla.session'
+const ANSWER_MS = 250
+
+/** Messages between the tabs of one browser at one origin. */
+type SessionMessage =
+  | { readonly kind: 'asked' }
+  | { readonly kind: 'session'; readonly session: Session }
+  | { readonly kind: 'ended'; readonly token: string }
+
+/**
+ * Shares the session among the tabs of a browser, so that a link opens in a new tab without another
+ * log-in. Only pages of this origin can listen, and the session is still stored for each tab alone.
+ */
+export class SharedSession {
+  readonly #session: TabSession
+  readonly #channel = new BroadcastChannel(CHANNEL)
+  #adopt: (() => void) | null = null
+
+  constructor(session: TabSession) {
+    this.#session = session
+    this.#channel.onmessage = ({ data }: { readonly data: unknown }) =>
+      this.#hear(data as SessionMessage)
+    session.onEnd = (token) => this.#send({ kind: 'ended', token })
+  }
+
+  /** Asks the other tabs for their session; resolves when one answered, or none did in time. */
+  async request(): Promise<void> {
+    if (this.#session.current.value !== null) return
+    await new Promise<void>((resolve) => {
+      this.#adopt = resolve
+      setTimeout(resolve, ANSWER_MS)
+      this.#send({ kind: 'asked' })
+    })
+    this.#adopt = null
+  }
+
+  #send(message: SessionMessage): void {
+    this.#channel.postMessage(message)
+  }
+
+  #hear(message: SessionMessage): void {
+    const { value: current } = this.#session.current
+    if (message.kind === 'asked') {
+      if (current !== null && !current.isPartial) this.#send({ kind: 'session', session: current })
+    } else if (message.kind === 'session') {
+      // Only a tab that asked, and has no session, takes one.
+      if (this.#adopt === null || current !== null) return
+      this.#session.adopt(message.session)
+      this.#adopt()
+    } else if (current?.token === message.token) this.#session.adopt(null)
+  }
+}

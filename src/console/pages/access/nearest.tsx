@@ -1,0 +1,80 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { pathTo } from '../../app/navigation.ts'
+import { isReadOnly } from '../../app/services.ts'
+import { Button } from '../../controls/button.tsx'
+import type { AccessExplained, AccessExplainedIdentity } from '../../client/served-types.ts'
+import { texts } from '../../texts.ts'
+import { ChangeDialog, type RecordChange } from '../records/change-dialog.tsx'
+import { readRecord } from '../records/record-data.ts'
+import { type Direction, refText } from './explain-data.ts'
+
+/** The policy that lacks least, and the change that would lead into it. */
+export function Nearest(props: {
+  readonly row: AccessExplained
+  readonly direction: Direction
+  readonly onChanged: () => void
+}) {
+  const { access } = texts
+  const { row, direction, onChanged } = props
+  const { nearestPolicy: nearest } = direction
+  if (nearest === null || nearest === undefined) return null
+  const sides = [
+    { collection: 'identities', record: row.identity, lacks: nearest.identityLacks },
+    { collection: 'services', record: row.service, lacks: nearest.serviceLacks },
+  ].filter(({ lacks }) => lacks.length > 0)
+  return (
+    <div class="nearest">
+      <p>
+        {access.nearest} <a href={pathTo('service-policies', nearest.id)}>{refText(nearest)}</a>.{' '}
+        {sides.map(({ record, lacks }) => access.lacks(refText(record), lacks)).join('; ')}.
+      </p>
+      <div class="row">
+        {sides.map((side) => (
+          <Fix key={side.collection} {...side} onChanged={onChanged} />
+        ))}
+      </div>
+    </div>
+  )
+}
+
+/** Adds the missing attributes to one record, once the effect was shown. */
+function Fix(props: {
+  readonly collection: string
+  readonly record: AccessExplainedIdentity
+  readonly lacks: readonly string[]
+  readonly onChanged: () => void
+}) {
+  const { access } = texts
+  const { collection, record, lacks, onChanged } = props
+  const change = useSignal<RecordChange | null>(null)
+  const error = useSignal<unknown>(null)
+  const open = (): void => {
+    error.value = null
+    readRecord(collection, record.id)
+      .then(({ record: now, etag }) => {
+        const own = Array.isArray(now['roleAttributes']) ? now['roleAttributes'] : []
+        const data = { roleAttributes: [...new Set([...own, ...lacks])] }
+        change.value = { collection, id: record.id, name: refText(record), data, ifMatch: etag }
+      })
+      .catch((failure: unknown) => (error.value = failure))
+  }
+  return (
+    <>
+      <Button icon="plus" refused={isReadOnly.value ? texts.banner.refused : null} onClick={open}>
+        {access.fix(refText(record), lacks)}
+      </Button>
+      <FailureNotice error={error.value} />
+      {change.value === null ? null : (
+        <ChangeDialog
+          title={access.fixTitle(refText(record))}
+          verb={access.fixVerb}
+          changes={[change.value]}
+          onClose={() => (change.value = null)}
+          onDone={onChanged}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,64 @@
+import { csvText } from '../../app/export.ts'
+import type { ListState } from './filters.ts'
+import { type Draft, isObject } from './form-model.ts'
+import type { Kind } from './kinds.ts'
+import { readPage, type RecordRow } from './record-data.ts'
+
+const PAGE = 500
+/** Rows of an export, which the browser holds in memory. */
+const EXPORTED_ROWS_MAX = 100_000
+
+/** Members that would let the reader of a file enroll or log in. */
+const SECRETS: ReadonlySet<string> = new Set(['jwt', 'token', 'enrollmentJwt', 'enrollmentToken'])
+
+/** All rows that a list has, with its filter and order. */
+export async function readAllRows(
+  kind: Kind,
+  state: ListState,
+  fields: readonly string[],
+  onProgress: (rows: number, all: number) => void,
+): Promise<readonly RecordRow[]> {
+  const rows: RecordRow[] = []
+  for (;;) {
+    const range = { limit: PAGE, offset: rows.length }
+    const page = await readPage(kind.path, state, fields, undefined, kind.facets, range)
+    rows.push(...page.rows)
+    const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
+    onProgress(Math.min(rows.length, all), all)
+    if (page.rows.length === 0 || rows.length >= all) return rows.slice(0, EXPORTED_ROWS_MAX)
+  }
+}
+
+export function rowsAsJson(rows: readonly RecordRow[]): string {
+  return `${JSON.stringify(rows.map(exported), null, 2)}\n`
+}
+
+export function rowsAsCsv(rows: readonly RecordRow[], columns: readonly string[]): string {
+  const names = ['id', 'name', ...columns, 'createdAt', 'updatedAt']
+  return csvText([names, ...rows.map((row) => names.map((name) => fieldText(row, name)))])
+}
+
+/** Policies serve the names of the records in their roles beside the IDs. */
+function fieldText(row: Draft, name: string): string {
+  const display = row[`${name}Display`]
+  return valueText(Array.isArray(display) && display.length > 0 ? display : row[name])
+}
+
+function valueText(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (Array.isArray(value)) return value.map(valueText).join(' ')
+  if (!isObject(value)) return String(value)
+  const { name, id } = value
+  if (typeof name === 'string') return name
+  return typeof id === 'string' ? id : JSON.stringify(exported(value))
+}
+
+function exported(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(exported)
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name]) => name !== '_links' && !SECRETS.has(name))
+      .map(([name, inner]) => [name, exported(inner)]),
+  )
+}

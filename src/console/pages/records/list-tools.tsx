@@ -1,0 +1,197 @@
+import { type Signal, useSignal } from '@preact/signals'
+
+import { download } from '../../app/export.ts'
+import { FailureNotice } from '../../app/failure.tsx'
+import { goTo, pathTo } from '../../app/navigation.ts'
+import { isReadOnly } from '../../app/services.ts'
+import { Button } from '../../controls/button.tsx'
+import { texts } from '../../texts.ts'
+import { ChangeDialog, type RecordChange } from './change-dialog.tsx'
+import { formatListState, type ListState } from './filters.ts'
+import type { Kind } from './kinds.ts'
+import { readAllRows, rowsAsCsv, rowsAsJson } from './list-export.ts'
+import type { RecordRow } from './record-data.ts'
+import { RolesInput } from './reference-inputs.tsx'
+import { rowTitle } from './row-title.ts'
+
+/** Records that one preview covers, as controllers bound it. */
+export const BULK_MAX = 64
+
+/** Choices that narrow the list. */
+export function Facets({ kind, state }: { readonly kind: Kind; readonly state: ListState }) {
+  return (
+    <>
+      {kind.facets.map(({ name, label, options }) => (
+        <select
+          key={name}
+          class="input facet"
+          aria-label={label}
+          value={state.facets[name] ?? ''}
+          onChange={({ currentTarget }) => {
+            const facets = { ...state.facets, [name]: currentTarget.value }
+            goTo(pathTo(kind.path) + formatListState({ ...state, facets, offset: 0 }), {
+              replaces: true,
+            })
+          }}
+        >
+          <option value="">{texts.list.every(label)}</option>
+          {options.map(({ value, text }) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      ))}
+    </>
+  )
+}
+
+/** Saves all rows of the list as a file. */
+export function Exports(props: {
+  readonly kind: Kind
+  readonly state: ListState
+  readonly fields: readonly string[]
+  readonly columns: readonly string[]
+}) {
+  const { kind, state, fields, columns } = props
+  const { list, access } = texts
+  const progress = useSignal('')
+  const error = useSignal<unknown>(null)
+  const run = (format: 'csv' | 'json') => (): void => {
+    error.value = null
+    progress.value = texts.loading
+    readAllRows(kind, state, fields, (rows, all) => (progress.value = access.exporting(rows, all)))
+      .then((rows) => {
+        const text = format === 'csv' ? rowsAsCsv(rows, columns) : rowsAsJson(rows)
+        download(`${kind.path}.${format}`, text, format === 'csv' ? 'text/csv' : 'application/json')
+      })
+      .catch((failure: unknown) => (error.value = failure))
+      .finally(() => (progress.value = ''))
+      .catch(() => undefined)
+  }
+  return (
+    <>
+      {(['csv', 'json'] as const).map((format) => (
+        <Button key={format} kind="quiet" isBusy={progress.value !== ''} onClick={run(format)}>
+          {list.exportAs[format]}
+        </Button>
+      ))}
+      <span class="faint small" role="status">
+        {progress.value}
+      </span>
+      <FailureNotice error={error.value} />
+    </>
+  )
+}
+
+export type Selection = Signal<ReadonlyMap<string, RecordRow>>
+
+type BulkVerb = 'add' | 'remove' | 'delete'
+
+/** Actions on the selected records, each with its effect on access shown first. */
+export function BulkBar(props: {
+  readonly kind: Kind
+  readonly selection: Selection
+  readonly hasAttributes: boolean
+  readonly canDelete: boolean
+  readonly onDone: () => void
+}) {
+  const { kind, selection, hasAttributes, canDelete, onDone } = props
+  const { list } = texts
+  const attributes = useSignal<readonly string[]>([])
+  const verb = useSignal<BulkVerb | null>(null)
+  const isDone = useSignal(false)
+  const rows = [...selection.value.values()]
+  if (rows.length === 0) return null
+  const refused = isReadOnly.value
+    ? texts.banner.refused
+    : rows.length > BULK_MAX
+      ? list.tooMany(BULK_MAX)
+      : null
+  const ofAttributes = refused ?? (attributes.value.length === 0 ? list.chooseAttribute : null)
+  const amount = texts.count(rows.length, kind.one, kind.many)
+  const named = attributes.value.map((one) => `#${one}`).join(', ')
+  return (
+    <section class="panel panel-body bulk" aria-label={list.selected(rows.length)}>
+      <strong role="status">{list.selected(rows.length)}</strong>
+      {hasAttributes ? (
+        <div class="bulk-attributes">
+          <RolesInput
+            ids={{ id: 'bulk-attributes' }}
+            label={texts.wizards.attributes}
+            kind={kind.path}
+            isOwn
+            semantic="AnyOf"
+            chosen={attributes.value}
+            onChange={(chosen) => (attributes.value = chosen)}
+          />
+          <Button refused={ofAttributes} onClick={() => (verb.value = 'add')}>
+            {list.addAttributes}
+          </Button>
+          <Button refused={ofAttributes} onClick={() => (verb.value = 'remove')}>
+            {list.removeAttributes}
+          </Button>
+        </div>
+      ) : null}
+      {canDelete ? (
+        <Button
+          icon="trash"
+          kind="danger"
+          refused={refused}
+          onClick={() => (verb.value = 'delete')}
+        >
+          {texts.record.delete}
+        </Button>
+      ) : null}
+      <Button kind="quiet" onClick={() => (selection.value = new Map())}>
+        {list.unselect}
+      </Button>
+      {verb.value === null ? null : (
+        <ChangeDialog
+          title={
+            verb.value === 'delete'
+              ? list.bulkTitles.delete(amount)
+              : list.bulkTitles[verb.value](named, amount)
+          }
+          verb={
+            { add: list.addAttributes, remove: list.removeAttributes, delete: texts.record.delete }[
+              verb.value
+            ]
+          }
+          isDangerous={verb.value === 'delete'}
+          changes={changesOf(kind, rows, verb.value, attributes.value)}
+          onClose={() => {
+            // Without a selection, the dialog and its refusals would be gone.
+            if (isDone.value && verb.value === 'delete') selection.value = new Map()
+            isDone.value = false
+            verb.value = null
+          }}
+          onDone={() => {
+            isDone.value = true
+            onDone()
+          }}
+        />
+      )}
+    </section>
+  )
+}
+
+/** The change of each record that is not yet as it shall be. */
+export function changesOf(
+  kind: Pick<Kind, 'path'>,
+  rows: readonly RecordRow[],
+  verb: BulkVerb,
+  attributes: readonly string[],
+): readonly RecordChange[] {
+  return rows.flatMap((row): RecordChange[] => {
+    const common = { collection: kind.path, id: row.id, name: rowTitle(row) }
+    if (verb === 'delete') return [{ ...common, data: null }]
+    const own = Array.isArray(row['roleAttributes']) ? (row['roleAttributes'] as string[]) : []
+    const roleAttributes =
+      verb === 'add'
+        ? [...new Set([...own, ...attributes])]
+        : own.filter((one) => !attributes.includes(one))
+    if (roleAttributes.length === own.length) return []
+    return [{ ...common, data: { roleAttributes } }]
+  })
+}

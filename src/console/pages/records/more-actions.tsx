@@ -1,0 +1,202 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { showToast } from '../../app/toasts.tsx'
+import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { Button } from '../../controls/button.tsx'
+import { Dialog } from '../../controls/dialog.tsx'
+import { TextField } from '../../controls/field.tsx'
+import { texts } from '../../texts.ts'
+import { isObject } from './form-model.ts'
+import type { Kind } from './kinds.ts'
+import { collectionPath, recordPath, type RecordRow, writeRecord } from './record-data.ts'
+import { readApiSessions } from './record-sessions.tsx'
+
+const DAY_MS = 86_400_000
+
+interface Credentials {
+  readonly username: string
+  readonly password: string
+}
+
+interface Act {
+  readonly label: string
+  readonly what: string
+  readonly isDangerous: boolean
+  readonly asksPassword: boolean
+  readonly run: (credentials: Credentials) => Promise<unknown>
+}
+
+function act(label: string, what: string, run: Act['run'], more: Partial<Act> = {}): Act {
+  return { label, what, run, isDangerous: false, asksPassword: false, ...more }
+}
+
+/** The actions that the API has for a record in its present state. */
+export function actsOf(kind: Pick<Kind, 'path'>, record: RecordRow): readonly Act[] {
+  const { acts } = texts
+  const { id } = record
+  const path = recordPath(kind.path, id)
+  if (kind.path === 'edge-routers') {
+    const run = () => writeRecord({ method: 'POST', path: `${path}/re-enroll` })
+    return [act(acts.reEnroll, acts.reEnrollWhat, run, { isDangerous: true })]
+  }
+  if (kind.path === 'enrollments') return [refreshAct(id)]
+  if (kind.path !== 'identities') return []
+  const outstanding = Object.values(isObject(record['enrollment']) ? record['enrollment'] : {})
+  const [enrollmentId] = outstanding.filter(isObject).map((one) => one['id'])
+  const own = isObject(record['authenticators']) ? record['authenticators'] : {}
+  return [
+    ...(typeof enrollmentId === 'string' ? [refreshAct(enrollmentId)] : [inviteAct(id)]),
+    passwordAct(id, isObject(own['updb']) ? own['updb']['id'] : undefined),
+    ...(record['isMfaEnabled'] === true
+      ? [
+          act(
+            acts.resetFactor,
+            acts.resetFactorWhat,
+            () => writeRecord({ method: 'DELETE', path: `${path}/mfa` }),
+            { isDangerous: true },
+          ),
+        ]
+      : []),
+    ...(record['hasApiSession'] === true
+      ? [act(acts.logOutAll, acts.logOutAllWhat, () => logOutAll(id), { isDangerous: true })]
+      : []),
+  ]
+}
+
+const inADay = (): string => new Date(Date.now() + DAY_MS).toISOString()
+
+function refreshAct(enrollmentId: string): Act {
+  const { acts } = texts
+  const path = `${recordPath('enrollments', enrollmentId)}/refresh`
+  return act(acts.refresh, acts.refreshWhat, () =>
+    writeRecord({ method: 'POST', path, body: { expiresAt: inADay() } }),
+  )
+}
+
+function inviteAct(identityId: string): Act {
+  const { acts } = texts
+  return act(acts.invite, acts.inviteWhat, () =>
+    writeRecord({
+      method: 'POST',
+      path: collectionPath('enrollments'),
+      body: { method: 'ott', identityId, expiresAt: inADay() },
+    }),
+  )
+}
+
+/** Changes the password that the identity has, or gives it a first one. */
+function passwordAct(identityId: string, authenticatorId: unknown): Act {
+  const { acts } = texts
+  const run = (credentials: Credentials) =>
+    typeof authenticatorId === 'string'
+      ? writeRecord({
+          method: 'PATCH',
+          path: recordPath('authenticators', authenticatorId),
+          body: { ...credentials },
+        })
+      : writeRecord({
+          method: 'POST',
+          path: collectionPath('authenticators'),
+          body: { method: 'updb', identityId, ...credentials },
+        })
+  return act(acts.setPassword, acts.setPasswordWhat, run, { asksPassword: true })
+}
+
+async function logOutAll(identityId: string): Promise<void> {
+  for (const { id } of await readApiSessions(identityId)) {
+    await writeRecord({
+      method: 'DELETE',
+      path: `${MANAGEMENT}/api-sessions/${encodeURIComponent(id)}`,
+    })
+  }
+}
+
+/** Further actions on a record, each explained before it runs. */
+export function MoreActions(props: {
+  readonly kind: Kind
+  readonly record: RecordRow
+  readonly refused: string | null
+  readonly onDone: () => void
+}) {
+  const { kind, record, refused, onDone } = props
+  const chosen = useSignal<Act | null>(null)
+  return (
+    <>
+      {actsOf(kind, record).map((one) => (
+        <Button key={one.label} refused={refused} onClick={() => (chosen.value = one)}>
+          {one.label}
+        </Button>
+      ))}
+      {chosen.value === null ? null : (
+        <ActDialog act={chosen.value} onClose={() => (chosen.value = null)} onDone={onDone} />
+      )}
+    </>
+  )
+}
+
+function ActDialog(props: {
+  readonly act: Act
+  readonly onClose: () => void
+  readonly onDone: () => void
+}) {
+  const { act: chosen, onClose, onDone } = props
+  const username = useSignal('')
+  const password = useSignal('')
+  const error = useSignal<unknown>(null)
+  const isBusy = useSignal(false)
+  const run = (): void => {
+    isBusy.value = true
+    error.value = null
+    chosen
+      .run({ username: username.value, password: password.value })
+      .then(() => {
+        showToast(texts.acts.done(chosen.label))
+        onClose()
+        onDone()
+      })
+      .catch((failure: unknown) => (error.value = failure))
+      .finally(() => (isBusy.value = false))
+      .catch(() => undefined)
+  }
+  return (
+    <Dialog
+      title={chosen.label}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>{texts.cancel}</Button>
+          <Button
+            kind={chosen.isDangerous ? 'danger' : 'primary'}
+            isBusy={isBusy.value}
+            onClick={run}
+          >
+            {chosen.label}
+          </Button>
+        </>
+      }
+    >
+      <FailureNotice error={error.value} />
+      <p class="soft">{chosen.what}</p>
+      {chosen.asksPassword ? (
+        <>
+          <TextField
+            label={texts.logIn.username}
+            isRequired
+            isFocused
+            value={username.value}
+            onInput={(typed) => (username.value = typed)}
+          />
+          <TextField
+            label={texts.logIn.password}
+            type="password"
+            autocomplete="new-password"
+            isRequired
+            value={password.value}
+            onInput={(typed) => (password.value = typed)}
+          />
+        </>
+      ) : null}
+    </Dialog>
+  )
+}

@@ -1,0 +1,170 @@
+import { useSignal } from '@preact/signals'
+
+import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { pathTo } from '../../app/navigation.ts'
+import { client, isReadOnly } from '../../app/services.ts'
+import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { Button } from '../../controls/button.tsx'
+import { Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { closeFabricRow, closeRow, type LiveRow, readFabric } from '../live/live-data.ts'
+import { pathRouters, routeText } from '../live/route.ts'
+import { Cell } from './cell.tsx'
+import { quoteFilterText } from './filters.ts'
+import { isObject } from './form-model.ts'
+import type { Kind } from './kinds.ts'
+import { pageOf } from './record-data.ts'
+
+const REFRESH_MS = 3_000
+const SESSIONS_MAX = 100
+
+interface OpenNow {
+  /** Null: only identities have API sessions. */
+  readonly sessions: readonly LiveRow[] | null
+  readonly circuits: readonly LiveRow[]
+  readonly silent: readonly string[]
+}
+
+/** Whether a circuit belongs to the client, the service or one of the routers of a page. */
+export function isCircuitOf(collection: string, id: string, circuit: LiveRow): boolean {
+  const { clientId, service, path } = circuit
+  if (collection === 'identities') return clientId === id
+  if (collection === 'services') return isObject(service) && service['id'] === id
+  return pathRouters(path).some((router) => router.id === id)
+}
+
+/** API sessions of an identity that are open. */
+export async function readApiSessions(
+  identityId: string,
+  signal?: AbortSignal,
+): Promise<readonly LiveRow[]> {
+  const query = new URLSearchParams({
+    limit: String(SESSIONS_MAX),
+    sort: 'createdAt desc',
+    filter: `identity = ${quoteFilterText(identityId)}`,
+  })
+  const path = `${MANAGEMENT}/api-sessions?${query}`
+  return pageOf((await client.ask({ path, ...(signal === undefined ? {} : { signal }) })).body).rows
+}
+
+async function load(kind: Kind, id: string, signal: AbortSignal): Promise<OpenNow> {
+  const [sessions, { rows, silent }] = await Promise.all([
+    kind.path === 'identities' ? readApiSessions(id, signal) : null,
+    readFabric('circuits', signal),
+  ])
+  return { sessions, silent, circuits: rows.filter((row) => isCircuitOf(kind.path, id, row)) }
+}
+
+/** Open sessions and circuits of a record, each with a button that ends it. */
+export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id: string }) {
+  const { live } = texts
+  const loaded = useLoaded(
+    `open/${kind.path}/${id}`,
+    (signal) => load(kind, id, signal),
+    REFRESH_MS,
+  )
+  const error = useSignal<unknown>(null)
+  const { value: open } = loaded.data
+  if (open === null) {
+    if (loaded.error.value !== null) return <Failure error={loaded.error.value} />
+    return (
+      <div class="panel panel-body" aria-busy="true">
+        <Skeleton />
+      </div>
+    )
+  }
+  const end = (ending: Promise<void>): void => {
+    error.value = null
+    ending.then(loaded.reload).catch((failure: unknown) => (error.value = failure))
+  }
+  return (
+    <>
+      <FailureNotice error={error.value ?? loaded.error.value} />
+      {open.silent.length === 0 ? null : <Notice tone="warn">{live.silent(open.silent)}</Notice>}
+      {open.sessions === null ? null : (
+        <OpenTable
+          name="api-sessions"
+          rows={open.sessions}
+          columns={['ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt']}
+          onEnd={(row) => end(closeRow(`${MANAGEMENT}/api-sessions`, row))}
+        />
+      )}
+      <OpenTable
+        name="circuits"
+        rows={open.circuits}
+        columns={['service', 'path', 'createdAt']}
+        onEnd={(row) => end(closeFabricRow('circuits', row))}
+      />
+    </>
+  )
+}
+
+function OpenTable(props: {
+  readonly name: 'api-sessions' | 'circuits'
+  readonly rows: readonly LiveRow[]
+  readonly columns: readonly string[]
+  readonly onEnd: (id: string) => void
+}) {
+  const { name, rows, columns, onEnd } = props
+  const { live } = texts
+  const title = live.names[name]
+  return (
+    <section class="panel" aria-label={title}>
+      <div class="panel-head">
+        <h2>{title}</h2>
+        <span class="faint small">{rows.length.toLocaleString('en')}</span>
+      </div>
+      {rows.length === 0 ? (
+        <Empty icon="session" title={live.none[name]} />
+      ) : (
+        <div class="table-wrap" tabIndex={0} role="group" aria-label={title}>
+          <table class="table even">
+            <thead>
+              <tr>
+                {columns.map((column) => (
+                  <th scope="col" key={column}>
+                    {live.columns[column] ?? column}
+                  </th>
+                ))}
+                <th scope="col" class="actions">
+                  <span class="visually-hidden">{texts.actions}</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <tr key={row.id}>
+                  {columns.map((column) => (
+                    <td key={column}>
+                      <OpenCell row={row} column={column} />
+                    </td>
+                  ))}
+                  <td class="actions">
+                    <Button
+                      kind="quiet"
+                      refused={isReadOnly.value ? texts.banner.refused : null}
+                      onClick={() => onEnd(row.id)}
+                    >
+                      {live.end}
+                      <span class="visually-hidden"> {row.id}</span>
+                    </Button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  )
+}
+
+function OpenCell({ row, column }: { readonly row: LiveRow; readonly column: string }) {
+  const value = row[column]
+  if (column === 'path') return <>{routeText(value)}</>
+  if (column === 'service' && isObject(value) && typeof value['id'] === 'string') {
+    return <a href={pathTo('services', value['id'])}>{String(value['name'] ?? value['id'])}</a>
+  }
+  return <Cell name={column} value={value} />
+}

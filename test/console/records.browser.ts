@@ -1,0 +1,229 @@
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+
+import { texts } from '../../src/console/texts.ts'
+import { until } from '../process/support/client.ts'
+import { browserMissing, logIn } from './support/console-browser.ts'
+import { consoleNetwork } from './support/console-network.ts'
+
+// Goal: a form, a list and a dialog show each fault in sight, and never let a person
+// change or delete something without its consequences.
+
+const network = consoleNetwork(async (made) => {
+  await made.create('services', { name: 'wiki', encryptionRequired: true, roleAttributes: ['web'] })
+})
+const create = network.create.bind(network)
+const recordOf = network.recordOf.bind(network)
+
+async function configTypeOf(name: string): Promise<string> {
+  return (await recordOf('config-types', name)).id
+}
+
+const host = { protocol: 'tcp', address: '127.0.0.1', port: 80 } as const
+
+/** Whether the element with the focus is within the window. */
+const focusIsInSight = `(() => {
+  const { top, bottom } = document.activeElement.getBoundingClientRect()
+  return top >= 0 && bottom <= innerHeight
+})()`
+
+async function accountOf(name: string, permissions: readonly string[]) {
+  const identityId = await create('identities', { name, type: 'User', isAdmin: false, permissions })
+  const account = { username: name, password: 'a long enough password' }
+  await create('authenticators', { method: 'updb', identityId, ...account })
+  return account
+}
+
+async function pageOf(account: { username: string; password: string }): Promise<Page> {
+  const page = await network.browser.page()
+  await logIn(page, network.url(1), account)
+  return page
+}
+
+describe.skipIf(browserMissing !== null)('A form', () => {
+  test('shows a refused save in the dialog, and then at its field in sight', async () => {
+    const page = await network.open(1, 'services/new')
+    await page.getByLabel('Name *').fill('wiki')
+    await page.getByLabel('Idle time, in milliseconds').fill('5')
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: texts.form.create }).click()
+    await dialog.getByText(`Name: ${texts.faults.duplicate}`).waitFor()
+    await page.evaluate('scrollTo(0, document.body.scrollHeight)')
+    await dialog.getByRole('button', { name: texts.form.correct }).click()
+    await page.locator('.fault', { hasText: texts.faults.duplicate }).waitFor()
+    expect(await page.evaluate('document.activeElement.value')).toBe('wiki')
+    expect(await page.evaluate(focusIsInSight)).toBe(true)
+    await page.locator('.form-foot').getByText(texts.faults.duplicate).waitFor()
+  })
+
+  test('shows a fault in the data of a config at its data, without words of the wire', async () => {
+    const page = await network.open(1, 'configs/new')
+    await page.getByLabel('Name *').fill('half a host')
+    await page.getByLabel('Config type *').fill('host.v1')
+    await page.getByRole('option', { name: 'host.v1' }).first().click()
+    await page.getByLabel('Data *').fill('{"protocol": "tcp", "address": "127.0.0.1"}')
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await page.locator('.fault', { hasText: "Must have required property 'port'" }).waitFor()
+    expect(await page.getByLabel('Data *').getAttribute('aria-invalid')).toBe('true')
+    expect(await page.getByText(/no valid accept content|\(root\)/).count()).toBe(0)
+  })
+
+  test('opens the group of a fault, and shows it at the inner field', async () => {
+    const page = await network.open(1, 'auth-policies/new')
+    await page.getByLabel('Name *').fill('strict')
+    await page.getByLabel('Min password length').fill('10000')
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await page.locator('.fault', { hasText: 'less than or equal to 100' }).waitFor()
+    expect(await page.getByLabel('Min password length').getAttribute('aria-invalid')).toBe('true')
+  })
+
+  test('begins with what most people need', async () => {
+    const page = await network.open(1, 'services/new')
+    expect(await page.getByLabel('End-to-end encryption required').isChecked()).toBe(true)
+    await page.goto(network.url(1, 'external-jwt-signers/new'))
+    expect(await page.getByLabel('Enabled', { exact: true }).isChecked()).toBe(true)
+    await page.goto(network.url(1, 'auth-policies/new'))
+    await page.getByLabel('Name *').fill('of the form')
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await page.getByRole('heading', { name: 'of the form' }).waitFor()
+    const { primary } = await recordOf('auth-policies', 'of the form')
+    expect(primary).toMatchObject({ cert: { allowed: true }, updb: { allowed: true } })
+  })
+
+  test('of a wizard keeps typed values when the user leaves the page', async () => {
+    const page = await network.open(1, 'wizards/service')
+    await page.getByLabel('Name *').fill('half typed')
+    await page.getByRole('link', { name: 'Services', exact: true }).click()
+    await page.getByRole('heading', { name: 'Services' }).waitFor()
+    await page.goto(network.url(1, 'wizards/service'))
+    expect(await page.getByLabel('Name *').inputValue()).toBe('half typed')
+  })
+})
+
+describe.skipIf(browserMissing !== null)('A deletion', () => {
+  test('names the services that use a config, and says afterwards that they lost it', async () => {
+    const configTypeId = await configTypeOf('host.v1')
+    const id = await create('configs', { name: 'victim host', configTypeId, data: host })
+    await create('services', { name: 'victim', encryptionRequired: true, configs: [id] })
+    const page = await network.open(1, `configs/${id}`)
+    await page.getByRole('button', { name: texts.record.delete }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText(texts.uses.changed('1 service')).waitFor()
+    await dialog.getByRole('link', { name: 'victim' }).waitFor()
+    await dialog.getByLabel(texts.manage.typeThis('victim host')).fill('victim host')
+    await dialog.getByRole('button', { name: texts.record.delete }).click()
+    await page.getByText(texts.uses.detached('1 service')).waitFor()
+    expect((await recordOf('services', 'victim'))['configs']).toBeNull()
+  })
+
+  test('is refused for an authentication policy that identities have', async () => {
+    const authPolicyId = await create('auth-policies', {
+      name: 'in use',
+      primary: {
+        cert: { allowed: true, allowExpiredCerts: false },
+        extJwt: { allowed: false, allowedSigners: [] },
+        updb: {
+          allowed: true,
+          lockoutDurationMinutes: 0,
+          maxAttempts: 0,
+          minPasswordLength: 8,
+          requireMixedCase: false,
+          requireNumberChar: false,
+          requireSpecialChar: false,
+        },
+      },
+      secondary: { requireTotp: false, requireExtJwtSigner: null },
+    })
+    await create('identities', { name: 'its user', type: 'User', isAdmin: false, authPolicyId })
+    const page = await network.open(1, `auth-policies/${authPolicyId}`)
+    await page.getByRole('button', { name: texts.record.delete }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText(texts.uses.kept('1 identity')).waitFor()
+    await dialog.getByLabel(texts.manage.typeThis('in use')).fill('in use')
+    const button = dialog.getByRole('button', { name: texts.record.delete })
+    expect(await button.getAttribute('aria-disabled')).toBe('true')
+  })
+
+  test('of a record that is gone leads back to its list', async () => {
+    const page = await network.open(1, 'services/long-gone')
+    await page.getByRole('link', { name: texts.failure.toList('Services') }).click()
+    await page.getByRole('heading', { name: 'Services' }).waitFor()
+    expect(await page.title()).toBe('Services · Flotilla')
+  })
+})
+
+describe.skipIf(browserMissing !== null)('A list', () => {
+  test('greys the rows of the earlier filter when a filter fails, and names its fields', async () => {
+    const page = await network.open(1, 'services')
+    await page.getByRole('link', { name: 'wiki' }).waitFor()
+    await page.getByLabel(texts.list.filter('Services')).fill('=nothing = 1')
+    await page.getByText(/A filter may use .*terminatorStrategy/).waitFor()
+    await page.locator('.outdated').getByRole('link', { name: 'wiki' }).waitFor()
+  })
+
+  test('of identities opens the wizard, which makes one that can enroll', async () => {
+    const page = await network.open(1, 'identities')
+    await page.getByRole('button', { name: texts.list.create('identity') }).click()
+    await page.getByRole('heading', { name: texts.wizards.titles.identity }).waitFor()
+    await page.getByRole('link', { name: texts.wizards.plainIdentity }).click()
+    await page.getByRole('heading', { name: 'Create identity' }).waitFor()
+  })
+
+  test.each([1440, 390])('is no wider than %d px for long names', async (width) => {
+    const name = 'n'.repeat(300)
+    const id = await create('services', { name, encryptionRequired: true })
+    const page = await network.browser.page({ width })
+    await logIn(page, network.url(1), network.cluster.admin)
+    for (const path of [`services/${id}`, 'services', `access?service=${id}`, 'topology']) {
+      await page.goto(network.url(1, path))
+      await page.locator('h1').first().waitFor()
+      await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0)
+    }
+    await network.send('DELETE', `services/${id}`)
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The console', () => {
+  test('shows somebody who may read services these, and no page that would refuse', async () => {
+    const page = await pageOf(await accountOf('reader', ['service.read', 'identity.read']))
+    await page.getByRole('heading', { name: 'Access', level: 1 }).waitFor()
+    const links = page.locator('nav.nav a')
+    await until('the links are those of the reader', async () => (await links.count()) === 3)
+    expect(await links.allTextContents()).toEqual(['Access', 'Identities', 'Services'])
+    await page.goto(network.url(1, 'wizards/service'))
+    await page.getByText(texts.failure.notAllowed).waitFor()
+  })
+
+  test('opens in a new tab of the browser without another log-in, and both log out', async () => {
+    const page = await network.open(1, 'services')
+    const other = await page.context().newPage()
+    await other.goto(network.url(1, 'identities'))
+    await other.getByRole('heading', { name: 'Identities' }).waitFor()
+    await other.getByRole('button', { name: texts.shell.logOut }).click()
+    for (const tab of [page, other]) await tab.getByLabel(texts.logIn.username).waitFor()
+  })
+
+  test('forgets that a controller was unreachable once it answers again', async () => {
+    const [first = 2] = await network.cluster.followers()
+    const page = await network.open(first, 'services')
+    const { cluster } = network
+    cluster.kill(first)
+    await page.getByText(new RegExp(`cannot reach ctrl${first}`)).waitFor()
+    cluster.run(first)
+    await page
+      .getByText(new RegExp(`cannot reach ctrl${first}`))
+      .waitFor({ state: 'detached', timeout: 60_000 })
+    network.browser.complaints.length = 0
+  })
+
+  test('closes the menu of a narrow window by Escape', async () => {
+    const page = await network.browser.page({ width: 390 })
+    await logIn(page, network.url(1), network.cluster.admin)
+    await page.getByRole('button', { name: texts.shell.openMenu }).click()
+    await page.locator('.sidebar[data-open="true"]').waitFor()
+    await page.keyboard.press('Escape')
+    await page.locator('.sidebar[data-open="false"]').waitFor({ state: 'attached' })
+  })
+})

@@ -1,0 +1,100 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+
+import { TestCluster } from '../../process/support/cluster.ts'
+import { type Account, browserMissing, ConsoleBrowser, logIn } from './console-browser.ts'
+
+/** Screenshots of the pages, for a person to look at. */
+export const shots = join(import.meta.dirname, '../../../.test/console')
+
+export const management = '/edge/management/v1'
+
+export type Body = Readonly<Record<string, unknown>>
+
+/** A cluster of controllers, and a browser that looks at its console. */
+export class ConsoleNetwork {
+  #cluster: TestCluster | null = null
+  #browser: ConsoleBrowser | null = null
+
+  get cluster(): TestCluster {
+    if (this.#cluster === null) throw new Error('the cluster has not been started')
+    return this.#cluster
+  }
+
+  get browser(): ConsoleBrowser {
+    if (this.#browser === null) throw new Error('the browser has not been started')
+    return this.#browser
+  }
+
+  async start(): Promise<void> {
+    mkdirSync(shots, { recursive: true })
+    // With the delays of real controllers; prints how soon the console continues.
+    this.#cluster = await TestCluster.start({ routers: 2, hasCalmElections: false })
+    this.#browser = await ConsoleBrowser.start()
+  }
+
+  async end(): Promise<void> {
+    await this.#browser?.[Symbol.asyncDispose]()
+    await this.#cluster?.[Symbol.asyncDispose]()
+  }
+
+  url(k: number, path = ''): string {
+    return `${this.cluster.admin.controllers[k - 1]}/console/${path}`
+  }
+
+  /** A page of the console on which somebody has logged in. */
+  async open(k: number, path = '', account: Account = this.cluster.admin): Promise<Page> {
+    const page = await this.browser.page()
+    await logIn(page, this.url(k), account)
+    if (path !== '') await page.goto(this.url(k, path))
+    return page
+  }
+
+  async send(method: 'POST' | 'PATCH' | 'DELETE', path: string, body: Body = {}): Promise<Body> {
+    const client = await this.cluster.loggedIn(1)
+    const answer = await client.request(method, `${management}/${path}`, { body })
+    expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300)
+    return (answer.body.data ?? {}) as Body
+  }
+
+  /** @returns the id of the new record. */
+  async create(collection: string, body: Body): Promise<string> {
+    return String((await this.send('POST', collection, body))['id'])
+  }
+
+  async rowsOf(collection: string, filter: string): Promise<readonly Body[]> {
+    const client = await this.cluster.loggedIn(1)
+    const path = `${management}/${collection}?filter=${encodeURIComponent(filter)}`
+    return (await client.request('GET', path)).body.data as readonly Body[]
+  }
+
+  async recordOf(collection: string, name: string): Promise<Body & { readonly id: string }> {
+    const [row] = await this.rowsOf(collection, `name = ${JSON.stringify(name)}`)
+    if (row === undefined) throw new Error(`no ${collection} is named ${name}`)
+    return row as Body & { readonly id: string }
+  }
+}
+
+/** Starts a network for the tests of a file. After each test, the browser must not have complained. */
+export function consoleNetwork(
+  makeRecords: (network: ConsoleNetwork) => Promise<void>,
+): ConsoleNetwork {
+  const network = new ConsoleNetwork()
+  beforeAll(async () => {
+    if (browserMissing !== null) {
+      console.log(browserMissing)
+      return
+    }
+    await network.start()
+    await makeRecords(network)
+  })
+  afterAll(() => network.end())
+  afterEach(async () => {
+    if (browserMissing !== null) return
+    await network.browser.closePages()
+    expect(network.browser.complaints.splice(0)).toEqual([])
+  })
+  return network
+}

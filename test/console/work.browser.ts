@@ -1,0 +1,259 @@
+import { readFileSync } from 'node:fs'
+import type { Download, Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+
+import { texts } from '../../src/console/texts.ts'
+import { until } from '../process/support/client.ts'
+import { axeFindings, browserMissing } from './support/console-browser.ts'
+import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
+
+// Goal: an operator does everyday jobs in the console: finds out why somebody does not reach a
+// service and changes it, works with lists, and sees and acts on one record.
+
+const formula = '=HYPERLINK("https://evil.example","x")'
+
+const network = consoleNetwork(async (made: ConsoleNetwork) => {
+  const make = made.create.bind(made)
+  const wiki = await make('services', {
+    name: 'wiki',
+    encryptionRequired: true,
+    roleAttributes: ['docs'],
+  })
+  for (let k = 1; k <= 12; k += 1) {
+    const name = `laptop-${String(k).padStart(2, '0')}`
+    const roleAttributes = k <= 4 ? ['engineering', 'laptops'] : ['laptops']
+    await make('identities', { name, type: 'Device', isAdmin: false, roleAttributes })
+  }
+  await make('identities', {
+    name: formula,
+    type: 'User',
+    isAdmin: false,
+    roleAttributes: ['engineering', 'laptops'],
+  })
+  await make('service-policies', {
+    name: 'wiki for engineering laptops',
+    type: 'Dial',
+    semantic: 'AllOf',
+    identityRoles: ['#engineering', '#laptops'],
+    serviceRoles: [`@${wiki}`],
+  })
+})
+
+async function downloaded(page: Page, name: string): Promise<{ text: string; file: Download }> {
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name }).click(),
+  ])
+  return { file, text: readFileSync(await file.path(), 'utf8') }
+}
+
+describe.skipIf(browserMissing !== null)('The access page', () => {
+  test('lists who is granted a service, by name, with the number of them', async () => {
+    const { id } = await network.recordOf('services', 'wiki')
+    const page = await network.open(1, `access?service=${id}`)
+    await page.getByRole('heading', { name: texts.access.reaching(5, true) }).waitFor()
+    const names = page.locator('tbody th')
+    expect(await names.allTextContents()).toEqual([
+      formula,
+      'laptop-01',
+      'laptop-02',
+      'laptop-03',
+      'laptop-04',
+    ])
+    await page.getByLabel(texts.list.filter('Identities')).fill('laptop-03')
+    await page.getByRole('heading', { name: texts.access.reaching(1, true) }).waitFor()
+    await page.getByRole('button', { name: texts.access.shows.all, exact: true }).click()
+    await page.getByLabel(texts.list.filter('Identities')).fill('laptop')
+    await page.getByRole('heading', { name: texts.access.reaching(12, false) }).waitFor()
+  })
+
+  test('exports the list without a cell that a spreadsheet runs', async () => {
+    const { id } = await network.recordOf('services', 'wiki')
+    const page = await network.open(1, `access?service=${id}`)
+    await page.getByRole('heading', { name: texts.access.reaching(5, true) }).waitFor()
+    const { text, file } = await downloaded(page, texts.access.export)
+    expect(file.suggestedFilename()).toBe('access.csv')
+    const [head, first, ...rest] = text.trimEnd().split('\r\n')
+    expect(head).toContain('"Use the service (Dial)"')
+    expect(first).toContain(`"'=HYPERLINK(""https://evil.example"",""x"")"`)
+    expect(rest).toHaveLength(4)
+  })
+
+  test('names the nearest policy and the missing attribute, and adds it after its effect was shown', async () => {
+    const service = await network.recordOf('services', 'wiki')
+    const identity = await network.recordOf('identities', 'laptop-07')
+    const page = await network.open(1, `access?identity=${identity.id}&service=${service.id}`)
+    await page.getByText(texts.access.lacks('laptop-07', ['engineering'])).waitFor()
+    await page.getByRole('link', { name: 'wiki for engineering laptops' }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.getByRole('button', { name: texts.access.fix('laptop-07', ['engineering']) }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('+ laptop-07 may use wiki').waitFor()
+    await dialog.getByRole('button', { name: texts.access.fixVerb, exact: true }).click()
+    await page.getByText('1 policy grants it').waitFor()
+    const { roleAttributes } = await network.recordOf('identities', 'laptop-07')
+    expect(roleAttributes).toEqual(['engineering', 'laptops'])
+    await network.send('PATCH', `identities/${identity.id}`, { roleAttributes: ['laptops'] })
+  })
+})
+
+describe.skipIf(browserMissing !== null)('A list', () => {
+  test('is narrowed by facets and by a click on an attribute, and its address has both', async () => {
+    const page = await network.open(1, 'identities')
+    await page.getByLabel('Type', { exact: true }).selectOption('user')
+    await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
+    await page.getByRole('link', { name: formula }).waitFor()
+    await page.getByLabel('Type', { exact: true }).selectOption('device')
+    await page.getByLabel('State', { exact: true }).selectOption('offline')
+    await page.getByText(texts.list.total(12, true), { exact: true }).waitFor()
+    await page.getByRole('button', { name: '#engineering' }).first().click()
+    await page.getByText(texts.list.total(4, true), { exact: true }).waitFor()
+    expect(new URL(page.url()).search).toBe('?q=%23engineering&is-type=device&is-state=offline')
+    await page.reload()
+    await page.getByText(texts.list.total(4, true), { exact: true }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+  })
+
+  test('shows disabled identities by their state', async () => {
+    const { id } = await network.recordOf('identities', 'laptop-12')
+    await network.send('POST', `identities/${id}/disable`, { durationMinutes: 0 })
+    const page = await network.open(1, 'identities?is-state=disabled')
+    await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
+    await page.locator('tbody').getByText(texts.cell.disabled).waitFor()
+    await network.send('POST', `identities/${id}/enable`)
+  })
+
+  test('has names of records in roles and configs, not their IDs', async () => {
+    const { id: configTypeId } = await network.recordOf('config-types', 'host.v1')
+    const data = { protocol: 'tcp', address: '127.0.0.1', port: 80 }
+    const config = await network.create('configs', { name: 'git host', configTypeId, data })
+    await network.create('services', { name: 'git', encryptionRequired: true, configs: [config] })
+    const page = await network.open(1, 'service-policies')
+    await page.locator('tbody').getByText('@wiki').waitFor()
+    await page.goto(network.url(1, 'services'))
+    await page.locator('tbody').getByText('git host').waitFor()
+  })
+
+  test('exports its filtered rows as CSV and JSON, with inert formulas and without tokens', async () => {
+    const enrolling = { name: 'enrolling', type: 'User', isAdmin: false, enrollment: { ott: true } }
+    await network.create('identities', enrolling)
+    const page = await network.open(1, 'identities?is-type=user')
+    await page.getByText(texts.list.total(2, true), { exact: true }).waitFor()
+    const csv = await downloaded(page, texts.list.exportAs.csv)
+    expect(csv.file.suggestedFilename()).toBe('identities.csv')
+    expect(csv.text).toContain(`"'=HYPERLINK(""https://evil.example"",""x"")"`)
+    const json = await downloaded(page, texts.list.exportAs.json)
+    const rows = JSON.parse(json.text) as readonly { readonly name: string }[]
+    expect(rows.map(({ name }) => name)).toEqual([formula, 'enrolling'])
+    expect(json.text).not.toMatch(/"(jwt|token)"|eyJ/)
+    expect(csv.text).not.toContain('eyJ')
+  })
+
+  test('changes the attributes of selected records after their effect was shown', async () => {
+    const page = await network.open(1, 'identities?q=laptop-0')
+    for (const name of ['laptop-08', 'laptop-09']) {
+      await page.getByLabel(texts.list.select(name)).check()
+    }
+    await page.getByText(texts.list.selected(2)).waitFor()
+    const bar = page.getByRole('region', { name: texts.list.selected(2) })
+    await bar.getByRole('combobox').fill('engineering')
+    await page.getByRole('option', { name: '#engineering' }).click()
+    expect(await axeFindings(page)).toEqual([])
+    await bar.getByRole('button', { name: texts.list.addAttributes, exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('+ laptop-08 may use wiki').waitFor()
+    await dialog.getByText('+ laptop-09 may use wiki').waitFor()
+    await dialog.getByRole('button', { name: texts.list.addAttributes, exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+    for (const name of ['laptop-08', 'laptop-09']) {
+      const { roleAttributes } = await network.recordOf('identities', name)
+      expect(roleAttributes).toEqual(['engineering', 'laptops'])
+    }
+  })
+
+  test('says which of the selected records could not be changed', async () => {
+    for (const name of ['short-lived 1', 'short-lived 2']) {
+      await network.create('services', { name, encryptionRequired: true })
+    }
+    const page = await network.open(1, 'services?q=short-lived')
+    await page.getByLabel(texts.list.selectAll).check()
+    await page.getByText(texts.list.selected(2)).waitFor()
+    await page
+      .getByRole('region', { name: texts.list.selected(2) })
+      .getByRole('button', { name: texts.record.delete })
+      .click()
+    const { id } = await network.recordOf('services', 'short-lived 1')
+    await network.send('DELETE', `services/${id}`)
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: texts.record.delete }).click()
+    await dialog.getByText(texts.bulk.refused(1, 2)).waitFor()
+    expect(await network.rowsOf('services', 'name contains "short-lived"')).toEqual([])
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The page of a record', () => {
+  test('shows the state of an identity, what it reaches, its sessions, and its form', async () => {
+    const { id } = await network.recordOf('identities', 'laptop-01')
+    const page = await network.open(1, `identities/${id}`)
+    const heading = page.getByRole('heading', { level: 1, name: 'laptop-01' })
+    await heading.getByText(texts.cell.notEnrolled).waitFor()
+    await page.getByRole('button', { name: id }).waitFor()
+    await page.getByRole('link', { name: '#engineering' }).waitFor()
+    const tab = (name: keyof typeof texts.record.tabNames) =>
+      page
+        .getByRole('navigation', { name: texts.record.tabs })
+        .getByRole('link', { name: texts.record.tabNames[name] })
+        .click()
+    await tab('access')
+    await page.getByRole('heading', { name: texts.access.reached(1, true) }).waitFor()
+    await page.getByRole('link', { name: 'wiki' }).waitFor()
+    await tab('sessions')
+    await page.getByText(texts.live.none['api-sessions']).waitFor()
+    await tab('edit')
+    expect(await page.getByLabel('Name').inputValue()).toBe('laptop-01')
+  })
+
+  test('ends the sessions of an identity, and sets its password', async () => {
+    const body = { name: 'ada', type: 'User', isAdmin: false, permissions: ['service.read'] }
+    const id = await network.create('identities', body)
+    const page = await network.open(1, `identities/${id}`)
+    const password = 'a long enough password'
+    await page.getByRole('button', { name: texts.acts.setPassword }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel(texts.logIn.username).fill('lovelace')
+    await dialog.getByLabel(texts.logIn.password).fill(password)
+    await dialog.getByRole('button', { name: texts.acts.setPassword }).click()
+    await dialog.waitFor({ state: 'detached' })
+    const hers = await network.open(1, '', { username: 'lovelace', password })
+    await page.reload()
+    await page.getByRole('button', { name: texts.acts.logOutAll }).click()
+    await dialog.getByRole('button', { name: texts.acts.logOutAll }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await until('no session is left', async () => {
+      return (await network.rowsOf('api-sessions', `identity = "${id}"`)).length === 0
+    })
+    await hers.close()
+  })
+
+  test('re-enrolls a router that keeps its ID, and shows its new token', async () => {
+    const id = await network.create('edge-routers', { name: 'gate' })
+    const [before] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
+    const page = await network.open(1, `edge-routers/${id}`)
+    await page.getByRole('button', { name: texts.acts.reEnroll }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: texts.acts.reEnroll }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
+    const [after] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
+    expect(after?.['token']).not.toBe(before?.['token'])
+  })
+
+  test('issues a token for an identity that has none', async () => {
+    const id = await network.create('identities', { name: 'grace', type: 'User', isAdmin: false })
+    const page = await network.open(1, `identities/${id}`)
+    await page.getByRole('button', { name: texts.acts.invite }).click()
+    await page.getByRole('dialog').getByRole('button', { name: texts.acts.invite }).click()
+    await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
+    await page.getByRole('button', { name: texts.acts.refresh }).waitFor()
+  })
+})
