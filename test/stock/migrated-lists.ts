@@ -183,6 +183,14 @@ export const knownDifferences: readonly KnownDifference[] = [
     matches: ({ path, before }) => path === 'adoptableFingerprint' && before === undefined,
   },
   {
+    why: 'the edge API shows no terminators of fabric-only services; the fabric API does',
+    matches: ({ list, path, before, after }) =>
+      list === 'terminators' &&
+      path === '' &&
+      after === undefined &&
+      serviceOf(before) === 'fabric-only',
+  },
+  {
     why: 'a terminator that a router made for a client is left out, and the client binds again',
     matches: ({ list, path, before, after }) =>
       list.endsWith('terminators') &&
@@ -191,6 +199,12 @@ export const knownDifferences: readonly KnownDifference[] = [
       (before as JsonObject | undefined)?.['binding'] === 'edge',
   },
 ]
+
+/** Name of the service of a terminator. */
+function serviceOf(terminator: Json | undefined): Json | undefined {
+  const service = (terminator as JsonObject | undefined)?.['service']
+  return (service as JsonObject | undefined)?.['name']
+}
 
 /** The value without members that are unset, at any depth. */
 function withoutUnset(value: Json): Json {

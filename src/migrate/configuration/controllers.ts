@@ -20,6 +20,7 @@ import { validityWithin } from '../../pki/authority/renewal.ts'
 import { checkSigner } from '../../pki/authority/signer.ts'
 import { parsePublicKey } from '../../pki/public-key.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
+import { serverCertificateFault } from '../../pki/verify/server-certificate.ts'
 import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
 import type { MigrationReport } from '../report.ts'
 import type { PemIdentity, OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
@@ -224,7 +225,7 @@ async function migrateController(
     configuration,
     certificatePem,
     privateKeyPem: serving.key.text,
-    serverCertificates: otherCertificates(configuration, serving),
+    serverCertificates: otherCertificates(id, options, serving, report),
   }
 }
 
@@ -236,11 +237,17 @@ function servingIdentity({ identity, webIdentities }: OpenZitiConfiguration): Pe
   return webIdentities.find(({ isForClients }) => isForClients) ?? identity
 }
 
-/** Server certificates beside the one of the controller, each once. */
+/**
+ * Server certificates beside the one of the controller, each once. Those that a listener cannot
+ * show are reported; the controller starts without them.
+ */
 function otherCertificates(
-  { identity, webIdentities, path }: OpenZitiConfiguration,
+  id: string,
+  { configuration, nowMs }: ControllerOptions,
   serving: PemIdentity,
+  report: MigrationReport,
 ): CertifiedKey[] {
+  const { identity, webIdentities, path } = configuration
   const known = new Set(
     [serving, identity].map((one) => certificatesOf(one.serverCertificate, path)[0].sha256),
   )
@@ -251,6 +258,11 @@ function otherCertificates(
       const chain = certificatesOf(certificate, path)
       if (known.has(chain[0].sha256)) continue
       known.add(chain[0].sha256)
+      const fault = serverCertificateFault(chain, key.text, nowMs)
+      if (fault !== null) {
+        const reason = `no listener shows ${certificate.path ?? 'the certificate'} until you replace it: ${fault}`
+        report.note('decide', { store: STORE, id, field: 'alt_server_certs' }, reason)
+      }
       found.push({ certificatePem: certificatesPem(chain), privateKeyPem: key.text })
     }
   }

@@ -41,6 +41,26 @@ export function readServerCertificate(
   return { chain, certificatePem: certificatesPem(chain), privateKeyPem }
 }
 
+/**
+ * Whether a listener can show a certificate; clients decide whether they trust it.
+ * @returns the reason if it cannot, which completes "it …"; otherwise null.
+ */
+export function serverCertificateFault(
+  chain: readonly [Certificate, ...Certificate[]],
+  privateKeyPem: string,
+  nowMs: number,
+): string | null {
+  try {
+    checkValidityTime(chain[0], nowMs)
+    checkServerLeaf(chain[0], chain.length)
+    checkKeyMatches(chain[0], privateKeyPem)
+    return null
+  } catch (error) {
+    if (error instanceof CertificateError) return error.message
+    throw error
+  }
+}
+
 function checkServerLeaf(
   { isAuthority, dnsNames, ipAddresses, contents }: Certificate,
   certificates: number,

@@ -276,6 +276,15 @@ describe('flotilla migrate', () => {
     ])
   })
 
+  test('names a server certificate that no listener can show', async () => {
+    const signer = '{ server_cert: signer.pem, server_key: signer.key }'
+    edited('key: server.key', `key: server.key, alt_server_certs: [${signer}]`)
+    const { stdout } = await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
+    expect(stdout).toMatch(
+      /configuration ctrl-one alt_server_certs: no listener shows \S*signer\.pem until you replace it: it is a CA certificate and the only one in the file; /,
+    )
+  })
+
   test('takes a separate key of the server certificate', async () => {
     edited('key: server.key', 'key: signer.key, server_cert: server.pem, server_key: server.key')
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
