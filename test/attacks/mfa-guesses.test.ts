@@ -45,7 +45,7 @@ test('simultaneous guesses at a code, spread over controllers, sessions and sour
     }),
   )
   cluster.propose = propose
-  expect(statuses.filter((status) => status === 401)).toHaveLength(mfaLimits.attemptsMax)
+  expect(statuses.filter((status) => status === 400)).toHaveLength(mfaLimits.attemptsMax)
   expect(statuses.filter((status) => status === 429)).toHaveLength(guesses - mfaLimits.attemptsMax)
   // Not the right one either, in a session of any source.
   expect((await giveCode(sessionOf('alice-id'), authenticator.code(1))).status).toBe(429)

@@ -31,7 +31,7 @@ test('the codes of one identity are refused for another, and its paths only lead
   const session = sessionOf(ben)
   const [recovery = ''] = ofAnn.recoveryCodes
   for (const code of [recovery, ofAnn.freshCode()]) {
-    expect((await giveCode(session, code)).status).toBe(401)
+    expect((await giveCode(session, code)).status).toBe(400)
   }
   for (const path of [`${mfaPath}?id=${ann}`, `${client}/current-identity/${ann}/mfa`]) {
     const headers = { 'mfa-validation-code': recovery }

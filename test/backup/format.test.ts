@@ -170,7 +170,7 @@ test('a newer format or feature level is refused before anything else is read', 
   expect(await faultOf(whole(await withManifest({ format: 2 })))).toBe('NEWER_FORMAT')
   const level = await withManifest({ featureLevel: 99, version: 'v9.9.9' })
   expect(await faultOf(checkBackup(pieces(level)))).toBe('NEWER_LEVEL')
-  await expect(whole(level)).rejects.toThrow(/feature level 99 .* levels up to 2.*v9\.9\.9/)
+  await expect(whole(level)).rejects.toThrow(/feature level 99 .* levels up to 3.*v9\.9\.9/)
 })
 
 test('a file that is not a backup is reported as such', async () => {

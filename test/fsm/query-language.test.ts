@@ -439,7 +439,10 @@ describe('a symbol of a referenced record', () => {
 })
 
 test.each([
-  ['identity', 'name roleAttributes externalId type authPolicyId isAdmin isDefaultAdmin'],
+  [
+    'identity',
+    'name roleAttributes externalId type authPolicyId isAdmin isDefaultAdmin disabled hasApiSession hasEdgeRouterConnection',
+  ],
   ['service', 'name terminatorStrategy roleAttributes configs isFabricOnly'],
   ['config', 'name type'],
   ['configType', 'name schema target'],

@@ -30,6 +30,7 @@ import { run } from './support/page.ts'
 /** Pages that another test types as a whole. */
 const typedPages: Readonly<Record<string, string>> = {
   'operate/backup-and-restore.md': 'backup-page.test.ts',
+  'operate/load-balancers.md': 'load-balancers-page.test.ts',
   'operate/own-pki.md': 'own-pki.test.ts',
   'operate/upgrade.md': 'rolling-upgrade.test.ts',
 }
