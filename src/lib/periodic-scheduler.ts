@@ -14,6 +14,12 @@ interface PeriodicRuns {
   dueMs: number
 }
 
+/**
+ * The timers of Node. The scheduler lives as long as the thread, so it must not plan with the fake
+ * timers of one test: its work would stop for all later ones.
+ */
+const { setTimeout, clearTimeout } = globalThis
+
 /** Node may fire a timer this much too early. */
 const EARLY_MS = 1
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
 import { periodicScheduler } from '../../src/lib/periodic-scheduler.ts'
 import { eventually } from '../support/eventually.ts'
@@ -57,4 +57,17 @@ test('runs that were missed during a stall of the process are skipped', async ()
   // would take only a few ms if they were repeated.
   const [first = 0, tenth = 0] = [ranAtMs[0], ranAtMs[9]]
   expect(tenth - first).toBeGreaterThanOrEqual(70)
+})
+
+test('work runs although other work was added under fake timers', async () => {
+  vi.resetModules()
+  const { periodicScheduler: fresh } = await import('../../src/lib/periodic-scheduler.ts')
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const stopFirst = fresh.every(5, () => undefined)
+  vi.useRealTimers()
+  let runs = 0
+  const stop = fresh.every(20, () => (runs += 1))
+  await eventually(() => expect(runs).toBeGreaterThan(0))
+  stop()
+  stopFirst()
 })
