@@ -12,7 +12,7 @@ import { FormerTokens } from '../auth/sessions/former-tokens.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
 import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
 import { LogIns } from '../auth/log-in/log-in.ts'
-import { LogInThrottle } from '../auth/log-in/log-in-throttle.ts'
+import { createLogInThrottle, type LogInThrottle } from '../auth/log-in/log-in-throttle.ts'
 import { SessionGuard } from '../auth/sessions/session-guard.ts'
 import { PasswordRehasher } from '../auth/factors/password-rehasher.ts'
 import { CertificateAdoption } from '../auth/certificates/adoption.ts'
@@ -92,7 +92,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     waitingMax: limits.passwordHashesWaitingMax,
   })
   const lockout = new PasswordLockout(deps)
-  const throttle = throttleOf(deps)
+  const throttle = createLogInThrottle(deps)
   const { state, clock, reads, authorities } = deps
   const adoption = new CertificateAdoption(deps)
   const logIns = new LogIns({
@@ -168,19 +168,6 @@ export function createServices(deps: ApiDeps): ApiServices {
     metrics,
     history: historyOf(deps, metrics),
   }
-}
-
-function throttleOf({ limits, clock }: ApiDeps): LogInThrottle {
-  return new LogInThrottle(
-    {
-      failuresMax: limits.logInFailuresMax,
-      pauseMsMin: limits.logInPauseMsMin,
-      pauseMsMax: limits.logInPauseMsMax,
-      sourcesMax: limits.logInSourcesMax,
-      attemptsMax: limits.logInsMax,
-    },
-    clock,
-  )
 }
 
 function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetrics): FigureHistory {

@@ -1,6 +1,6 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { Admission, JoinAnswer, JoinRequest } from '../../ports/membership.ts'
-import { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
+import { createLogInThrottle, type LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
 import { callActor, type RequestContext } from '../http/call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
@@ -33,17 +33,8 @@ const BASE64URL = /^[A-Za-z0-9_-]*$/
  * controller presents as its credential.
  */
 export function joinOperations(deps: JoinOperationsDeps): Operation[] {
-  const { admission, limits, clock } = deps
-  const throttle = new LogInThrottle(
-    {
-      failuresMax: limits.logInFailuresMax,
-      pauseMsMin: limits.logInPauseMsMin,
-      pauseMsMax: limits.logInPauseMsMax,
-      sourcesMax: limits.logInSourcesMax,
-      attemptsMax: limits.logInsMax,
-    },
-    clock,
-  )
+  const { admission } = deps
+  const throttle = createLogInThrottle(deps)
   const common = { tag: 'cluster', apis: ['fabric'], method: 'POST', success: 200 } as const
   return [
     withBody({

@@ -18,6 +18,32 @@ interface ThrottleLimits {
   readonly attemptsMax: number
 }
 
+/** A throttle with the limits of the API. */
+export function createLogInThrottle({
+  limits,
+  clock,
+}: {
+  readonly limits: {
+    readonly logInFailuresMax: number
+    readonly logInPauseMsMin: number
+    readonly logInPauseMsMax: number
+    readonly logInSourcesMax: number
+    readonly logInsMax: number
+  }
+  readonly clock: Clock
+}): LogInThrottle {
+  return new LogInThrottle(
+    {
+      failuresMax: limits.logInFailuresMax,
+      pauseMsMin: limits.logInPauseMsMin,
+      pauseMsMax: limits.logInPauseMsMax,
+      sourcesMax: limits.logInSourcesMax,
+      attemptsMax: limits.logInsMax,
+    },
+    clock,
+  )
+}
+
 /**
  * Slows down password guessing: after `failuresMax` consecutive failures, one (user name, source)
  * pair waits 1 s, then 2 s, up to a minute. Counting by source prevents locking out other users;
