@@ -54,7 +54,7 @@ import { migrateLimits } from '../src/migrate/limits.ts'
 import { restoreLimits } from '../src/fsm/records/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
-import { classViewLimits } from '../src/fsm/access/class-views.ts'
+import { classViewLimits } from '../src/fsm/access/class-grants.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
 import { previewLimits } from '../src/fsm/access/relation-change.ts'
 import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
@@ -173,7 +173,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/sessions/revocation-rules.ts': revocationLimits,
   'src/fsm/services/hosted-terminator.ts': hostedTerminatorLimits,
   'src/fsm/sessions/service-session.ts': serviceSessionLimits,
-  'src/fsm/access/class-views.ts': classViewLimits,
+  'src/fsm/access/class-grants.ts': classViewLimits,
   'src/fsm/access/explanation.ts': explanationLimits,
   'src/fsm/access/relation-change.ts': previewLimits,
   'src/fsm/cluster/cluster.ts': joiningLimits,
