@@ -314,7 +314,7 @@ const namesakes: ReadonlySet<string> = new Set([
   'src/cluster/soft-state/soft-state.ts tickMs',
 ])
 
-/** The comment above the definition of a limit in its file; empty if it has none of its own. */
+/** The comment above the definition of a limit in its file; empty if there is none. */
 function meaningOf(source: string, name: string): string {
   const word = name.slice(name.lastIndexOf(' ') + 1)
   const definition = new RegExp(
