@@ -130,10 +130,10 @@ export class Controllers {
   }
 
   /**
-   * Called when the client API at this address has extended the router certificates. The address is
-   * tried first from now on, also after a restart. One connection is opened again, because the first
-   * connection with the new certificate puts it in force. The other controllers then close their
-   * connections, and the dialers open new ones.
+   * Called when the client API at this address has extended the router certificates. The address
+   * is tried first from now on, also after a restart. One connection is opened again, because the
+   * first connection with the new certificate puts it in force. The other controllers then close
+   * their connections, and the dialers open new ones.
    */
   onExtended(api: string): void {
     if (this.#answeredApis[0] !== api) {
