@@ -20,7 +20,7 @@ export const byName =
 export const sockets = (title: string): string =>
   `router/link-sockets.test.ts > A link of several sockets > ${title}`
 export const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
-export const end = (title: string): string =>
+const end = (title: string): string =>
   `router/forward/xgress-options.test.ts > an option of an end > ${title}`
 export const faults = (title: string): string => `router/forward/faults.test.ts > ${title}`
 const enroll = (title: string): string => `cli/router/enroll.test.ts > router enroll > ${title}`
@@ -63,7 +63,7 @@ const subject = each(
   ['country', 'province', 'locality', 'organization', 'organizationalUnit'],
   enrolled,
 )
-export const names = each(['sans.dns', 'sans.ip', 'sans.uri', 'sans.email'], enrolled)
+const names = each(['sans.dns', 'sans.ip', 'sans.uri', 'sans.email'], enrolled)
 export const csr = Object.fromEntries([...subject, ...names])
 export const csrBelowEdge = [
   rules('csr > is accepted below edge, deprecated; the root section is preferred'),
