@@ -52,6 +52,15 @@ async function bearer(token: string, url = `${client}/current-api-session`): Pro
   return answer.statusCode
 }
 
+/** A token request with its parameters in the query, a JSON content type and no body. */
+function askByQuery(
+  oidc: OidcClient,
+  parameters: Readonly<Record<string, string>>,
+): ReturnType<OidcClient['send']> {
+  const url = `/oidc/oauth/token?${new URLSearchParams(parameters).toString()}`
+  return oidc.send('POST', url, undefined, { 'content-type': 'application/json' })
+}
+
 describe('a log-in by the code flow', () => {
   test('ends with tokens for the REST APIs, and one session', async () => {
     const { id, username, password } = await person()
@@ -183,6 +192,27 @@ describe('tokens', () => {
     expect(await bearer(token)).toBe(401)
     const refused = await oidc.refresh(first.refresh_token)
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
+  })
+
+  test('are issued for parameters in the query if the body is empty, as BrowZer requests them', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const code = await oidc.codeOf(await oidc.passed(username, password))
+    const grants = {
+      grant_type: 'authorization_code',
+      client_id: 'native',
+      redirect_uri: redirectUri,
+      code_verifier: oidc.verifier,
+      code,
+    }
+    const first = await askByQuery(oidc, grants)
+    expect([first.status, await bearer(String(first.json['access_token']))]).toEqual([200, 200])
+    const again = await askByQuery(oidc, {
+      grant_type: 'refresh_token',
+      client_id: 'native',
+      refresh_token: String(first.json['refresh_token']),
+    })
+    expect([again.status, await bearer(String(again.json['access_token']))]).toEqual([200, 200])
   })
 
   test('of an exchange have the form that OpenZiti clients read', async () => {

@@ -63,6 +63,18 @@ export function formParameters(body: unknown): (name: string) => string | undefi
   return (name) => onlyOf(form.get(name) ?? [])
 }
 
+/**
+ * Parameters of a token request. BrowZer sends them in the query, with a JSON body that is empty.
+ * Any other request gets none from its query.
+ */
+export function tokenParameters(
+  call: RequestContext,
+  body: unknown,
+): (name: string) => string | undefined {
+  const isEmptyJson = typeof body === 'object' && Object.keys(body ?? {}).length === 0
+  return isEmptyJson ? requestParameters(call, body) : formParameters(body)
+}
+
 function onlyOf(values: readonly string[]): string | undefined {
   const [first] = values
   // @guard oidc/floods--twice

@@ -24,6 +24,7 @@ import {
   catchOAuthError,
   requestParameters,
   redirectAnswer,
+  tokenParameters,
   withParameters,
 } from './oauth-answers.ts'
 import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
@@ -124,7 +125,7 @@ async function tokens(
 ): Promise<Reply> {
   deps.isOffered()
   // @guard oidc/floods--address
-  const of = formParameters(body)
+  const of = tokenParameters(call, body)
   const clientId = oauthClient(call, of('client_id'))
   switch (of('grant_type')) {
     case 'authorization_code': {

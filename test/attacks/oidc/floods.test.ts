@@ -166,7 +166,7 @@ describe('a parameter', () => {
     expect((await oidc.send('POST', '/oidc/oauth/token', more, form)).status).toBe(200)
   })
 
-  test('that is a secret is not accepted in an address', async () => {
+  test('that is a secret is not accepted in the address of a form', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -182,7 +182,12 @@ describe('a parameter', () => {
       code,
     })
     const path = `/oidc/oauth/token?${grant.toString()}`
-    expect((await oidc.send('POST', path, '', form)).status).toBe(400)
+    for (const body of ['', 'scope=openid']) {
+      expect([body, (await oidc.send('POST', path, body, form)).status]).toEqual([body, 400])
+    }
+    const json = { 'content-type': 'application/json' }
+    const mixed = await oidc.send('POST', path, '{"client_id":"native"}', json)
+    expect(mixed.status).toBe(400)
   })
 
   test('that is too long is refused where the flow begins', async () => {
