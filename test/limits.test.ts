@@ -113,7 +113,7 @@ import { edgeLimits } from '../src/router/edge/limits.ts'
 import { modelLimits } from '../src/router/model/limits.ts'
 import { terminatorOfferLimits } from '../src/router/tunnel/limits.ts'
 import { reportLimits } from '../src/router/reports/limits.ts'
-import { healthCheckLimits } from '../src/router/health/limits.ts'
+import { monitoringLimits } from '../src/overlay/monitoring/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
@@ -243,7 +243,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/router/model/limits.ts': modelLimits,
   'src/router/tunnel/limits.ts': terminatorOfferLimits,
   'src/router/reports/limits.ts': reportLimits,
-  'src/router/health/limits.ts': healthCheckLimits,
+  'src/overlay/monitoring/limits.ts': monitoringLimits,
   'src/tunnel/limits.ts': tunnelLimits,
   'src/config/engine/load.ts': { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
   'src/config/engine/yaml-tree.ts': yamlTreeLimits,

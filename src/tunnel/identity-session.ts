@@ -12,6 +12,7 @@ import {
   SessionEndedError,
   readTextField,
 } from './controller-api.ts'
+import type { TunnelCounts } from './counts.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import {
@@ -23,6 +24,7 @@ import {
 interface IdentitySessionDeps {
   readonly api: ControllerApi
   readonly services: FollowedServices
+  readonly counts: Pick<TunnelCounts, 'logIns' | 'polls'>
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -141,7 +143,7 @@ export class IdentitySession {
   async #step(): Promise<number> {
     try {
       if (this.#token === null) await this.#logIn()
-      await this.#follow()
+      await this.#poll()
       if (this.#failures > 0) this.#deps.log.info({}, 'controllers answer again')
       this.#failures = 0
       this.#fault = ''
@@ -166,6 +168,17 @@ export class IdentitySession {
   }
 
   async #logIn(): Promise<void> {
+    const { logIns } = this.#deps.counts
+    try {
+      await this.#openSession()
+      logIns.add('success')
+    } catch (error) {
+      logIns.add(error instanceof LogInRefusedError ? 'refused' : 'failed')
+      throw error
+    }
+  }
+
+  async #openSession(): Promise<void> {
     const { api, log, onSession } = this.#deps
     const { token, identityId, identityName, lacks } = await api.logIn()
     if (this.#isStopped) return
@@ -179,6 +192,17 @@ export class IdentitySession {
     this.#refreshedMs = -Infinity
     log.info({ identityId, identity: identityName }, 'session opened')
     onSession(token)
+  }
+
+  async #poll(): Promise<void> {
+    const { polls } = this.#deps.counts
+    try {
+      await this.#follow()
+      polls.add('success')
+    } catch (error) {
+      polls.add(error instanceof SessionEndedError ? 'refused' : 'failed')
+      throw error
+    }
   }
 
   async #follow(): Promise<void> {

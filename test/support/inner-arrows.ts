@@ -226,9 +226,16 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'fabric/clients': ['fabric'],
   'fabric/links': ['fabric'],
   'fabric/model': ['fabric'],
-  overlay: ['overlay/circuits', 'overlay/intercept', 'overlay/services', 'overlay/sockets'],
+  overlay: [
+    'overlay/circuits',
+    'overlay/intercept',
+    'overlay/monitoring',
+    'overlay/services',
+    'overlay/sockets',
+  ],
   'overlay/circuits': [],
   'overlay/intercept': ['overlay', 'overlay/circuits', 'overlay/services', 'overlay/sockets'],
+  'overlay/monitoring': ['overlay', 'overlay/sockets'],
   'overlay/services': ['overlay', 'overlay/circuits', 'overlay/sockets'],
   'overlay/sockets': ['overlay', 'overlay/circuits'],
   router: [
