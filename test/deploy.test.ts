@@ -190,6 +190,21 @@ describe('the router of a container', () => {
     expect(csr?.sans).toMatchObject(sans)
   })
 
+  test('serves metrics to monitoring systems where a port for them is set, and nowhere else', async () => {
+    const host = 'router1.routers.svc'
+    const first = await configure({ ROUTER_LINK_HOST: host })
+    const health = { apis: [{ binding: 'health-checks' }] }
+    expect(parsedRouter(first.text).web).toMatchObject([health])
+    const second = await configure({ ROUTER_LINK_HOST: host, ROUTER_METRICS_PORT: '9443' })
+    expect(parsedRouter(second.text).web).toMatchObject([
+      health,
+      {
+        bindPoints: [{ interface: { host: '0.0.0.0', port: 9443 }, address: { host, port: 9443 } }],
+        apis: [{ binding: 'metrics' }],
+      },
+    ])
+  })
+
   test('has another host for links if other routers cannot resolve its name', async () => {
     const host = 'router1.routers.svc'
     const { text } = await configure({ ROUTER_LINK_HOST: host, ROUTER_ADVERTISE: `${host}:3022` })
