@@ -4,6 +4,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import { join, resolve } from 'node:path'
 import { parse, stringify } from 'yaml'
 
+import { PATIENCE_MS } from '../../support/patience.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from './client.ts'
 
@@ -57,6 +58,9 @@ export function missingPrometheus(): string | null {
 function program(): string {
   return process.env['PROMETHEUS'] ?? 'prometheus'
 }
+
+/** The slowest cause is 20,000 writes. */
+const FIRES_MS = 3 * PATIENCE_MS
 
 /** Interval of scrapes and of the evaluation of rules, s. */
 const EVERY_S = 1
@@ -151,10 +155,14 @@ export class Prometheus {
 
   /** Resolves with the first alert of that name whose labels are these. */
   async fires(name: string, labels: Readonly<Record<string, string>> = {}): Promise<Alert> {
-    return await until(`${name} fires`, async () => {
-      const firing = await this.firing()
-      return firing.find((alert) => alert.name === name && hasLabels(alert, labels)) ?? null
-    }).catch(async (error: unknown) => {
+    return await until(
+      `${name} fires`,
+      async () => {
+        const firing = await this.firing()
+        return firing.find((alert) => alert.name === name && hasLabels(alert, labels)) ?? null
+      },
+      FIRES_MS,
+    ).catch(async (error: unknown) => {
       throw new Error(`${String(error)}\n${JSON.stringify(await this.firing())}`)
     })
   }
