@@ -31,6 +31,8 @@ interface IdentitySessionDeps {
   /** Called when a new session is open. Everything obtained with the previous one is invalid. */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
+  /** Whether the last list had an edge router; those that are offline are left out of it. */
+  readonly knowsRouters: () => boolean
   readonly onRouters: (routers: readonly UsableEdgeRouter[]) => void
 }
 
@@ -206,10 +208,11 @@ export class IdentitySession {
   }
 
   async #follow(): Promise<void> {
-    const { api, clock } = this.#deps
+    const { api, clock, knowsRouters } = this.#deps
     const updates = fieldsOf(await api.get('/current-api-session/service-updates'))
     const changedAt = readTextField(updates, 'lastChangeAt')
-    const isDue = clock.monotonicMs() - this.#refreshedMs >= refreshedEveryMs
+    const isOld = clock.monotonicMs() - this.#refreshedMs >= refreshedEveryMs
+    const isDue = isOld || !knowsRouters()
     if (isDue) await this.#refresh()
     if (changedAt === this.#changedAt) return
     await this.#loadServices()

@@ -65,6 +65,7 @@ export class IdentityTunnel {
       onSession: () => this.#onSession(),
       onServices: () => this.#onServices(),
       onRouters: (places) => this.#routers.follow(places),
+      knowsRouters: () => this.#routers.figures.length > 0,
     })
     this.#routers = new EdgeRouters({
       ...deps,

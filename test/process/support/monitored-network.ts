@@ -118,9 +118,9 @@ export class MonitoredNetwork {
     await this.target.open()
     await this.#createService()
     const metricsPort = await this.#addRouter()
-    const host = await this.#addTunnel('host', [])
+    const host = await this.#addTunnel('host', 'Bind', [])
     this.#proxyPort = await freePort()
-    const user = await this.#addTunnel('user', ['--proxy', `echo:${this.#proxyPort}`])
+    const user = await this.#addTunnel('user', 'Dial', ['--proxy', `echo:${this.#proxyPort}`])
     this.#tunnels = { host, user }
     const cert = join(fleet.dir, 'prometheus.pem')
     const issue = [
@@ -189,12 +189,16 @@ export class MonitoredNetwork {
     return Buffer.isBuffer(read[0])
   }
 
-  /** Enrolls an identity into the file; a file of before is replaced. */
-  async enroll(name: string, file: string): Promise<void> {
+  /**
+   * Enrolls a new identity, which may dial or bind every service, into the file; an earlier file is
+   * replaced.
+   */
+  async enroll(name: string, role: 'Dial' | 'Bind', file: string): Promise<void> {
     const { id } = await this.post('identities', {
       name,
       type: 'Default',
       isAdmin: false,
+      roleAttributes: [role],
       enrollment: { ott: true },
     })
     const client = await this.client(1)
@@ -260,7 +264,7 @@ export class MonitoredNetwork {
     })
     await this.post('services', { name: 'echo', encryptionRequired: true, configs: [config.id] })
     for (const type of ['Dial', 'Bind']) {
-      const roles = { identityRoles: ['#all'], serviceRoles: ['#all'] }
+      const roles = { identityRoles: [`#${type}`], serviceRoles: ['#all'] }
       await this.post('service-policies', { name: type, type, semantic: 'AnyOf', ...roles })
     }
     const ofRouters = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
@@ -295,9 +299,13 @@ export class MonitoredNetwork {
     return metricsPort
   }
 
-  async #addTunnel(name: string, options: readonly string[]): Promise<MonitoredTunnel> {
+  async #addTunnel(
+    name: string,
+    role: 'Dial' | 'Bind',
+    options: readonly string[],
+  ): Promise<MonitoredTunnel> {
     const file = join(this.fleet.dir, `${name}.json`)
-    await this.enroll(name, file)
+    await this.enroll(name, role, file)
     const tunnel = new MonitoredTunnel(file, await freePort(), options)
     tunnel.start()
     return tunnel
