@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -269,14 +270,12 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
       const tracer = spawn('strace', [...slow, '-p', pid], { stdio: ['ignore', 'ignore', 'pipe'] })
       try {
         const writer = await network.client(1)
-        const firing = Promise.all([
-          prometheus.fires('FlotillaSlowDisk', labels),
-          prometheus.fires('FlotillaVerySlowDisk', labels),
-        ])
-        let isFiring = false
-        void firing.finally(() => (isFiring = true))
-        for (let count = 0; !isFiring; count += 1) await write(writer, `slow ${count}`)
-        await firing
+        await whileNotFiring(
+          ['FlotillaSlowDisk', 'FlotillaVerySlowDisk'].map((name) =>
+            prometheus.fires(name, labels),
+          ),
+          (count) => write(writer, `slow ${count}`),
+        )
       } finally {
         const ended = once(tracer, 'exit')
         tracer.kill('SIGTERM')
@@ -291,15 +290,13 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     async () => {
       const { followers } = await roles()
       const [k] = followers
-      let isFiring = false
       const firing = prometheus.fires('FlotillaSlowEventLoop', { instance: network.instance(k) })
-      void firing.finally(() => (isFiring = true))
-      while (!isFiring) {
+      await whileNotFiring([firing], async () => {
         network.fleet.signal(k, 'SIGSTOP')
         await pause(400)
         network.fleet.signal(k, 'SIGCONT')
         await pause(100)
-      }
+      })
       expect((await firing).summary).toMatch(/^thread (main|raft) of \S+ is \d+\.?\d*ms late/)
       await prometheus.resolves('FlotillaSlowEventLoop')
     },
@@ -309,26 +306,25 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   test(
     'fires for a leader that changes again and again, and refuses writes meanwhile',
     async () => {
-      let isOver = false
       const clients = await Promise.all([1, 2, 3].map((k) => network.client(k)))
-      const writers = Array.from({ length: 30 }, async (_, worker) => {
-        for (let n = 0; !isOver; n += 1) {
+      let count = 0
+      await Promise.all([
+        whileNotFiring(
+          ['FlotillaLeaderChanges', 'FlotillaProposalsRefused'].map((name) =>
+            prometheus.fires(name),
+          ),
+          async () => {
+            const { followers } = await roles()
+            await lead(followers[(count += 1) % 2] ?? 1)
+          },
+        ),
+        ...Array.from({ length: 30 }, async (_, worker) => {
           const client = clients[worker % clients.length]
-          if (client !== undefined) await write(client, `moved ${worker} ${n}`)
-        }
-      })
-      try {
-        for (let count = 0; count < 6; count += 1) {
-          const { followers } = await roles()
-          await lead(followers[count % 2] ?? 1)
-        }
-      } finally {
-        isOver = true
-        await Promise.all(writers)
-      }
-      await prometheus.fires('FlotillaLeaderChanges')
-      console.log('refused', await prometheus.values('flotilla_raft_proposals_refused_total'))
-      await prometheus.fires('FlotillaProposalsRefused')
+          await whileNotFiring([prometheus.fires('FlotillaProposalsRefused')], async (n) => {
+            if (client !== undefined) await write(client, `moved ${worker} ${n}`)
+          })
+        }),
+      ])
     },
     SLOW_MS,
   )
@@ -339,28 +335,32 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
       await lead(1)
       network.fleet.signal(3, 'SIGSTOP')
       const clients = await Promise.all([1, 2].map((k) => network.client(k)))
-      const behind = { member: 'ctrl3' }
-      let isFiring = false
-      const firing = prometheus.fires('FlotillaMemberLags', behind)
-      void firing.finally(() => (isFiring = true))
-      const begunMs = performance.now()
-      await Promise.all(
-        Array.from({ length: 48 }, async (_, worker) => {
-          for (let n = 0; !isFiring; n += 1) {
-            const client = clients[worker % 2]
-            if (client !== undefined) await write(client, `bulk ${worker} ${n}`)
-          }
-        }),
+      const type = await network.post('config-types', { name: 'large', schema: {} })
+      await whileNotFiring(
+        [prometheus.fires('FlotillaMeshBacklog', { instance: network.instance(1) })],
+        async (count) => {
+          const data = { text: randomBytes(100_000).toString('hex') }
+          await network.post('configs', { name: `large ${count}`, configTypeId: type.id, data })
+        },
       )
-      await firing
-      console.log('20,000 writes after ms', Math.round(performance.now() - begunMs))
-      console.log(
-        'dropped',
-        await prometheus.values('flotilla_mesh_dropped_frames_total'),
-        await prometheus.values('max_over_time(flotilla_mesh_queued_bytes[5m])'),
+      // Changes of one record, so that the state does not grow with the log.
+      const { id } = await network.post('services', { name: 'changed', encryptionRequired: true })
+      const firing = prometheus.fires('FlotillaMemberLags', { member: 'ctrl3' })
+      await Promise.all(
+        Array.from({ length: 24 }, async (_, worker) => {
+          const client = clients[worker % 2]
+          await whileNotFiring([firing], async (count) => {
+            const body = { tags: { worker, count } }
+            await client?.request('PATCH', `/edge/management/v1/services/${id}`, {
+              body,
+              isHeld: false,
+            })
+          })
+        }),
       )
       network.fleet.signal(3, 'SIGCONT')
       await prometheus.fires('FlotillaApplyLags', { instance: network.instance(3) })
+      await prometheus.resolves('FlotillaMeshBacklog')
       await prometheus.resolves('FlotillaMemberLags')
       await prometheus.resolves('FlotillaApplyLags')
     },
@@ -371,8 +371,8 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     'fires for a controller in quarantine, until it has the state of the others',
     async () => {
       await network.fleet.stop(3)
-      new QuarantineFile(network.fleet.data(3)).set('for the test')
-      await network.fleet.run(3)
+      new QuarantineFile(network.fleet.data(3)).set('set by a test')
+      network.fleet.run(3)
       await prometheus.fires('FlotillaCriticalAlarm', { code: 'STATE_QUARANTINED' })
       await prometheus.resolves('FlotillaCriticalAlarm')
     },
@@ -394,14 +394,11 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
       }
       const survivor = await network.client(1)
       const firing = prometheus.fires('FlotillaServerErrors', { instance: network.instance(1) })
-      let isFiring = false
-      void firing.finally(() => (isFiring = true))
       await Promise.all(
-        Array.from({ length: 50 }, async (_, worker) => {
-          for (let n = 0; !isFiring; n += 1) await write(survivor, `lost ${worker} ${n}`)
-        }),
+        Array.from({ length: 50 }, (_, worker) =>
+          whileNotFiring([firing], (count) => write(survivor, `lost ${worker} ${count}`)),
+        ),
       )
-      await firing
       for (const k of [2, 3]) await network.fleet.start(k)
       for (const name of [
         'ControllerDown',
@@ -429,4 +426,17 @@ async function write(client: Client, name: string): Promise<void> {
   await client
     .request('POST', '/edge/management/v1/services', { body, isHeld: false })
     .catch(() => undefined)
+}
+
+/** Repeats a cause until all of these alerts fire. */
+async function whileNotFiring(
+  alerts: readonly Promise<unknown>[],
+  cause: (count: number) => Promise<void>,
+): Promise<void> {
+  let isOver = false
+  const all = Promise.all(alerts).finally(() => (isOver = true))
+  // Awaited below, after the last cause.
+  all.catch(() => undefined)
+  for (let count = 0; !isOver; count += 1) await cause(count)
+  await all
 }

@@ -99,7 +99,11 @@ export class MonitoredNetwork {
   }
 
   static async start(): Promise<MonitoredNetwork> {
-    const env = { FLOTILLA_ENROLLMENT_CERTIFICATE_DAYS: '5' }
+    const env = {
+      FLOTILLA_ENROLLMENT_CERTIFICATE_DAYS: '5',
+      // A controller stays in quarantine for some seconds, so that a scrape sees it.
+      FLOTILLA_CLUSTER_SNAPSHOT_BYTES_PER_SECOND: '1048576',
+    }
     const network = new MonitoredNetwork(await Fleet.create(3, { env }))
     try {
       await network.#start()

@@ -63,7 +63,7 @@ function program(): string {
 const FIRES_MS = 3 * PATIENCE_MS
 
 /** Interval of scrapes and of the evaluation of rules, s. */
-const EVERY_S = 1
+const EVERY_S = 2
 
 /** Names of the shipped alerts. */
 export function shippedAlerts(): readonly string[] {
@@ -73,7 +73,7 @@ export function shippedAlerts(): readonly string[] {
 
 /**
  * A real Prometheus with the shipped rules and the shipped scrape configuration. Two things differ: the targets and files are
- * those of the test, scraped each second; and an alert fires as soon as its expression is true, so that nobody waits for its
+ * those of the test, scraped every two seconds; and an alert fires as soon as its expression is true, so that nobody waits for its
  * `for`, which is the only key that is removed.
  */
 export class Prometheus {
