@@ -94,9 +94,10 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     async () => {
       const { host } = network.tunnels
       await host.stop()
-      const down = await prometheus.fires('FlotillaTunnelDown')
+      const labels = { instance: `127.0.0.1:${host.metricsPort}` }
+      const down = await prometheus.fires('FlotillaTunnelDown', labels)
       expect(down).toMatchObject({
-        labels: { instance: `127.0.0.1:${host.metricsPort}`, cluster: 'prod.example.net' },
+        labels: { job: 'flotilla-tunnels', cluster: 'prod.example.net' },
         runbook: 'docs/operate/alerts.md#flotillatunneldown',
       })
       await prometheus.fires('FlotillaServiceWithoutHost', { service: 'echo' })
