@@ -130,6 +130,11 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
       network.target.close()
       const dials = Array.from({ length: 40 }, () => network.dials())
       expect(new Set(await Promise.all(dials))).toEqual(new Set([false]))
+      // Dials also failed before the service had its first host, which may fire the alert.
+      const refused = 'sum(flotilla_circuits_failed_total{cause="ROUTER_ERR_CONN_REFUSED"})'
+      await until('the dials are counted', async () => {
+        return ((await prometheus.values(refused))[0] ?? 0) >= 40
+      })
       await prometheus.fires('FlotillaCircuitFailures')
       await network.target.open()
       await until('the service is reached', () => network.dials())
