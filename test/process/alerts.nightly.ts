@@ -341,14 +341,6 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
       await lead(1)
       network.fleet.signal(3, 'SIGSTOP')
       const clients = await Promise.all([1, 2].map((k) => network.client(k)))
-      const type = await network.post('config-types', { name: 'large', schema: {} })
-      await whileNotFiring(
-        [prometheus.fires('FlotillaMeshBacklog', { instance: network.instance(1) })],
-        async (count) => {
-          const data = { text: randomBytes(100_000).toString('hex') }
-          await network.post('configs', { name: `large ${count}`, configTypeId: type.id, data })
-        },
-      )
       // Changes of one record, so that the state does not grow with the log.
       const { id } = await network.post('services', { name: 'changed', encryptionRequired: true })
       const firing = prometheus.fires('FlotillaMemberLags', { member: 'ctrl3' })
@@ -366,9 +358,40 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
       )
       network.fleet.signal(3, 'SIGCONT')
       await prometheus.fires('FlotillaApplyLags', { instance: network.instance(3) })
-      await prometheus.resolves('FlotillaMeshBacklog')
       await prometheus.resolves('FlotillaMemberLags')
       await prometheus.resolves('FlotillaApplyLags')
+    },
+    SLOW_MS,
+  )
+
+  /** Writes many large records at once. */
+  async function writeLarge(): Promise<void> {
+    const client = await network.client(1)
+    const name = `large ${randomBytes(4).toString('hex')}`
+    const type = await network.post('config-types', { name, schema: {} })
+    const all = Array.from({ length: 16 }, async () => {
+      const text = randomBytes(200_000).toString('hex')
+      const body = { name: text.slice(0, 16), configTypeId: type.id, data: { text } }
+      await client.request('POST', '/edge/management/v1/configs', { body }).catch(() => undefined)
+    })
+    await Promise.all(all)
+  }
+
+  test(
+    'fires for a member that takes frames too slowly, until it takes them',
+    async () => {
+      await lead(1)
+      await whileNotFiring(
+        [prometheus.fires('FlotillaMeshBacklog', { instance: network.instance(1) })],
+        async () => {
+          network.fleet.signal(3, 'SIGSTOP')
+          await writeLarge()
+          await pause(2000)
+          network.fleet.signal(3, 'SIGCONT')
+          await pause(500)
+        },
+      )
+      await prometheus.resolves('FlotillaMeshBacklog')
     },
     SLOW_MS,
   )
@@ -376,6 +399,8 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   test(
     'fires for a controller in quarantine, until it has the state of the others',
     async () => {
+      // The snapshot of a small state would arrive between two scrapes.
+      await writeLarge()
       await network.fleet.stop(3)
       new QuarantineFile(network.fleet.data(3)).set('set by a test')
       network.fleet.run(3)
