@@ -17,6 +17,7 @@ import {
 } from '../fields.ts'
 import { published } from '../published.ts'
 import { identityStates, ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
+import { roleAttributeEnds, roleAttributeEndsSchema } from '../parts/role-attribute-ends.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
 import { nullableReferenceField, referenceField } from '../refs.ts'
 import { applicationData, envInfoSchema, flag, sdkInfoSchema } from '../shapes.ts'
@@ -43,7 +44,9 @@ export const identity = defineEntity({
     isDefaultAdmin: boolean({ settable: 'never' }),
     authPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
     externalId: optionalText({ unique: 'externalId must be unique' }),
+    /** Only attributes in force: one that has ended is removed. */
     roleAttributes: attributes(),
+    ...roleAttributeEnds,
     appData: object(applicationData, {}),
     defaultHostingCost: integer({ maximum: costMax }),
     defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
@@ -71,6 +74,7 @@ export const identity = defineEntity({
   body: {
     type: everyBodyMember(kind, 'create', 'replace'),
     enrollment: createOnlyMember(wantedEnrollments, 'optional'),
+    roleAttributesExpireAt: everyBodyMember(roleAttributeEndsSchema),
   },
   indexes: ['roleAttributes', 'isAdmin'],
   symbols: [
@@ -80,6 +84,7 @@ export const identity = defineEntity({
     { name: 'type', field: 'typeId' },
     'authPolicyId',
     'isAdmin',
+    'roleAttributeEndsAt',
     ...identityStates,
   ],
   links: [

@@ -1,0 +1,32 @@
+import { fieldLimits, map, timestamp } from '../fields.ts'
+import { published } from '../published.ts'
+import { expirySchema } from './expiry.ts'
+
+/**
+ * Ends of role attributes in a body, by attribute. Null removes an end. Attributes that it does not
+ * name keep their ends, except in a PUT.
+ */
+export const roleAttributeEndsSchema = {
+  type: 'object',
+  maxProperties: fieldLimits.attributesMax,
+  additionalProperties: { anyOf: [expirySchema, { type: 'null' }] },
+} as const
+
+/** Fields of an identity about role attributes that end at a time. */
+export const roleAttributeEnds = published({
+  /**
+   * RFC 3339 in UTC, by attribute. An attribute that has ended stays here, so that a client that
+   * still lists it in `roleAttributes` does not give it again. A PUT that omits the field keeps it.
+   */
+  roleAttributesExpireAt: {
+    ...map<string | null>({
+      settable: 'proposer',
+      shown: 'whenSet',
+      since: 3,
+      values: { type: 'string', format: 'date-time' },
+    }),
+    mergedOnto: {},
+  },
+  /** The next end of an attribute in force; null: none of them ends. */
+  roleAttributeEndsAt: timestamp({ settable: 'never', shown: 'whenSet', since: 3 }),
+})
