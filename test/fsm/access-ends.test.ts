@@ -68,10 +68,15 @@ describe.each([
   test('records who ended it and what changed, once', () => {
     const { log } = network(ends)
     log.timeMs = endMs
-    const record = ends === policyEnd
-      ? { entity: 'servicePolicy', entityId: 'p', fields: ['isEnded'] }
-      : { entity: 'identity', entityId: 'ann', fields: ['roleAttributes'] }
-    expect(log.endAccess().audit).toMatchObject({ action: 'access-end', outcome: 'done', ...record })
+    const record =
+      ends === policyEnd
+        ? { entity: 'servicePolicy', entityId: 'p', fields: ['isEnded'] }
+        : { entity: 'identity', entityId: 'ann', fields: ['roleAttributes'] }
+    expect(log.endAccess().audit).toMatchObject({
+      action: 'access-end',
+      outcome: 'done',
+      ...record,
+    })
     expect(log.endAccess()).toMatchObject({ outcome: { ok: true }, audit: null })
   })
 })
@@ -208,7 +213,10 @@ describe('The end of a role attribute', () => {
     expect(log.patch('identity', 'ann', { roleAttributesExpireAt: ends })).toMatchObject({
       ok: false,
       code: 'COULD_NOT_VALIDATE',
-      fault: { field: expect.stringContaining('roleAttributesExpireAt.'), reason: expect.stringContaining(reason) },
+      fault: {
+        field: expect.stringContaining('roleAttributesExpireAt.'),
+        reason: expect.stringContaining(reason),
+      },
     })
   })
 

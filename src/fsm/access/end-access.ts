@@ -121,9 +121,7 @@ function endDue(
   due: readonly PendingEnd[],
   context: CommandContext,
 ): AccessEndNotice[] {
-  const notices = due.map((end) =>
-    noticeOf('ended', end, state.get(end.kind, end.id)?.name ?? ''),
-  )
+  const notices = due.map((end) => noticeOf('ended', end, state.get(end.kind, end.id)?.name ?? ''))
   for (const [id, [first]] of Map.groupBy(due, ({ kind, id }) => `${kind} ${id}`)) {
     if (first === undefined) throw new TypeError(`group ${id} is not empty`)
     if (first.kind === 'servicePolicy') settlePolicy(state, first.id, context)

@@ -25,10 +25,7 @@ export const identityRules: KindRules<Identity> = {
   afterWrite: followIdentityWrite,
 }
 
-function followIdentityWrite(
-  written: CompletedWrite<Identity>,
-  consequences: Consequences,
-): void {
+function followIdentityWrite(written: CompletedWrite<Identity>, consequences: Consequences): void {
   settleRoleAttributes(written, consequences)
   withdrawReadEnrollments(written, consequences)
 }
