@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
-import { made } from './support/network.ts'
+import { made, newIdentity, newService } from './support/network.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -159,6 +159,51 @@ describe('The end of a role attribute', () => {
       400,
       { field: 'roleAttributesExpireAt.others', reason: 'others is not in roleAttributes' },
     ])
+  })
+})
+
+describe('An explanation of access', () => {
+  const dial = async (identityId: string, serviceId: string): Promise<unknown> => {
+    const query = `identity=${identityId}&service=${serviceId}`
+    const reply = await root.get(`${management}/access/explain?${query}`)
+    expect(reply.status, reply.text).toBe(200)
+    return (reply.body.data as readonly { readonly dial: unknown }[])[0]?.dial
+  }
+
+  test('names the end that is to come, and the one that has come', async () => {
+    const [serviceId, identityId] = [
+      await newService(root, 'crm', { roleAttributes: ['crm'] }),
+      await newIdentity(root, 'bea', { roleAttributes: ['crm', 'others'] }),
+    ]
+    const [policyEnd, attributeEnd] = [after(2 * HOUR_MS), after(HOUR_MS)]
+    const policyId = await newPolicy('crm', { expiresAt: policyEnd })
+    expect(await dial(identityId, serviceId)).toMatchObject({ isGranted: true, endsAt: policyEnd })
+    const path = `${management}/identities/${identityId}`
+    await root.call('PATCH', path, { roleAttributesExpireAt: { crm: attributeEnd } })
+    expect(await dial(identityId, serviceId)).toMatchObject({ endsAt: attributeEnd })
+    await pass(HOUR_MS)
+    const attributeEnded = {
+      code: 'ROLE_ATTRIBUTE_ENDED',
+      message: `Role attributes of the identity ended: #crm at ${attributeEnd}`,
+      records: [{ id: identityId }],
+    }
+    const none = { isGranted: false, endsAt: null }
+    const firstMissing = async () => {
+      const { missing, ...right } = (await dial(identityId, serviceId)) as {
+        readonly missing: readonly { readonly code: string }[]
+      }
+      return { ...right, missing: missing.filter(({ code }) => code.endsWith('_ENDED')) }
+    }
+    expect(await firstMissing()).toMatchObject({ ...none, missing: [attributeEnded] })
+    await pass(HOUR_MS)
+    await root.call('PATCH', path, { roleAttributesExpireAt: { crm: null } })
+    await root.call('PATCH', path, { roleAttributes: ['crm'] })
+    const policyEnded = {
+      code: 'POLICY_ENDED',
+      message: `The Dial policy that includes both has ended at ${policyEnd}`,
+      records: [{ id: policyId }],
+    }
+    expect(await firstMissing()).toMatchObject({ ...none, missing: [policyEnded] })
   })
 })
 

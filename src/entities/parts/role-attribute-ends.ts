@@ -3,8 +3,8 @@ import { published } from '../published.ts'
 import { expirySchema } from './expiry.ts'
 
 /**
- * Ends of role attributes in a body, by attribute. Null removes an end. Attributes that it does not
- * name keep their ends, except in a PUT.
+ * Ends of role attributes in a body, by attribute. Null removes an end. A PATCH keeps the ends that it does
+ * not name, and a PUT those that have passed.
  */
 export const roleAttributeEndsSchema = {
   type: 'object',

@@ -55,7 +55,7 @@ export function roleAttributeEndFault(
  * Role attributes and their ends after a write, in which every end belongs to an attribute in force
  * or to one that has ended.
  *
- * A later end brings an ended attribute back. An attribute that has ended stays removed even if the
+ * A later end brings an ended attribute back, and only null forgets an end that has passed. An attribute that has ended stays removed even if the
  * write lists it, because clients that do not know the ends write back what they have read.
  */
 export function writtenRoleAttributes(
@@ -66,7 +66,11 @@ export function writtenRoleAttributes(
   const known = endsIn(before)
   const held = new Set(after.roleAttributes)
   const ends = new Map<string, Json>()
-  for (const [attribute, end] of endsIn(after)) {
+  const given = endsIn(after)
+  const passed = [...known].filter(
+    ([attribute, end]) => !given.has(attribute) && (endMs(end) ?? Infinity) <= logTimeMs,
+  )
+  for (const [attribute, end] of [...given, ...passed]) {
     const ms = endMs(end)
     if (ms === null) continue
     if (ms <= logTimeMs) {
