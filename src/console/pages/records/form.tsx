@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
+import { EndInput } from '../../controls/end-input.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import {
@@ -12,6 +13,7 @@ import {
   withValue,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
+import { RoleEndsInput } from './role-ends.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
 interface FormProps {
@@ -154,6 +156,10 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
           onChange={onChange}
         />
       )
+    case 'end':
+      return <EndInput ids={ids} value={value} about="" onChange={onChange} />
+    case 'roleEnds':
+      return <RoleEndsInput ids={ids} draft={draft} value={value} onChange={onChange} />
     case 'text':
     case 'secret':
       return (
