@@ -76,7 +76,7 @@ export const texts = {
     attribute: (attribute: string, end: string) => `#${attribute} ${within(end)}`,
     noAttributes: 'Add a role attribute first.',
     /** For a policy. */
-    help: 'From then on it grants nothing, and stays in the list.',
+    help: 'It grants nothing after this time, and stays in the list.',
     attributesHelp: 'The identity loses the attribute then.',
   },
 

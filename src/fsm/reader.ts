@@ -59,7 +59,7 @@ import {
   permissionNames,
 } from './detail.ts'
 import { liveRouterField } from './records/router-facts.ts'
-import { nextAccessEndMs } from './access/end-access.ts'
+import { nextAccessEndMs } from './ends/end-access.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
 import { Lister, runListing } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'

@@ -7,7 +7,7 @@ import {
   sharedSecretNames,
 } from '../lib/cluster-records.ts'
 import type { Index, Position } from '../raft/types.ts'
-import { settleEnds } from './access/end-access.ts'
+import { settleEnds } from './ends/settle-ends.ts'
 import { settleAccess } from './access/settle.ts'
 import type { CommandContext } from './apply/context.ts'
 import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'

@@ -106,7 +106,7 @@ describe('A person with time-limited access', () => {
   })
 })
 
-test('a router is told that a policy is gone at its end, though nothing else is written', async () => {
+test('a router receives the deletion of a policy at its end, though nothing else is written', async () => {
   const { policyId, identityId } = await contractor()
   const events: ModelEvent[] = []
   const stop = controller.machine.routerModel.follow({

@@ -6,7 +6,7 @@ import {
   ServiceSessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
 import { accessEndId } from '../../src/entities/kinds/access-end.ts'
-import { accessEndLimits, nextAccessEndMs } from '../../src/fsm/access/end-access.ts'
+import { accessEndLimits, nextAccessEndMs } from '../../src/fsm/ends/end-access.ts'
 import { StateReader } from '../../src/fsm/reader.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
@@ -118,7 +118,7 @@ describe('The end of a service policy', () => {
     expect(rights()).toEqual(['Dial'])
   })
 
-  test('is judged at once by a write that comes before the entry of the end', () => {
+  test('takes effect at once by a write before the entry that ends access', () => {
     const { log, rights } = network(policyEnd)
     log.timeMs = endMs
     log.patch('servicePolicy', 'p', { name: 'q' })

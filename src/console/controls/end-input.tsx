@@ -45,7 +45,7 @@ interface EndInputProps {
     readonly 'aria-invalid': boolean
   }
   readonly value: unknown
-  /** What ends, for the names of the buttons; '' if the page has no other end. */
+  /** Subject of the end, for the names of the buttons; '' if the page has no other end. */
   readonly about: string
   readonly onChange: (end: string | undefined) => void
 }

@@ -2,7 +2,6 @@ import { createOnlyMember, everyBodyMember } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import {
-  attributes,
   boolean,
   choice,
   computed,
@@ -17,7 +16,7 @@ import {
 } from '../fields.ts'
 import { published } from '../published.ts'
 import { identityStates, ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
-import { roleAttributeEnds, roleAttributeEndsSchema } from '../parts/role-attribute-ends.ts'
+import { roleEndsSchema, roleFields, roleSymbols } from '../parts/role-attribute-ends.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
 import { nullableReferenceField, referenceField } from '../refs.ts'
 import { applicationData, envInfoSchema, flag, sdkInfoSchema } from '../shapes.ts'
@@ -44,9 +43,7 @@ export const identity = defineEntity({
     isDefaultAdmin: boolean({ settable: 'never' }),
     authPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
     externalId: optionalText({ unique: 'externalId must be unique' }),
-    /** Only attributes in force: one that has ended is removed. */
-    roleAttributes: attributes(),
-    ...roleAttributeEnds,
+    ...roleFields,
     appData: object(applicationData, {}),
     defaultHostingCost: integer({ maximum: costMax }),
     defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
@@ -74,17 +71,16 @@ export const identity = defineEntity({
   body: {
     type: everyBodyMember(kind, 'create', 'replace'),
     enrollment: createOnlyMember(wantedEnrollments, 'optional'),
-    roleAttributesExpireAt: everyBodyMember(roleAttributeEndsSchema),
+    roleAttributesExpireAt: everyBodyMember(roleEndsSchema),
   },
   indexes: ['roleAttributes', 'isAdmin'],
   symbols: [
     'name',
-    'roleAttributes',
+    ...roleSymbols,
     'externalId',
     { name: 'type', field: 'typeId' },
     'authPolicyId',
     'isAdmin',
-    'roleAttributeEndsAt',
     ...identityStates,
   ],
   links: [

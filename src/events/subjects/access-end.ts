@@ -1,7 +1,7 @@
 import type { AccessEndNotice } from '../../entities/kinds/access-end.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
-export const accessEnd: EventSubject = {
+export const accessEndSubject: EventSubject = {
   namespace: 'accessEnd',
   aliases: [],
   about: 'A service policy, or a role attribute of an identity, ends or has ended at its time.',

@@ -1,8 +1,8 @@
 import { AccessIndex } from './access-index.ts'
-import { AccessEnds } from './ends.ts'
+import { AccessEnds } from '../ends/pending-ends.ts'
 import { State } from '../records/state.ts'
 
-/** The replicated state with what is derived from it about access. */
+/** The replicated state with the indexes about access that are derived from it. */
 export class ClusterState extends State {
   readonly access: AccessIndex
   readonly ends: AccessEnds

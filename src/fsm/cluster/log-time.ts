@@ -4,7 +4,7 @@ import { logTimeReset, logTimeResetId } from '../../entities/kinds/log-time-rese
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { settleEnds } from '../access/end-access.ts'
+import { settleEnds } from '../ends/settle-ends.ts'
 import { requestAheadMsMax } from '../records/dedupe.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'

@@ -7,7 +7,7 @@ import {
   type RestoreEnd,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { settleEnds } from '../access/end-access.ts'
+import { settleEnds } from '../ends/settle-ends.ts'
 import { entitiesByName } from '../../entities/registry.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'

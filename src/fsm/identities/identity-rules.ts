@@ -17,7 +17,7 @@ import {
   isSameRoleAttributes,
   roleAttributeEndFault,
   writtenRoleAttributes,
-} from './role-attribute-ends.ts'
+} from '../ends/role-attribute-ends.ts'
 
 export const identityRules: KindRules<Identity> = {
   judgeWrite: judgeIdentity,

@@ -55,8 +55,9 @@ export function roleAttributeEndFault(
  * Role attributes and their ends after a write, in which every end belongs to an attribute in force
  * or to one that has ended.
  *
- * A later end brings an ended attribute back, and only null forgets an end that has passed. An attribute that has ended stays removed even if the
- * write lists it, because clients that do not know the ends write back what they have read.
+ * A later end brings an ended attribute back, and only null forgets an end that has passed. An
+ * attribute that has ended stays removed even if the write lists it, because clients that do not
+ * know the ends write back what they have read.
  */
 export function writtenRoleAttributes(
   before: Identity | undefined,

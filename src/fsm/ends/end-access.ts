@@ -3,10 +3,12 @@ import { unsetRecord } from '../../entities/define.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome } from '../apply/outcome.ts'
-import { settledRoleAttributes } from '../identities/role-attribute-ends.ts'
+import { settleIdentityEnds, settlePolicyEnd } from './settle-ends.ts'
 import type { State } from '../records/state.ts'
-import type { ClusterState } from './cluster-state.ts'
-import { endPosition, type PendingEnd, positionAfter } from './ends.ts'
+import { type AccessEnds, endPosition, type PendingEnd, positionAfter } from './pending-ends.ts'
+
+/** The state, with the ends that are to come. */
+type StateWithEnds = State & { readonly ends: AccessEnds }
 
 export const accessEndLimits = {
   /** Maximum number of ends that one log entry carries out; the next entry continues. */
@@ -27,7 +29,7 @@ type Announced = Readonly<Record<(typeof leads)[number]['field'], string>>
  * controllers do so at this entry. A repeated command changes nothing.
  */
 export function endAccess(
-  state: ClusterState,
+  state: StateWithEnds,
   _payload: Uint8Array,
   context: CommandContext,
 ): Outcome {
@@ -45,19 +47,8 @@ export function endAccess(
   return acceptedOutcome('')
 }
 
-/**
- * Ends all access whose end log time has reached, and restores access that ends later: log time was
- * set back, or a restore has replaced the records.
- */
-export function settleEnds(state: State, context: CommandContext): void {
-  // The audit record of the entry does not list each of them.
-  const quiet = { ...context, logTimeMs: state.logTimeMs, touched: [] }
-  for (const id of Array.from(state.table('servicePolicy').ids)) settlePolicy(state, id, quiet)
-  for (const id of Array.from(state.table('identity').ids)) settleIdentity(state, id, quiet)
-}
-
 /** The next time at which `endAccess` has something to do; null: never, as the records are now. */
-export function nextAccessEndMs(state: ClusterState): number | null {
+export function nextAccessEndMs(state: StateWithEnds): number | null {
   const times: number[] = []
   const first = state.ends.firstAfter('')
   if (first !== null) times.push(first.atMs)
@@ -70,7 +61,7 @@ export function nextAccessEndMs(state: ClusterState): number | null {
 }
 
 /** Positions up to which ends are announced; after a reset of log time, not beyond it. */
-function announcedPositions(state: ClusterState, logTimeMs: number): Announced {
+function announcedPositions(state: StateWithEnds, logTimeMs: number): Announced {
   const known = state.get('accessEnd', accessEndId)
   const positions = leads.map(({ field, leadMs }) => {
     const limit = positionAfter(logTimeMs + leadMs)
@@ -86,7 +77,7 @@ interface Announcement {
   readonly notices: AccessEndNotice[]
 }
 
-function announceEnds(state: ClusterState, logTimeMs: number): Announcement {
+function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
   const known = announcedPositions(state, logTimeMs)
   const notices: AccessEndNotice[] = []
   const moved: Partial<Record<keyof Announced, string>> = {}
@@ -117,35 +108,15 @@ function noticeOf(type: AccessEndNotice['type'], end: PendingEnd, name: string):
 }
 
 function endDue(
-  state: ClusterState,
+  state: StateWithEnds,
   due: readonly PendingEnd[],
   context: CommandContext,
 ): AccessEndNotice[] {
   const notices = due.map((end) => noticeOf('ended', end, state.get(end.kind, end.id)?.name ?? ''))
   for (const [id, [first]] of Map.groupBy(due, ({ kind, id }) => `${kind} ${id}`)) {
     if (first === undefined) throw new TypeError(`group ${id} is not empty`)
-    if (first.kind === 'servicePolicy') settlePolicy(state, first.id, context)
-    else settleIdentity(state, first.id, context)
+    if (first.kind === 'servicePolicy') settlePolicyEnd(state, first.id, context)
+    else settleIdentityEnds(state, first.id, context)
   }
   return notices
-}
-
-function settlePolicy(state: State, id: string, context: CommandContext): void {
-  const policy = state.get('servicePolicy', id)
-  const { logTimeMs: updatedAt, index: revision } = context
-  if (policy === undefined) return
-  const isEnded = policy.expiresAt !== null && policy.expiresAt <= updatedAt
-  if (isEnded === policy.isEnded) return
-  state.put('servicePolicy', { ...policy, isEnded, updatedAt, revision })
-  context.touched.push({ action: 'patch', entity: 'servicePolicy', id, fields: ['isEnded'] })
-}
-
-function settleIdentity(state: State, id: string, context: CommandContext): void {
-  const identity = state.get('identity', id)
-  const { logTimeMs: updatedAt, index: revision } = context
-  if (identity === undefined) return
-  const settled = settledRoleAttributes(identity, updatedAt)
-  if (settled === null) return
-  state.put('identity', { ...identity, ...settled, updatedAt, revision })
-  context.touched.push({ action: 'patch', entity: 'identity', id, fields: ['roleAttributes'] })
 }
