@@ -22,10 +22,9 @@ import { nullableReferenceField, referenceField } from '../refs.ts'
 import { applicationData, envInfoSchema, flag, sdkInfoSchema } from '../shapes.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 import { interfaces } from '../parts/router-fields.ts'
-import { costMax, precedences } from '../parts/terminator-fields.ts'
+import { costMax, precedences, precedenceSchema } from '../parts/terminator-fields.ts'
 
 const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
-const precedence = { type: 'string', enum: precedences } as const
 const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as const
 const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
 /** Derived from `type` in bodies. Below feature level 2 only `Default` and `Router` exist. */
@@ -48,7 +47,7 @@ export const identity = defineEntity({
     defaultHostingCost: integer({ maximum: costMax }),
     defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
     serviceHostingCosts: map<number>({ values: cost, keysOf: 'service' }),
-    serviceHostingPrecedences: map<string>({ values: precedence, keysOf: 'service' }),
+    serviceHostingPrecedences: map<string>({ values: precedenceSchema, keysOf: 'service' }),
     permissions: texts({ values: grantablePermissions, nullIfEmpty: true }),
     disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
