@@ -1,9 +1,9 @@
-import type { AccessEndNotice } from '../entities/kinds/access-end.ts'
+import type { AccessEnd, AccessEndNotice } from '../entities/kinds/access-end.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
 import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
 import type { AuditRecord } from '../ports/audit.ts'
-import { isChangeOf, type RecordChange } from '../ports/change-feed.ts'
+import type { RecordChange } from '../ports/change-feed.ts'
 import type { EventFilter, EventPosition } from '../ports/events.ts'
 import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import type { RingLimits } from './event-ring.ts'
@@ -196,7 +196,7 @@ function newEventsOf(
 
 /** Ends of access that the entry has announced or carried out. */
 function noticesOf(change: RecordChange): readonly AccessEndNotice[] {
-  return isChangeOf(change, 'accessEnd') ? (change.after?.notices ?? []) : []
+  return change.kind === 'accessEnd' ? ((change.after as AccessEnd | undefined)?.notices ?? []) : []
 }
 
 function byKind(a: RecordChange, b: RecordChange): number {

@@ -1,5 +1,5 @@
 import { AccessIndex } from './access-index.ts'
-import { AccessEnds } from '../ends/pending-ends.ts'
+import { AccessEnds, kindsWithEnds } from '../ends/pending-ends.ts'
 import { State } from '../records/state.ts'
 
 /** The replicated state with the indexes about access that are derived from it. */
@@ -12,7 +12,7 @@ export class ClusterState extends State {
     this.access = new AccessIndex(this)
     this.follow(this.access)
     this.ends = new AccessEnds(this)
-    this.follow(this.ends)
+    this.follow(this.ends, kindsWithEnds)
   }
 
   override layer(writesMax: number): ClusterState {

@@ -15,7 +15,8 @@ export interface PendingEnd {
 
 /** Digits of the latest time that RFC 3339 can write, in ms. */
 const TIME_DIGITS = 15
-const kindsWithEnds = ['servicePolicy', 'identity'] as const
+/** Kinds of tables whose records have ends. */
+export const kindsWithEnds: ReadonlySet<KindName> = new Set(['servicePolicy', 'identity'])
 
 function timeKey(atMs: number): string {
   return String(Math.max(0, Math.floor(atMs))).padStart(TIME_DIGITS, '0')
@@ -73,7 +74,6 @@ export class AccessEnds implements WriteFollower {
   }
 
   note(kind: KindName, id: string, before: EntityRecord | undefined): void {
-    if (kind !== 'servicePolicy' && kind !== 'identity') return
     const after = this.#state.get(kind, id)
     if (before !== undefined) {
       for (const end of pendingEnds(kind, before)) this.#ends.delete(endPosition(end))
