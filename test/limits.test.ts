@@ -56,6 +56,7 @@ import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/sn
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-grants.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
+import { accessEndLimits } from '../src/fsm/ends/end-access.ts'
 import { previewLimits } from '../src/fsm/access/relation-change.ts'
 import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
@@ -176,6 +177,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/access/class-grants.ts': classViewLimits,
   'src/fsm/access/explanation.ts': explanationLimits,
   'src/fsm/access/relation-change.ts': previewLimits,
+  'src/fsm/ends/end-access.ts': accessEndLimits,
   'src/fsm/cluster/cluster.ts': joiningLimits,
   'src/fsm/cluster/secret.ts': secretLimits,
   'src/fsm/apply/entity.ts': batchLimits,
