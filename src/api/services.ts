@@ -24,6 +24,7 @@ import { TokenSigner } from '../auth/sessions/token-signer.ts'
 import { FactorResealer } from './mfa/factor-resealer.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
 import { LargeBodies } from './http/answers/large-bodies.ts'
+import { AnswerCompression } from './http/answers/compression.ts'
 import { ListAnswers } from './http/answers/list-answers.ts'
 import { Validator } from './schemas/validation.ts'
 import { Preparers } from './preparers/preparers.ts'
@@ -73,6 +74,7 @@ export interface ApiServices {
   readonly lists: ListAnswers
   /** Unsent answers of all listeners. */
   readonly unsent: UnsentAnswers
+  readonly compression: AnswerCompression
   readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer
 }
@@ -163,6 +165,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     validator: new Validator(),
     lists: new ListAnswers(limits, processor, unsent),
     unsent,
+    compression: new AnswerCompression(limits),
     integrity: new IntegrityRunner(deps),
     resealer: new FactorResealer(deps, secondFactors.vault),
     metrics,
