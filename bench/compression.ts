@@ -35,7 +35,12 @@ const clients = await Promise.all(
 )
 
 async function create(path: string, body: object): Promise<string> {
-  const answer = await clients[0]?.request('POST', `${MANAGEMENT}${path}`, token, JSON.stringify(body))
+  const answer = await clients[0]?.request(
+    'POST',
+    `${MANAGEMENT}${path}`,
+    token,
+    JSON.stringify(body),
+  )
   const { data } = JSON.parse(answer?.body ?? '{}') as { readonly data?: { readonly id: string } }
   if (data === undefined) throw new Error(`cannot create: ${answer?.body}`)
   return data.id
@@ -44,13 +49,25 @@ async function create(path: string, body: object): Promise<string> {
 let id = ''
 for (let at = 0; at < 100; at += 1) {
   const roleAttributes = ['staff', `team-${at % 7}`]
-  id = await create('/services', { name: `service-${at}`, encryptionRequired: true, roleAttributes })
-  await create('/identities', { name: `laptop-${at}`, type: 'Device', isAdmin: false, roleAttributes })
+  id = await create('/services', {
+    name: `service-${at}`,
+    encryptionRequired: true,
+    roleAttributes,
+  })
+  await create('/identities', {
+    name: `laptop-${at}`,
+    type: 'Device',
+    isAdmin: false,
+    roleAttributes,
+  })
 }
 
 /** Bytes of the body as it is sent. */
 async function sentBytes(path: string, coding: string): Promise<number> {
-  const headers = { 'net-session': token, ...(coding === '' ? {} : { 'accept-encoding': coding }) }
+  const headers = {
+    'net-session': token ?? '',
+    ...(coding === '' ? {} : { 'accept-encoding': coding }),
+  }
   const asked = request(`${url}${MANAGEMENT}${path}`, { headers, ca: readFileSync(admin.ca) }).end()
   const [answer] = (await once(asked, 'response')) as [NodeJS.ReadableStream]
   let bytes = 0
@@ -67,7 +84,10 @@ for (const [title, path] of [
   ['a service by id', `/services/${id}`],
   ['a list of 1', '/services?limit=1'],
   ['a list of 100 services', '/services?limit=100'],
-  ['a list of 100 identities', `/identities?limit=100&filter=${encodeURIComponent('not isAdmin = true')}`],
+  [
+    'a list of 100 identities',
+    `/identities?limit=100&filter=${encodeURIComponent('not isAdmin = true')}`,
+  ],
 ] as const) {
   const figures = new Map<string, Figures>(codings.map((coding) => [coding, { runs: [], ms: 0 }]))
   for (let round = -1; round < rounds; round += 1) {
@@ -76,7 +96,8 @@ for (const [title, path] of [
       const before = processorMs(pid)
       const run = await load(
         clients,
-        async (client) => (await client.request('GET', `${MANAGEMENT}${path}`, token, '', extra)).status,
+        async (client) =>
+          (await client.request('GET', `${MANAGEMENT}${path}`, token, '', extra)).status,
         seconds,
       )
       // The first round warms up.
@@ -90,7 +111,9 @@ for (const [title, path] of [
     const median = (of: (run: Run) => number): number => percentile(runs.map(of), 0.5)
     console.log(
       `${title.padEnd(26)} ${(coding || 'none').padEnd(5)} ${String(await sentBytes(path, coding)).padStart(7)} bytes  ` +
-        `${median(({ perSecond }) => perSecond).toFixed(0).padStart(6)} /s  p50 ${median(({ p50 }) => p50).toFixed(2)} ms  ` +
+        `${median(({ perSecond }) => perSecond)
+          .toFixed(0)
+          .padStart(6)} /s  p50 ${median(({ p50 }) => p50).toFixed(2)} ms  ` +
         `processor time ${(ms / requests).toFixed(3)} ms`,
     )
   }

@@ -103,7 +103,7 @@ describe('Compression', () => {
     const run = (bytes: number) =>
       new Promise<Buffer | null>((resolve) => {
         const isWaiting = (): void => void seen.push(`${bytes} waits`)
-        compression.compress('a', 'x'.repeat(bytes), 'gzip', isWaiting, (compressed) => {
+        compression.compress('a', 'x'.repeat(bytes), bytes, 'gzip', isWaiting, (compressed) => {
           seen.push(`${bytes} done`)
           resolve(compressed)
         })

@@ -80,6 +80,7 @@ test('one client cannot make a controller compress many lists at a time', () => 
     compression.compress(
       'one client',
       'x'.repeat(100_000),
+      100_000,
       'gzip',
       () => (waiting += 1),
       (compressed) => {

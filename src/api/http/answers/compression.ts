@@ -49,6 +49,8 @@ const BROTLI = {
 export class AnswerCompression {
   readonly #limits: CompressionLimits
   readonly #running: FairShare
+  /** Receives one text after the other: a new buffer for each costs as much as its compression. */
+  #text: Buffer | null = null
 
   constructor(limits: CompressionLimits) {
     this.#limits = limits
@@ -73,6 +75,7 @@ export class AnswerCompression {
   compress(
     sharer: string,
     body: ReplyBody,
+    byteLength: number,
     coding: Coding,
     isWaiting: () => void,
     done: (compressed: Buffer | null) => void,
@@ -82,8 +85,8 @@ export class AnswerCompression {
       done(null)
       return
     }
-    const bytes = wholeBuffer(body)
-    if (bytes.length <= this.#limits.compressedAtOnceBytesMax) {
+    if (byteLength <= this.#limits.compressedAtOnceBytesMax) {
+      const bytes = this.#atOnceBytes(body)
       done(coding === 'br' ? brotliCompressSync(bytes, BROTLI) : gzipSync(bytes, GZIP))
       return
     }
@@ -98,13 +101,21 @@ export class AnswerCompression {
       this.#running.giveBack(sharer)
       done(error === null ? compressed : null)
     }
+    const bytes = wholeBuffer(body)
     if (coding === 'br') brotliCompress(bytes, BROTLI, finish)
     else gzip(bytes, GZIP, finish)
+  }
+
+  /** The bytes of a body until the next call. */
+  #atOnceBytes(body: ReplyBody): Buffer {
+    if (typeof body !== 'string') return wholeBuffer(body)
+    this.#text ??= Buffer.allocUnsafeSlow(this.#limits.compressedAtOnceBytesMax)
+    return this.#text.subarray(0, this.#text.write(body))
   }
 }
 
 function hasSecret(body: ReplyBody): boolean {
-  return SECRET.test(typeof body === 'string' ? body : wholeBuffer(body).latin1Slice())
+  return SECRET.test(typeof body === 'string' ? body : wholeBuffer(body).toString('latin1'))
 }
 
 function wholeBuffer(body: ReplyBody): Buffer {

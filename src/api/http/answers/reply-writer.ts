@@ -108,7 +108,7 @@ export class ReplyWriter {
       if (call.onAnswerGone !== null) raw.once('close', call.onAnswerGone)
       call.onAnswerGone = null
     }
-    compression.compress(call.sharer, body, coding, hold, (compressed) => {
+    compression.compress(call.sharer, body, length, coding, hold, (compressed) => {
       this.#unsent.giveBack(source, heldBytes)
       if (raw.destroyed) return
       if (compressed !== null) headers['content-encoding'] = coding
