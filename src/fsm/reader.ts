@@ -6,7 +6,7 @@ import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, findEntity } from '../entities/registry.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import { assert, AssertionError } from '../lib/assert.ts'
-import type { LiveIdentityFact, LiveRouterField } from '../entities/fields.ts'
+import type { LiveFact } from '../entities/fields.ts'
 import { isDisabled } from '../lib/is-disabled.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -58,6 +58,9 @@ import {
   entityReference,
   permissionNames,
 } from './detail.ts'
+import type { Router } from '../entities/kinds/router.ts'
+import { loggedSessionUses, type SessionUses } from '../ports/session-uses.ts'
+import { lastSeenMs, routerPresenceMs } from './records/last-seen.ts'
 import { liveRouterField } from './records/router-facts.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
 import { Lister, runListing } from './query/list.ts'
@@ -100,6 +103,7 @@ export class StateReader implements Reads {
   readonly #routers: () => RouterStatuses
   readonly #details = new DetailPrinter()
   readonly #lister: Lister
+  #uses = loggedSessionUses
 
   /** @param routers status of the connected routers; read at each use. */
   constructor(
@@ -119,12 +123,23 @@ export class StateReader implements Reads {
     this.#lister = new Lister(links)
   }
 
-  #live(record: EntityRecord, fact: LiveRouterField | LiveIdentityFact): Json | undefined {
+  showUses(uses: SessionUses): void {
+    this.#uses = uses
+  }
+
+  #live(record: EntityRecord, fact: LiveFact): Json | undefined {
     switch (fact) {
       case 'isConnected':
         return this.#routers().hasConnection(record.id) === true
       case 'hasApiSession':
         return this.state.table('apiSession').indexes.ids('identityId', record.id).size > 0
+      case 'lastSeenAt':
+        return lastSeenMs(this.state, record as Identity, this.#uses) ?? undefined
+      case 'onlineSince':
+      case 'offlineSince': {
+        const presence = this.#routers().presenceOf(record.id)
+        return routerPresenceMs(record as Router, presence, fact) ?? undefined
+      }
       case 'isDisabled':
         return isDisabled(record as Identity, this.#clock.nowMs())
       default:
@@ -435,7 +450,8 @@ export class StateReader implements Reads {
     if (!entitiesByName.has(entity))
       throw new AssertionError(`there is a descriptor named ${entity}`)
     const { state } = this
-    return { state, callerId, ...shownFor, routers: this.#routers(), nowMs: this.#clock.nowMs() }
+    const live = { routers: this.#routers(), uses: this.#uses, nowMs: this.#clock.nowMs() }
+    return { state, callerId, ...shownFor, ...live }
   }
 
   sessionsThat(

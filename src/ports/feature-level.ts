@@ -19,6 +19,9 @@ export const REMOVED_KEYS_LEVEL = 2
 /** Feature level of networks that were moved from OpenZiti. */
 export const MIGRATION_LEVEL = 3
 
+/** Feature level from which records store when identities were last seen, and routers online. */
+export const SEEN_LEVEL = 3
+
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**
@@ -77,6 +80,7 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.ACCESS_REVOKE]: 2,
   [CommandKind.CERTIFICATE_ADOPT]: MIGRATION_LEVEL,
   [CommandKind.PASSWORD_REHASH]: MIGRATION_LEVEL,
+  [CommandKind.ROUTER_PRESENCE]: SEEN_LEVEL,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,

@@ -79,7 +79,8 @@ export class SessionTracker {
   }
 
   start(): void {
-    const { scheduler, limits } = this.#parts
+    const { scheduler, limits, state } = this.#parts
+    state.showUses(this)
     this.#stops = [
       scheduler.every(limits.activityFlushMs, () => {
         this.spreadActivity()

@@ -1,8 +1,14 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Consequences, KindRules } from '../apply/context.ts'
+import { keepLastSeen } from '../records/last-seen.ts'
 import { revokeSession } from './revocation-rules.ts'
 
-export const apiSessionRules: KindRules<ApiSession> = { afterDelete: revokeTokens }
+export const apiSessionRules: KindRules<ApiSession> = {
+  afterDelete(session, consequences) {
+    keepLastSeen(session, consequences)
+    revokeTokens(session, consequences)
+  },
+}
 
 /**
  * Routers verify OIDC tokens themselves, and close the circuits of a session when they receive its
