@@ -118,7 +118,7 @@ export type ComputedSource =
   | { readonly from: 'configData'; readonly by: string }
 
 /** Facts about an identity that change without a change of its record. */
-export type LiveIdentityFact = 'isConnected' | 'hasApiSession' | 'isDisabled' | 'lastSeenAt'
+export type LiveIdentityFact = 'isConnected' | 'hasApiSession' | 'isDisabled' | 'isLocked' | 'lastSeenAt'
 
 export type RouterPresenceField = 'onlineSince' | 'offlineSince'
 

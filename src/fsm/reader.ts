@@ -60,6 +60,7 @@ import {
 } from './detail.ts'
 import type { Router } from '../entities/kinds/router.ts'
 import { loggedSessionUses, type SessionUses } from '../ports/session-uses.ts'
+import { passwordLock } from './apply/authentication.ts'
 import { lastSeenMs, routerPresenceMs } from './records/last-seen.ts'
 import { liveRouterField } from './records/router-facts.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
@@ -133,6 +134,8 @@ export class StateReader implements Reads {
         return this.#routers().hasConnection(record.id) === true
       case 'hasApiSession':
         return this.state.table('apiSession').indexes.ids('identityId', record.id).size > 0
+      case 'isLocked':
+        return passwordLock(this.state, record as Identity, this.#clock.nowMs()) !== null
       case 'lastSeenAt':
         return lastSeenMs(this.state, record as Identity, this.#uses) ?? undefined
       case 'onlineSince':

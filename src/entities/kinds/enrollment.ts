@@ -70,6 +70,7 @@ export const enrollment = defineEntity({
     { name: 'edgeRouter', field: 'edgeRouterId' },
     { name: 'transitRouter', field: 'transitRouterId' },
     'caId',
+    'expiresAt',
   ],
   digest: 'state',
 })

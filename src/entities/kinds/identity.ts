@@ -82,6 +82,7 @@ export const identity = defineEntity({
     'authPolicyId',
     'isAdmin',
     ...identityStates,
+    { name: 'edgeRouters', list: 'edge-routers' },
   ],
   links: [
     'edge-router-policies',

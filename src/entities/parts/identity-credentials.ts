@@ -95,6 +95,7 @@ export const identityStates = [
   'isDefaultAdmin',
   { name: 'disabled', live: 'isDisabled', type: 'boolean' },
   { name: 'hasApiSession', live: 'hasApiSession', type: 'boolean' },
+  { name: 'isLocked', live: 'isLocked', type: 'boolean' },
   { name: 'lastSeenAt', live: 'lastSeenAt', type: 'datetime' },
   { name: 'hasEdgeRouterConnection', live: 'isConnected', type: 'boolean' },
 ] as const

@@ -36,6 +36,11 @@ interface RowCell {
 const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildren>> = {
   hasEdgeRouterConnection: (row) => <IdentityState row={row} />,
   isOnline: (row) => <RouterState row={row} />,
+  onlineSince: ({ onlineSince, offlineSince }) => {
+    const since = onlineSince ?? offlineSince
+    return typeof since === 'string' ? <Time at={since} /> : ''
+  },
+  lastSeenAt: ({ lastSeenAt }) => <Time at={typeof lastSeenAt === 'string' ? lastSeenAt : null} />,
   sdkInfo: (row) => clientText(row),
   versionInfo: (row) => memberText(row['versionInfo'], 'version'),
   supportedProtocols: (row) =>

@@ -13,6 +13,7 @@ import type { RecordRow } from './record-data.ts'
 /** Fields of the overview in their order, where the columns of the list are not enough. */
 const facts: Readonly<Record<string, readonly string[]>> = {
   identities: [
+    'lastSeenAt',
     'typeId',
     'roleAttributes',
     'isAdmin',
