@@ -118,7 +118,12 @@ export type ComputedSource =
   | { readonly from: 'configData'; readonly by: string }
 
 /** Facts about an identity that change without a change of its record. */
-export type LiveIdentityFact = 'isConnected' | 'hasApiSession' | 'isDisabled' | 'isLocked' | 'lastSeenAt'
+export type LiveIdentityFact =
+  | 'isConnected'
+  | 'hasApiSession'
+  | 'isDisabled'
+  | 'isLocked'
+  | 'lastSeenAt'
 
 export type RouterPresenceField = 'onlineSince' | 'offlineSince'
 
@@ -136,7 +141,7 @@ export type LiveRouterField =
   | 'linkListeners'
 
 /** Facts that filters may use although no record contains them. */
-export type LiveFact = LiveRouterField | RouterPresenceField | LiveIdentityFact
+export type FilterFact = LiveRouterField | RouterPresenceField | LiveIdentityFact
 
 /**
  * When a detail shows the field. `whenSet`: unless it is null, empty or false. A condition: when

@@ -1,6 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, RouterPresenceSchema } from '../../proto/gen/command_pb.ts'
-import type { Router } from '../entities/kinds/router.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 import { Problem } from '../lib/problems.ts'
@@ -11,9 +10,16 @@ import type { RouterStatuses } from '../ports/router-status.ts'
 import type { RouterLogger } from './router-channels.ts'
 import { routerLimits } from './limits.ts'
 
+/** A router as the log contains it. UTC ms. */
+interface LoggedRouter {
+  readonly id: string
+  readonly onlineSince: number | null
+  readonly offlineSince: number | null
+}
+
 interface PresenceLogDeps {
   readonly statuses: Pick<RouterStatuses, 'presenceOf'>
-  readonly state: { readonly featureLevel: number; routers(): Iterable<Router> }
+  readonly state: { readonly featureLevel: number; routers(): Iterable<LoggedRouter> }
   readonly proposer: Pick<Proposer, 'propose'>
   readonly isLeader: () => boolean
   readonly clock: Clock
@@ -71,7 +77,8 @@ export class RouterPresenceLog {
       })
     } catch (error) {
       // Without a leader, the next round tries again.
-      if (!(error instanceof Problem)) log.warn({ err: error }, 'cannot store since when routers are online')
+      if (!(error instanceof Problem))
+        log.warn({ err: error }, 'cannot store since when routers are online')
     } finally {
       this.#isWriting = false
     }
@@ -91,7 +98,7 @@ export class RouterPresenceLog {
   }
 
   /** Null if the record is right, or nothing is known about the router yet. */
-  #markOf({ id, onlineSince, offlineSince }: Router, mayBeLost: boolean): Mark | null {
+  #markOf({ id, onlineSince, offlineSince }: LoggedRouter, mayBeLost: boolean): Mark | null {
     const { statuses, clock } = this.#deps
     const { connectedMs, returnedMs, lostMs } = statuses.presenceOf(id)
     if (connectedMs !== null) {

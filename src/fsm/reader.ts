@@ -6,7 +6,7 @@ import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, findEntity } from '../entities/registry.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import { assert, AssertionError } from '../lib/assert.ts'
-import type { LiveFact } from '../entities/fields.ts'
+import type { FilterFact } from '../entities/fields.ts'
 import { isDisabled } from '../lib/is-disabled.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -128,7 +128,7 @@ export class StateReader implements Reads {
     this.#uses = uses
   }
 
-  #live(record: EntityRecord, fact: LiveFact): Json | undefined {
+  #live(record: EntityRecord, fact: FilterFact): Json | undefined {
     switch (fact) {
       case 'isConnected':
         return this.#routers().hasConnection(record.id) === true

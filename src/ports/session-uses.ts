@@ -1,9 +1,14 @@
-import type { ApiSession } from '../entities/kinds/api-session.ts'
+/** A session as the log contains it. UTC ms. */
+interface LoggedSession {
+  readonly id: string
+  readonly createdAt: number
+  readonly lastActivityAt: number | null
+}
 
 /** Last uses of API sessions at any controller, which the log contains only after some minutes. */
 export interface SessionUses {
   /** UTC ms. */
-  lastUseMs(session: ApiSession): number
+  lastUseMs(session: LoggedSession): number
 }
 
 /** Uses as the log contains them. */

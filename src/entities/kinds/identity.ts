@@ -52,7 +52,6 @@ export const identity = defineEntity({
     permissions: texts({ values: grantablePermissions, nullIfEmpty: true }),
     disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
-    lastSeenAt: timestamp({ since: 3, settable: 'never', shownAs: { from: 'lastSeen' } }),
     envInfo: object(envInfoSchema, {}, { settable: 'never' }),
     sdkInfo: object(sdkInfoSchema, {}, { settable: 'never' }),
     type: referenceField('identityType', 'typeId'),
@@ -82,7 +81,6 @@ export const identity = defineEntity({
     'authPolicyId',
     'isAdmin',
     ...identityStates,
-    { name: 'edgeRouters', list: 'edge-routers' },
   ],
   links: [
     'edge-router-policies',

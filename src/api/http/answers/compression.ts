@@ -20,7 +20,7 @@ interface CompressionLimits {
 export type Coding = 'br' | 'gzip'
 
 /**
- * Matches an answer with a member whose value gives access: all such members, such as `enrollmentJwt`
+ * Matches an answer with a member whose value gives access: all such members, like `enrollmentJwt`
  * and `verificationToken`, end with these words. The controller writes JSON without spaces.
  */
 const SECRET = /(?:oken|wt)":"/

@@ -3,7 +3,6 @@ import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { pathTo } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { visibleText } from '../../app/visible-text.ts'
 import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
@@ -11,7 +10,6 @@ import { readStatus } from '../cluster/cluster-shapes.ts'
 import { Alarms, Health } from '../cluster/health.tsx'
 import { formatListState } from '../records/filters.ts'
 import { kindAt } from '../records/kinds.ts'
-import type { RecordRow } from '../records/record-data.ts'
 import { rowTitle } from '../records/row-title.ts'
 import { type Amount, type FoundMatter, readAmounts, readMatters } from './attention.ts'
 
@@ -109,7 +107,7 @@ function MatterRow({ matter }: { readonly matter: FoundMatter }) {
           {page.rows.map((row, at) => (
             <span key={row.id}>
               {at === 0 ? '' : ', '}
-              <a href={pathTo(kind, row.id)}>{nameOf(row)}</a>
+              <a href={pathTo(kind, row.id)}>{rowTitle(row)}</a>
               <Since at={since === null ? null : row[since]} />
             </span>
           ))}
@@ -128,16 +126,6 @@ function Since({ at }: { readonly at: unknown }) {
       <Time at={at} />
     </span>
   )
-}
-
-/** Enrollments have no name, but the name of their identity or router. */
-function nameOf(row: RecordRow): string {
-  for (const field of ['identity', 'edgeRouter', 'transitRouter']) {
-    const of = row[field]
-    const name = typeof of === 'object' && of !== null ? (of as { name?: unknown }).name : undefined
-    if (typeof name === 'string') return visibleText(name)
-  }
-  return rowTitle(row)
 }
 
 function Amounts({ amounts }: { readonly amounts: readonly Amount[] | null }) {
