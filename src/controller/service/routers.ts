@@ -26,8 +26,8 @@ import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterAdmitter } from '../../fabric/admission.ts'
 import type { ControllerIdentity } from '../../fabric/hello-answer.ts'
-import { certificateDuty, type PrecheckingProposer } from '../../fabric/certificate-duty.ts'
-import { CircuitDuty } from '../../fabric/circuits/circuit-duty.ts'
+import { certificateHandler, type PrecheckingProposer } from '../../fabric/certificate-handler.ts'
+import { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import {
   circuitFact,
   createCircuitTable,
@@ -36,25 +36,25 @@ import {
 import { InvalidHosts } from '../../fabric/circuits/invalid-hosts.ts'
 import { TracedIdentities } from '../../fabric/circuits/traced-identities.ts'
 import { SharedCircuits } from '../../fabric/circuits/shared-circuits.ts'
-import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
+import { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
 import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
-import { SessionDuty } from '../../fabric/clients/session-duty.ts'
+import { SessionHandler } from '../../fabric/clients/session-handler.ts'
 import { sendEndedHosting } from '../../fabric/clients/gone-sessions.ts'
 import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
 import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
-import { PostureDuty } from '../../fabric/clients/posture-duty.ts'
-import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
-import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
+import { PostureHandler } from '../../fabric/clients/posture-handler.ts'
+import { TerminatorHandler } from '../../fabric/clients/terminator-handler.ts'
+import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
 import { boundAddresses, isRouterPort } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
 import { ownInspections } from './own-inspections.ts'
 import { routerInspections } from '../../fabric/inspections.ts'
-import { linkDuty, linkGoneMessage } from '../../fabric/links/link-duty.ts'
+import { linkHandler, linkGoneMessage } from '../../fabric/links/link-handler.ts'
 import { LinkTable } from '../../fabric/links/link-table.ts'
-import { PeerDuty } from '../../fabric/links/peer-duty.ts'
-import { ModelDuty } from '../../fabric/model/model-duty.ts'
+import { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
+import { ModelHandler } from '../../fabric/model/model-handler.ts'
 import { type CertificateAndKey, RouterListener } from '../../fabric/listener.ts'
 import {
   RouterChannels,
@@ -115,10 +115,10 @@ export class RouterService {
   readonly #statuses: RouterStatusTopic
   #stopPresenceLog: () => void = () => undefined
   #listener: RouterListener | null = null
-  #circuitDuty: CircuitDuty | null = null
+  #circuitHandler: CircuitHandler | null = null
   #validation: TerminatorValidation | null = null
-  #peers: PeerDuty | null = null
-  #connected: ConnectionDuty | null = null
+  #peers: RouterPeersHandler | null = null
+  #connected: ConnectionHandler | null = null
   #adoption: CertificateAdoption | null = null
 
   constructor(deps: RouterDeps) {
@@ -160,7 +160,7 @@ export class RouterService {
         deps.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
         deps.publishFact({ kind: 'link', type: 'fault', link })
-        this.#circuitDuty?.upkeep.onLinkGone(link)
+        this.#circuitHandler?.upkeep.onLinkGone(link)
       },
     })
     this.inspections = {
@@ -170,7 +170,7 @@ export class RouterService {
         model: machine.routerModel,
         timelineId: () => `${clusterNode.clusterId}:${clusterNode.generation}`,
         connections: () => channels.connections(),
-        circuits: () => this.#circuitDuty,
+        circuits: () => this.#circuitHandler,
         peers: () => this.#peers,
         validation: () => this.#validation,
         clients: () => this.#connected,
@@ -183,30 +183,31 @@ export class RouterService {
     }
     if (config.routers.bind === null) return
     const connections = (): Iterable<RouterConnection> => channels.connections()
-    this.#peers = new PeerDuty({ routerIds: () => enabledRouters(machine), connections })
+    this.#peers = new RouterPeersHandler({ routerIds: () => enabledRouters(machine), connections })
     channels.add(this.#peers)
     const isCertificateOf = certificateJudge(machine)
     channels.add(
-      linkDuty({
+      linkHandler({
         table: this.links,
         log,
         isCertificateOf,
         onMetrics: (metrics) => deps.publishFact({ kind: 'routerMetrics', metrics }),
-        onOtherFault: (connection, fault) => this.#circuitDuty?.upkeep.onFault(connection, fault),
+        onOtherFault: (connection, fault) =>
+          this.#circuitHandler?.upkeep.onFault(connection, fault),
         onLinksReported: (routerId, ids) =>
-          this.#circuitDuty?.upkeep.onLinksReported(routerId, ids),
+          this.#circuitHandler?.upkeep.onLinksReported(routerId, ids),
       }),
     )
-    const connected = new ConnectionDuty(deps.publishFact)
+    const connected = new ConnectionHandler(deps.publishFact)
     this.#connected = connected
     channels.add(connected)
-    statuses.dialCost = (terminatorId) => this.#circuitDuty?.dialCost(terminatorId) ?? 0
+    statuses.dialCost = (terminatorId) => this.#circuitHandler?.dialCost(terminatorId) ?? 0
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
       return null
     }
     channels.add(
-      new ModelDuty({
+      new ModelHandler({
         connections,
         log,
         clock: systemClock,
@@ -256,18 +257,18 @@ export class RouterService {
     const channels = this.#channels
     const shown = new ShownSessions(clients, reads, systemClock)
     channels.add(
-      new SessionDuty({
+      new SessionHandler({
         clients,
         shown,
         clock: systemClock,
-        onEnded: (sessionIds) => this.#circuitDuty?.onSessionsEnded(sessionIds),
+        onEnded: (sessionIds) => this.#circuitHandler?.onSessionsEnded(sessionIds),
         isLeader,
         connections: () => channels.connections(),
       }),
     )
     const writes = new RouterWrites({ proposer, log })
-    channels.add(new TerminatorDuty({ clients: shown, writes }))
-    channels.add(new PostureDuty({ clients: shown, log }))
+    channels.add(new TerminatorHandler({ clients: shown, writes }))
+    channels.add(new PostureHandler({ clients: shown, log }))
     this.#validation = new TerminatorValidation({
       terminators,
       writes,
@@ -285,11 +286,11 @@ export class RouterService {
         endHosting: (terminator) =>
           sendEndedHosting(channels.connection(terminator.routerId), shown, terminator),
         endCircuits: (identityIds, mayUse) =>
-          this.#circuitDuty?.endAtForbidden(identityIds, mayUse),
+          this.#circuitHandler?.endAtForbidden(identityIds, mayUse),
       }),
     )
     channels.add(
-      new TunnelDuty({
+      new TunnelHandler({
         tunnels,
         writes,
         proposer,
@@ -297,13 +298,13 @@ export class RouterService {
         isLeader,
         log,
         clock: systemClock,
-        endCircuits: (isGranted) => this.#circuitDuty?.upkeep.endUngranted(isGranted),
+        endCircuits: (isGranted) => this.#circuitHandler?.upkeep.endUngranted(isGranted),
       }),
     )
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateDuty({ certifier, log, proposer, anchorsPem }))
+    channels.add(certificateHandler({ certifier, log, proposer, anchorsPem }))
     const invalidHosts = new InvalidHosts({ proposer, log })
-    this.#circuitDuty = new CircuitDuty({
+    this.#circuitHandler = new CircuitHandler({
       table: this.circuits,
       shared: new SharedCircuits({
         selfId: clusterNode.selfId,
@@ -328,7 +329,7 @@ export class RouterService {
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,
     })
-    channels.add(this.#circuitDuty)
+    channels.add(this.#circuitHandler)
   }
 
   get channels(): LiveTable<LiveChannel> {

@@ -19,7 +19,7 @@ import { type Actor, enrollmentActor } from '../ports/actor.ts'
 import type { RouterCertifier } from '../ports/certificate-issuer.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { RouterConnection } from './connection.ts'
-import type { RouterDuty } from './duty.ts'
+import type { ChannelHandler } from './channel-handler.ts'
 import { controlMessage } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
@@ -29,7 +29,7 @@ export interface PrecheckingProposer extends Proposer {
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
 }
 
-interface CertificateDutyDeps {
+interface CertificateHandlerDeps {
   readonly certifier: Pick<RouterCertifier, 'extend'>
   readonly proposer: PrecheckingProposer
   /** Trust anchors of the network, PEM. */
@@ -41,7 +41,7 @@ interface CertificateDutyDeps {
  * Issues new certificates to routers whose certificates expire soon. They take effect when the
  * router confirms them; a router that loses the answer continues with its old ones.
  */
-export function certificateDuty(deps: CertificateDutyDeps): RouterDuty {
+export function certificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
   return {
     handlers: new Map([
       [
@@ -59,7 +59,7 @@ export function certificateDuty(deps: CertificateDutyDeps): RouterDuty {
 }
 
 async function extend(
-  { certifier, proposer, anchorsPem }: CertificateDutyDeps,
+  { certifier, proposer, anchorsPem }: CertificateHandlerDeps,
   connection: RouterConnection,
   { body }: ChannelMessage,
 ): Promise<void> {
@@ -100,7 +100,7 @@ async function extend(
 }
 
 async function verify(
-  { proposer, log }: CertificateDutyDeps,
+  { proposer, log }: CertificateHandlerDeps,
   connection: RouterConnection,
   message: ChannelMessage,
 ): Promise<void> {
@@ -138,7 +138,7 @@ async function write(
 }
 
 async function answered(
-  { log }: CertificateDutyDeps,
+  { log }: CertificateHandlerDeps,
   { router, channel }: RouterConnection,
   message: ChannelMessage,
   work: () => Promise<void>,
