@@ -155,7 +155,8 @@ export const texts = {
     lead: 'What needs attention in the network now',
     attention: 'Needs attention',
     nothing: 'Nothing needs attention.',
-    tones: { bad: 'Down', warn: 'Soon', plain: 'Look' },
+    words: { down: 'Down', locked: 'Locked', soon: 'Soon', expired: 'Expired', unused: 'Unused' },
+    toCluster: 'Open the cluster',
     online: (amount: number) => `${amount.toLocaleString('en')} online`,
     noRights: 'Your identity has no rights here',
     noRightsWhat:

@@ -296,7 +296,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
 
   test('the keys go, move and open without a pointer', async () => {
     const page = await open(1)
-    await page.getByRole('heading', { name: 'Cluster' }).waitFor()
+    await page.getByRole('heading', { name: texts.pages.home }).waitFor()
     await page.keyboard.press('g')
     await page.keyboard.press('s')
     await page.getByRole('heading', { name: 'Services' }).waitFor()

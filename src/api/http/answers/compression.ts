@@ -40,11 +40,12 @@ const BROTLI = {
 }
 
 /**
- * Compresses bodies of lists. A compressed length shows which parts of a body are equal, so a
- * person who can choose text in an answer and see its length on the network could guess a secret in
- * the same answer (BREACH). Therefore only operations that declare `isCompressible` are compressed,
- * and a body with a token never is. Small bodies are compressed at once,
- * others in another thread; only a few of them at a time. Beyond that, a body is sent as it is.
+ * Compresses bodies of lists. The length of a compressed body shows which parts of it are equal. An
+ * attacker that chooses text in an answer and sees its length on the network could guess a secret
+ * in the same answer (BREACH). Therefore only operations that declare `isCompressible` are
+ * compressed, and a body with a token never is. A body of a usual size is compressed at once, a
+ * larger one in another thread, and only a few of those at a time. Beyond that, it is sent as it
+ * is.
  */
 export class AnswerCompression {
   readonly #limits: CompressionLimits

@@ -1,3 +1,5 @@
+import type { ComponentChildren } from 'preact'
+
 import { Badge } from '../../controls/status.tsx'
 import { agoText } from '../../controls/time.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
@@ -5,7 +7,13 @@ import { texts } from '../../texts.ts'
 import type { MemberStatus } from './cluster-shapes.ts'
 
 /** Shows whether the next failure stops writes. */
-export function Health({ status }: { readonly status: ClusterStatus }) {
+export function Health(props: {
+  readonly status: ClusterStatus
+  /** Leaves out the figures that only developers need. */
+  readonly isBrief?: boolean
+  readonly children?: ComponentChildren
+}) {
+  const { status, isBrief = false, children } = props
   const { cluster } = texts
   const health = toleranceHealth(status)
   const { failureTolerance, members, leaderId } = status
@@ -25,21 +33,32 @@ export function Health({ status }: { readonly status: ClusterStatus }) {
           name={cluster.voters}
           value={cluster.ofVoters(voters.filter((one) => !isAway(one)).length, voters.length)}
         />
-        <Fact name={cluster.term} value={String(Math.max(...members.map(({ term }) => term)))} />
-        <Fact
-          name={cluster.commit}
-          value={Math.max(...members.map(({ commit }) => commit)).toLocaleString()}
-        />
-        <Fact
-          name={cluster.featureLevel}
-          value={
-            status.nextFeatureLevel === undefined
-              ? String(status.featureLevel)
-              : cluster.levelWaits(status.featureLevel, status.nextFeatureLevel)
-          }
-        />
+        {isBrief ? null : <Internals status={status} />}
       </dl>
+      {children === undefined ? null : <div class="health-foot">{children}</div>}
     </section>
+  )
+}
+
+function Internals({ status }: { readonly status: ClusterStatus }) {
+  const { cluster } = texts
+  const { members } = status
+  return (
+    <>
+      <Fact name={cluster.term} value={String(Math.max(...members.map(({ term }) => term)))} />
+      <Fact
+        name={cluster.commit}
+        value={Math.max(...members.map(({ commit }) => commit)).toLocaleString()}
+      />
+      <Fact
+        name={cluster.featureLevel}
+        value={
+          status.nextFeatureLevel === undefined
+            ? String(status.featureLevel)
+            : cluster.levelWaits(status.featureLevel, status.nextFeatureLevel)
+        }
+      />
+    </>
   )
 }
 

@@ -14,10 +14,12 @@ interface Matter {
   readonly sort: string
   /** Field with the time of the matter, shown beside the name. */
   readonly since: string | null
+  /** Its state in one word. */
+  readonly word: string
   readonly title: (amount: number) => string
 }
 
-const { matters: titles } = texts.home
+const { matters: titles, words } = texts.home
 
 /** In the order in which they are shown. */
 const matters: readonly Matter[] = [
@@ -28,6 +30,7 @@ const matters: readonly Matter[] = [
     tone: 'bad',
     sort: 'offlineSince desc',
     since: 'offlineSince',
+    word: words.down,
     title: titles.offlineRouters,
   },
   {
@@ -37,6 +40,7 @@ const matters: readonly Matter[] = [
     tone: 'bad',
     sort: 'name asc',
     since: null,
+    word: words.down,
     title: titles.unhosted,
   },
   {
@@ -46,6 +50,7 @@ const matters: readonly Matter[] = [
     tone: 'warn',
     sort: 'name asc',
     since: null,
+    word: words.locked,
     title: titles.locked,
   },
   {
@@ -55,6 +60,7 @@ const matters: readonly Matter[] = [
     tone: 'warn',
     sort: 'expiresAt asc',
     since: 'expiresAt',
+    word: words.soon,
     title: titles.expiring,
   },
   {
@@ -64,6 +70,7 @@ const matters: readonly Matter[] = [
     tone: 'plain',
     sort: 'expiresAt desc',
     since: 'expiresAt',
+    word: words.expired,
     title: titles.expired,
   },
   {
@@ -73,6 +80,7 @@ const matters: readonly Matter[] = [
     tone: 'plain',
     sort: 'createdAt desc',
     since: 'createdAt',
+    word: words.unused,
     title: titles.neverSeen,
   },
   {
@@ -82,6 +90,7 @@ const matters: readonly Matter[] = [
     tone: 'plain',
     sort: 'name asc',
     since: 'lastSeenAt',
+    word: words.unused,
     title: titles.unseen,
   },
 ]

@@ -3,13 +3,17 @@ import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { pathTo } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
+import { LinkButton } from '../../controls/button.tsx'
+import { visibleText } from '../../app/visible-text.ts'
 import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { readStatus } from '../cluster/cluster-shapes.ts'
 import { Alarms, Health } from '../cluster/health.tsx'
 import { formatListState } from '../records/filters.ts'
+import { isObject } from '../records/form-model.ts'
 import { kindAt } from '../records/kinds.ts'
+import type { RecordRow } from '../records/record-data.ts'
 import { rowTitle } from '../records/row-title.ts'
 import { type Amount, type FoundMatter, readAmounts, readMatters } from './attention.ts'
 
@@ -92,13 +96,13 @@ function Attention({ matters }: { readonly matters: readonly FoundMatter[] | nul
 }
 
 function MatterRow({ matter }: { readonly matter: FoundMatter }) {
-  const { kind, facet, option, page, tone, since, title } = matter
+  const { kind, facet, option, page, tone, since, word, title } = matter
   const state = { typed: '', sort: '', isDescending: false, offset: 0 }
   const list = pathTo(kind) + formatListState({ ...state, facets: { [facet]: option } })
   const others = page.totalCount - page.rows.length
   return (
     <li>
-      <Badge tone={tone}>{texts.home.tones[tone]}</Badge>
+      <Badge tone={tone}>{word}</Badge>
       <div>
         <a class="matter" href={list}>
           {title(page.totalCount)}
@@ -107,7 +111,7 @@ function MatterRow({ matter }: { readonly matter: FoundMatter }) {
           {page.rows.map((row, at) => (
             <span key={row.id}>
               {at === 0 ? '' : ', '}
-              <a href={pathTo(kind, row.id)}>{rowTitle(row)}</a>
+              <a href={pathTo(kind, row.id)}>{nameOf(row)}</a>
               <Since at={since === null ? null : row[since]} />
             </span>
           ))}
@@ -126,6 +130,12 @@ function Since({ at }: { readonly at: unknown }) {
       <Time at={at} />
     </span>
   )
+}
+
+/** An enrollment has the name of its identity or router. */
+function nameOf(row: RecordRow): string {
+  const owner = [row['identity'], row['edgeRouter']].find(isObject)?.['name']
+  return typeof owner === 'string' ? visibleText(owner) : rowTitle(row)
 }
 
 function Amounts({ amounts }: { readonly amounts: readonly Amount[] | null }) {
@@ -152,7 +162,9 @@ function ClusterCard() {
   if (shown === null) return <FailureNotice error={status.error.value} />
   return (
     <>
-      <Health status={shown} />
+      <Health status={shown} isBrief>
+        <LinkButton href={pathTo('cluster')}>{texts.home.toCluster}</LinkButton>
+      </Health>
       <Alarms status={shown} />
     </>
   )

@@ -40,7 +40,7 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
     const since = onlineSince ?? offlineSince
     return typeof since === 'string' ? <Time at={since} /> : ''
   },
-  lastSeenAt: ({ lastSeenAt }) => <Time at={typeof lastSeenAt === 'string' ? lastSeenAt : null} />,
+  lastSeenAt: ({ lastSeenAt }) => <Seen at={lastSeenAt} />,
   sdkInfo: (row) => clientText(row),
   versionInfo: (row) => memberText(row['versionInfo'], 'version'),
   supportedProtocols: (row) =>
@@ -58,6 +58,14 @@ export function FieldCell({ row, name, onAttribute }: RowCell) {
   const display = row[`${name}Display`]
   const value = Array.isArray(display) && display.length > 0 ? display : row[name]
   return <Cell name={name} value={value} {...(onAttribute === undefined ? {} : { onAttribute })} />
+}
+
+const SEEN_NOW_MS = 120_000
+
+/** When an identity was last seen, which is known to the minute. */
+export function Seen({ at }: { readonly at: unknown }) {
+  if (typeof at !== 'string') return <Time at={null} />
+  return Date.now() - Date.parse(at) < SEEN_NOW_MS ? <>{texts.time.now}</> : <Time at={at} />
 }
 
 /** Whether an identity is connected, in one word. */

@@ -19,7 +19,7 @@ import { type Draft, recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
-import { IdentityState, RouterState } from './cell.tsx'
+import { IdentityState, RouterState, Seen } from './cell.tsx'
 import { Explained } from '../access/access-page.tsx'
 import type { AccessQuery } from '../access/explain-data.ts'
 import { Dependents } from './dependents.tsx'
@@ -252,7 +252,7 @@ function HeadTime({ kind, record }: { readonly kind: Kind; readonly record: Reco
     if (typeof lastSeenAt !== 'string') return <>{neverSeen} · </>
     return (
       <>
-        {lastSeen} <Time at={lastSeenAt} /> ·{' '}
+        {lastSeen} <Seen at={lastSeenAt} /> ·{' '}
       </>
     )
   }
