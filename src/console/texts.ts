@@ -152,7 +152,7 @@ export const texts = {
   },
 
   home: {
-    lead: 'What needs attention in the network now',
+    lead: 'The network now, and everything in it that needs attention',
     attention: 'Needs attention',
     nothing: 'Nothing needs attention.',
     words: { down: 'Down', locked: 'Locked', soon: 'Soon', expired: 'Expired', unused: 'Unused' },

@@ -55,7 +55,7 @@ export function HomePage() {
   )
 }
 
-/** For a caller who may read none of the kinds. */
+/** For a caller without permissions for any of the kinds. */
 function NoRights() {
   const { home } = texts
   return (

@@ -36,7 +36,7 @@ async function readDependents(id: string, signal: AbortSignal): Promise<Dependen
   return Object.fromEntries(pages)
 }
 
-/** What an outage of a router affects: everything that has no other router online. */
+/** Lists everything that has no other router online, which an outage of this one affects. */
 export function Dependents({ record }: { readonly record: RecordRow }) {
   const { dependents } = texts.record
   const loaded = useLoaded(`dependents/${record.id}`, (signal) => readDependents(record.id, signal))
