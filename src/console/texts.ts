@@ -167,6 +167,8 @@ export const texts = {
       unhosted: (amount: number) => `${count(amount, 'service has', 'services have')} no host`,
       locked: (amount: number) =>
         `${count(amount, 'password is', 'passwords are')} locked after wrong attempts`,
+      signers: (amount: number) =>
+        `The certificate of ${count(amount, 'JWT signer', 'JWT signers')} expires within 30 days`,
       expiring: (amount: number) =>
         `${count(amount, 'enrollment expires', 'enrollments expire')} within a day`,
       expired: (amount: number) =>

@@ -54,6 +54,16 @@ const matters: readonly Matter[] = [
     title: titles.locked,
   },
   {
+    kind: 'external-jwt-signers',
+    facet: 'certificate',
+    option: 'month',
+    tone: 'warn',
+    sort: 'notAfter asc',
+    since: 'notAfter',
+    word: words.soon,
+    title: titles.signers,
+  },
+  {
     kind: 'enrollments',
     facet: 'expiry',
     option: 'day',

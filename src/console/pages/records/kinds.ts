@@ -409,6 +409,13 @@ export const kinds: readonly Kind[] = [
     'external-jwt-signer',
     {
       columns: ['issuer', 'audience', 'enabled'],
+      facets: [
+        facet('certificate', 'Certificate', [
+          'month',
+          'Expires within 30 days',
+          (nowMs) => `notAfter != null and notAfter <= ${filterTime(nowMs + 30 * DAY_MS)}`,
+        ]),
+      ],
       fields: {
         name: {},
         issuer: {},
