@@ -233,19 +233,7 @@ export class RouterService {
     const { authorities, config, clusterNode, machine } = this.#deps
     const log = this.#log
     const isLeader = (): boolean => clusterNode.leaderId() === clusterNode.selfId
-    this.#stopPresenceLog = new RouterPresenceLog({
-      statuses: this.#statuses,
-      state: {
-        get featureLevel() {
-          return machine.featureLevel
-        },
-        routers: () => allRouters(machine),
-      },
-      proposer,
-      isLeader,
-      clock: systemClock,
-      log,
-    }).start(periodicScheduler)
+    this.#stopPresenceLog = this.#logPresence(proposer, isLeader)
     if (config.routers.bind === null) return
     this.#adoption = new CertificateAdoption({
       authorities,
@@ -330,6 +318,19 @@ export class RouterService {
       draw: () => randomInt(DRAWS) / DRAWS,
     })
     channels.add(this.#circuitHandler)
+  }
+
+  #logPresence(proposer: PrecheckingProposer, isLeader: () => boolean): () => void {
+    const { machine } = this.#deps
+    const state = {
+      get featureLevel() {
+        return machine.featureLevel
+      },
+      routers: () => allRouters(machine),
+    }
+    const clock = systemClock
+    const deps = { statuses: this.#statuses, state, proposer, isLeader, clock, log: this.#log }
+    return new RouterPresenceLog(deps).start(periodicScheduler)
   }
 
   get channels(): LiveTable<LiveChannel> {
