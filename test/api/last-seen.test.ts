@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { SEEN_LEVEL } from '../../src/ports/feature-level.ts'
 import { client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { listed, newIdentity, shown } from './support/network.ts'
@@ -99,4 +100,12 @@ test('filters and sorts find identities by when they were last seen', async () =
   expect(await named('name contains "never" and lastSeenAt = null')).toEqual(['never'])
   expect(await named(`name contains "never" and ${before}`)).toEqual([])
   expect(await lastSeen(old)).toBe(minuteText(thenMs))
+})
+
+test('a controller stores nothing while an older release may apply the same entry', async () => {
+  const older = await controllerForFile({}, undefined, undefined, SEEN_LEVEL - 1)
+  const id = await newIdentity(older.root, 'of an older release')
+  const session = older.sessionOf(id)
+  expect((await session.call('DELETE', `${client}/current-api-session`)).status).toBe(200)
+  expect(older.controller.machine.get('identity', id)?.lastSeenAt).toBeNull()
 })
