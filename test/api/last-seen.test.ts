@@ -6,6 +6,7 @@ import { controllerForFile } from './support/for-file.ts'
 import { listed, newIdentity, shown } from './support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
+const older = await controllerForFile({}, undefined, undefined, SEEN_LEVEL - 1)
 const { clock, machine, cluster, scheduler } = controller
 const { activityLogMs } = controller.parts.limits
 const identities = `${management}/identities`
@@ -103,7 +104,6 @@ test('filters and sorts find identities by when they were last seen', async () =
 })
 
 test('a controller stores nothing while an older release may apply the same entry', async () => {
-  const older = await controllerForFile({}, undefined, undefined, SEEN_LEVEL - 1)
   const id = await newIdentity(older.root, 'of an older release')
   const session = older.sessionOf(id)
   expect((await session.call('DELETE', `${client}/current-api-session`)).status).toBe(200)
