@@ -17,7 +17,9 @@ import { Problem } from '../lib/problems.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { type Actor, enrollmentActor } from '../ports/actor.ts'
 import type { RouterCertifier } from '../ports/certificate-issuer.ts'
+import { routerRenewalKind } from '../ports/feature-level.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
+import type { StateView } from '../ports/state-view.ts'
 import type { RouterConnection } from './connection.ts'
 import type { ChannelHandler } from './channel-handler.ts'
 import { controlMessage } from '../channel/messages/control.ts'
@@ -30,6 +32,7 @@ export interface PrecheckingProposer extends Proposer {
 }
 
 interface CertificateHandlerDeps {
+  readonly state: Pick<StateView, 'featureLevel'>
   readonly certifier: Pick<RouterCertifier, 'extend'>
   readonly proposer: PrecheckingProposer
   /** Trust anchors of the network, PEM. */
@@ -39,7 +42,8 @@ interface CertificateHandlerDeps {
 
 /**
  * Issues new certificates to routers whose certificates expire soon. They take effect when the
- * router confirms them; a router that loses the answer continues with its old ones.
+ * router confirms them or connects with them; a router that loses the response continues with its
+ * old ones.
  */
 export function certificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
   return {
@@ -59,13 +63,15 @@ export function certificateHandler(deps: CertificateHandlerDeps): ChannelHandler
 }
 
 async function extend(
-  { certifier, proposer, anchorsPem }: CertificateHandlerDeps,
+  { state, certifier, proposer, anchorsPem }: CertificateHandlerDeps,
   connection: RouterConnection,
   { body }: ChannelMessage,
 ): Promise<void> {
   const { router, channel } = connection
   const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
-  const kind = requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND
+  const kind = requireVerification
+    ? CommandKind.ROUTER_EXTEND_BEGIN
+    : routerRenewalKind(state.featureLevel)
   // Checked first, because the two signatures cost far more than the request message.
   // @guard audit-pushed-out--signed
   proposer.judge({ kind, actor: actorOf(connection) })
@@ -91,7 +97,7 @@ async function extend(
     serverCertPem: serverPem,
     caCertsPem: anchorsPem(),
   })
-  connection.offeredCertPem = pem
+  if (requireVerification) connection.offeredCertPem = pem
   // Not sent as a reply, because routers recognize it by its type.
   channel.send({
     contentType: controlMessage.enrollmentCertsResponse,

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import type { RouterClients } from '../../src/ports/router-clients.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
 import { certificateHandler } from '../../src/fabric/certificate-handler.ts'
@@ -151,6 +152,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
     }),
     new ConnectionHandler(),
     certificateHandler({
+      state: { featureLevel: FEATURE_LEVEL },
       proposer,
       log,
       anchorsPem: () => '',

@@ -290,7 +290,7 @@ export class RouterService {
       }),
     )
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateHandler({ certifier, log, proposer, anchorsPem }))
+    channels.add(certificateHandler({ state: machine, certifier, log, proposer, anchorsPem }))
     const invalidHosts = new InvalidHosts({ proposer, log })
     this.#circuitHandler = new CircuitHandler({
       table: this.circuits,
@@ -425,11 +425,18 @@ function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
-    const { fingerprint, certPem } = router
-    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing.
-    if (certPem === null) return false
-    return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
+    const { fingerprint, certPem, nextFingerprint, nextCertPem } = router
+    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing. A renewed
+    // router may open links before a controller has activated its pending certificate.
+    return (
+      (certPem !== null && isAmong(fingerprints, fingerprint)) ||
+      (nextCertPem !== null && isAmong(fingerprints, nextFingerprint))
+    )
   }
+}
+
+function isAmong(fingerprints: readonly string[], fingerprint: string | null): boolean {
+  return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
 }
 
 function identityOf(id: string, clusterId: string): ControllerIdentity {
