@@ -65,14 +65,14 @@ const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
     'name',
     'id',
     'isOnline',
-    'offlineSince',
     'isVerified',
     'roleAttributes',
     'cost',
     'disabled',
+    'offlineSince',
   ],
-  router: ['name', 'id', 'isOnline', 'offlineSince', 'isVerified', 'cost', 'disabled'],
-  transitRouter: ['name', 'id', 'isOnline', 'offlineSince', 'isVerified', 'cost', 'disabled'],
+  router: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled', 'offlineSince'],
+  transitRouter: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled', 'offlineSince'],
 }
 
 const managed = { api: MANAGEMENT, isOfEachController: false, columns: null } as const
