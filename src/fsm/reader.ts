@@ -63,6 +63,7 @@ import { loggedSessionUses, type SessionUses } from '../ports/session-uses.ts'
 import { passwordLock } from './apply/authentication.ts'
 import { lastSeenMs, routerPresenceMs } from './records/last-seen.ts'
 import { liveRouterField } from './records/router-facts.ts'
+import { nextAccessEndMs } from './ends/end-access.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
 import { Lister, runListing } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'
@@ -455,6 +456,10 @@ export class StateReader implements Reads {
     const { state } = this
     const live = { routers: this.#routers(), uses: this.#uses, nowMs: this.#clock.nowMs() }
     return { state, callerId, ...shownFor, ...live }
+  }
+
+  nextAccessEndMs(): number | null {
+    return nextAccessEndMs(this.state)
   }
 
   sessionsThat(

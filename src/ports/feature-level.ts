@@ -19,6 +19,9 @@ export const REMOVED_KEYS_LEVEL = 2
 /** Feature level of networks that were moved from OpenZiti. */
 export const MIGRATION_LEVEL = 3
 
+/** Feature level of service policies and role attributes that end at a time. */
+export const ACCESS_END_LEVEL = 3
+
 /** Feature level from which records store when identities were last seen, and routers online. */
 export const SEEN_LEVEL = 3
 
@@ -83,6 +86,7 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.ACCESS_REVOKE]: 2,
   [CommandKind.CERTIFICATE_ADOPT]: MIGRATION_LEVEL,
   [CommandKind.PASSWORD_REHASH]: MIGRATION_LEVEL,
+  [CommandKind.ACCESS_END]: ACCESS_END_LEVEL,
   [CommandKind.ROUTER_PRESENCE]: SEEN_LEVEL,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,

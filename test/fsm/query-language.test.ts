@@ -441,7 +441,7 @@ describe('a symbol of a referenced record', () => {
 test.each([
   [
     'identity',
-    'name roleAttributes externalId type authPolicyId isAdmin isDefaultAdmin disabled hasApiSession hasEdgeRouterConnection ' +
+    'name roleAttributes roleAttributeEndsAt externalId type authPolicyId isAdmin isDefaultAdmin disabled hasApiSession hasEdgeRouterConnection ' +
       'edgeRouters isLocked lastSeenAt',
   ],
   [
@@ -452,7 +452,7 @@ test.each([
   ['configType', 'name schema target'],
   [
     'servicePolicy',
-    'name type semantic identityRoles serviceRoles postureCheckRoles identities services',
+    'name type semantic identityRoles serviceRoles postureCheckRoles expiresAt isEnded identities services',
   ],
   [
     'authPolicy',

@@ -14,6 +14,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
   postureCheck: ['version'],
   service: ['config', 'permissions', 'postureQueries'],
   edgeRouterPolicy: ['isSystem'],
+  servicePolicy: ['isEnded'],
   edgeRouter: [
     'adoptableFingerprint',
     'certificateNames',
@@ -46,6 +47,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
     'lastSeenAt',
     'hasEdgeRouterConnection',
     'edgeRouterConnectionStatus',
+    'roleAttributeEndsAt',
     'interfaces',
   ],
 }
