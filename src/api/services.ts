@@ -25,6 +25,7 @@ import { AccessEndDuty } from './access/access-end-duty.ts'
 import { FactorResealer } from './mfa/factor-resealer.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
 import { LargeBodies } from './http/answers/large-bodies.ts'
+import { AnswerCompression } from './http/answers/compression.ts'
 import { ListAnswers } from './http/answers/list-answers.ts'
 import { Validator } from './schemas/validation.ts'
 import { Preparers } from './preparers/preparers.ts'
@@ -74,6 +75,7 @@ export interface ApiServices {
   readonly lists: ListAnswers
   /** Unsent answers of all listeners. */
   readonly unsent: UnsentAnswers
+  readonly compression: AnswerCompression
   readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer
   readonly accessEndDuty: AccessEndDuty
@@ -165,6 +167,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     validator: new Validator(),
     lists: new ListAnswers(limits, processor, unsent),
     unsent,
+    compression: new AnswerCompression(limits),
     integrity: new IntegrityRunner(deps),
     resealer: new FactorResealer(deps, secondFactors.vault),
     accessEndDuty: new AccessEndDuty(deps),

@@ -50,6 +50,7 @@ export const texts = {
   },
 
   pages: {
+    home: 'Home',
     cluster: 'Cluster',
     access: 'Access',
     topology: 'Topology',
@@ -108,7 +109,7 @@ export const texts = {
     missing: 'It was deleted, or the address is wrong.',
     toList: (many: string) => `Go to ${within(many)}`,
     noPage: 'There is no page at this address.',
-    toStart: 'Go to the cluster',
+    toStart: 'Go to the start page',
     unreachable:
       'No controller of the cluster answers this browser. Check the network, or that their certificates are trusted here.',
     outcomeUnknown:
@@ -162,6 +163,35 @@ export const texts = {
     codeRefused: 'The code is wrong or was used before.',
     prove: 'Continue',
     cancel: 'Use another account',
+  },
+
+  home: {
+    lead: 'The network now, and everything in it that needs attention',
+    attention: 'Needs attention',
+    nothing: 'Nothing needs attention.',
+    words: { down: 'Down', locked: 'Locked', soon: 'Soon', expired: 'Expired', unused: 'Unused' },
+    toCluster: 'Open the cluster',
+    online: (amount: number) => `${amount.toLocaleString('en')} online`,
+    noRights: 'Your identity has no rights here',
+    noRightsWhat:
+      'It can use the services of the network, but not manage them. Ask an administrator for permissions.',
+    matters: {
+      offlineRouters: (amount: number) =>
+        `${count(amount, 'edge router is', 'edge routers are')} offline`,
+      unhosted: (amount: number) => `${count(amount, 'service has', 'services have')} no host`,
+      locked: (amount: number) =>
+        `${count(amount, 'password is', 'passwords are')} locked after wrong attempts`,
+      signers: (amount: number) =>
+        `The certificate of ${count(amount, 'JWT signer', 'JWT signers')} expires within 30 days`,
+      expiring: (amount: number) =>
+        `${count(amount, 'enrollment expires', 'enrollments expire')} within a day`,
+      expired: (amount: number) =>
+        `${count(amount, 'enrollment has', 'enrollments have')} expired unused`,
+      neverSeen: (amount: number) =>
+        `${count(amount, 'identity was', 'identities were')} never seen`,
+      unseen: (amount: number) =>
+        `${count(amount, 'identity was', 'identities were')} not seen for 90 days`,
+    },
   },
 
   cluster: {
@@ -332,6 +362,8 @@ export const texts = {
     },
     columns: {
       hasEdgeRouterConnection: 'State',
+      lastSeenAt: 'Last seen',
+      onlineSince: 'Since',
       isOnline: 'State',
       sdkInfo: 'Client',
       versionInfo: 'Version',
@@ -359,6 +391,19 @@ export const texts = {
   record: {
     create: (one: string) => `Create ${one}`,
     updated: 'changed',
+    lastSeen: 'last seen',
+    neverSeen: 'never seen',
+    onlineSince: 'online since',
+    offlineSince: 'offline since',
+    dependents: {
+      title: 'Affected while it is offline',
+      onlineTitle: 'Reachable through this router alone',
+      none: 'Every identity and service that uses it has another router online.',
+      identities: (amount: number) =>
+        `${count(amount, 'identity has', 'identities have')} no other router online`,
+      services: (amount: number) =>
+        `${count(amount, 'service has', 'services have')} no other router online`,
+    },
     delete: 'Delete',
     deleteTitle: (name: string) => `Delete ${name}?`,
     deleteWhat: (one: string) =>

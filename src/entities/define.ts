@@ -8,8 +8,7 @@ import {
   fieldLimits,
   type FieldOf,
   map,
-  type LiveIdentityFact,
-  type LiveRouterField,
+  type FilterFact,
 } from './fields.ts'
 import type { KindName } from './kind-names.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
@@ -33,7 +32,7 @@ export interface FilterSymbol {
   /**
    * A live fact that is in no record and changes without a log entry; null for every other symbol.
    */
-  readonly live: LiveRouterField | LiveIdentityFact | null
+  readonly live: FilterFact | null
   readonly list: string | null
   /** Kind of the records that the field references; null for every other symbol. */
   readonly of: KindName | null
@@ -214,7 +213,7 @@ type SymbolInput<F> =
   | { readonly name: string; readonly path: readonly string[]; readonly type: SymbolType }
   | {
       readonly name: string
-      readonly live: LiveRouterField | LiveIdentityFact
+      readonly live: FilterFact
       readonly type: SymbolType
     }
   | { readonly name: string; readonly list: string }

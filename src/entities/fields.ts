@@ -103,6 +103,10 @@ export type ComputedSource =
   | { readonly from: 'dialCost' }
   /** Whether an identity is connected to an edge router, as a boolean or a word. */
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
+  /** Last authenticated activity of an identity; null: never. */
+  | { readonly from: 'lastSeen' }
+  /** Since when a router is connected to a controller, or to none. */
+  | { readonly from: 'routerPresence'; readonly shows: RouterPresenceField }
   /** Permissions of the caller on this record by its policies: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }
   /** One entry per policy that links the caller to this record. */
@@ -114,7 +118,14 @@ export type ComputedSource =
   | { readonly from: 'configData'; readonly by: string }
 
 /** Facts about an identity that change without a change of its record. */
-export type LiveIdentityFact = 'isConnected' | 'hasApiSession' | 'isDisabled'
+export type LiveIdentityFact =
+  | 'isConnected'
+  | 'hasApiSession'
+  | 'isDisabled'
+  | 'isLocked'
+  | 'lastSeenAt'
+
+export type RouterPresenceField = 'onlineSince' | 'offlineSince'
 
 export type LiveRouterField =
   | 'isOnline'
@@ -128,6 +139,9 @@ export type LiveRouterField =
   | 'capabilitiesMask'
   | 'interfaces'
   | 'linkListeners'
+
+/** Facts that filters may use although no record contains them. */
+export type FilterFact = LiveRouterField | RouterPresenceField | LiveIdentityFact
 
 /**
  * When a detail shows the field. `whenSet`: unless it is null, empty or false. A condition: when

@@ -1,4 +1,5 @@
 import type { AccessEnd, AccessEndNotice } from '../entities/kinds/access-end.ts'
+import type { KindName } from '../entities/kind-records.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
 import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
@@ -219,16 +220,21 @@ function sessionWeight(count: number): number {
 }
 
 /**
- * True if only the activity of a session changed. Such changes are written in batches, and no
- * reader needs an event for them.
+ * True if only fields changed that controllers write in batches or at the end of a session, and for
+ * which no reader needs an event.
  */
 function isActivityAlone({ kind, before, after }: RecordChange): boolean {
-  if (kind !== 'apiSession' || before === undefined || after === undefined) return false
+  const fields = activityFields[kind]
+  if (fields === undefined || before === undefined || after === undefined) return false
   for (const name in { ...before, ...after }) {
-    if (activityFields.has(name)) continue
+    if (fields.has(name)) continue
     if (before[name] !== after[name]) return false
   }
   return true
 }
 
-const activityFields: ReadonlySet<string> = new Set(['lastActivityAt', 'updatedAt', 'revision'])
+const activityFields: Readonly<Partial<Record<KindName, ReadonlySet<string>>>> = {
+  apiSession: new Set(['lastActivityAt', 'updatedAt', 'revision']),
+  identity: new Set(['lastSeenAt']),
+  router: new Set(['onlineSince', 'offlineSince']),
+}

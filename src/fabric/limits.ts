@@ -38,6 +38,14 @@ export const routerLimits = {
   /** Log warnings about one connected router: burst, then per second. */
   routerWarningsBurst: 20,
   routerWarningsPerSecond: 0.2,
+  /** Routers of which a controller remembers when they connected again, or disconnected. */
+  routerPresencesMax: 16_384,
+  /** Interval at which the leader stores which routers connected and disconnected. */
+  routerPresenceLogMs: 60_000,
+  /** Time after its election until the leader stores that a router is not connected. */
+  routerPresenceGraceMs: 120_000,
+  /** Routers of one such log entry. */
+  routerPresenceBatchMax: 500,
   /** Links known to a controller; further links are not shown. */
   linksMax: 65_536,
   /** Links reported by one router. */

@@ -6,7 +6,8 @@ import {
 } from '../../proto/gen/soft_pb.ts'
 import { integer } from '../lib/text/safe-integer.ts'
 import { copyTextStart } from '../lib/text/own-text.ts'
-import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { RouterPresence, RouterStatus, RouterStatuses } from '../ports/router-status.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'
 
@@ -16,14 +17,20 @@ const {
   routerInterfaceCharactersMax,
   routerInterfacesMax,
   routerListenersShownMax,
+  routerPresencesMax,
   routerProtocolsMax,
   routerTextCharactersMax,
 } = routerLimits
 
-export function routerStatusMessage(status: RouterStatus): RouterStatusMessage {
+/** @param connectedAtMs when the channel of the router opened, UTC ms. */
+export function routerStatusMessage(
+  status: RouterStatus,
+  connectedAtMs: number,
+): RouterStatusMessage {
   const { capabilities, linkListeners, interfaces, ...rest } = bounded(status)
   return create(RouterStatusSchema, {
     ...rest,
+    connectedAtMs: BigInt(connectedAtMs),
     capabilities: [...capabilities],
     linkListeners: [...linkListeners],
     interfaces: interfaces.map(({ mtu, index, addresses, ...one }) => ({
@@ -91,6 +98,12 @@ function bounded(status: RouterStatus): RouterStatus {
   }
 }
 
+/** A router as one controller reports it. */
+interface Reported {
+  readonly status: RouterStatus
+  readonly connectedAtMs: number
+}
+
 /**
  * Connected routers, shared as soft state. A router is online while any controller has a channel to
  * it, so all controllers show the same routers as online.
@@ -100,17 +113,28 @@ export class RouterStatusTopic implements RouterStatuses {
   /**
    * Status by router ID and reporting controller, because lists look up one router after another.
    */
-  readonly #byRouter = new Map<string, Map<string, RouterStatus>>()
+  readonly #byRouter = new Map<string, Map<string, Reported>>()
+  /** When routers lost their last channel, and when they returned after that. */
+  readonly #lost = new Map<string, number>()
+  readonly #returned = new Map<string, number>()
   readonly #selfId: string
+  readonly #clock: Pick<Clock, 'nowMs'>
   /** Connections reported by the routers of this controller; null if none is connected. */
   connections: (identityId: string) => boolean | null = () => null
   dialCost: (terminatorId: string) => number = () => 0
 
-  constructor(selfId: string, topic: OpenTopic<'routers'>) {
+  constructor(selfId: string, topic: OpenTopic<'routers'>, clock: Pick<Clock, 'nowMs'>) {
     this.#selfId = selfId
     this.#topic = topic
+    this.#clock = clock
     topic.onChange((owner, routerId, message) => {
-      this.#note(owner, routerId, message === undefined ? undefined : statusOf(message))
+      if (message === undefined) this.#note(owner, routerId, undefined)
+      else {
+        const saidMs = integer(message.connectedAtMs)
+        // An older release reports no time, and a clock may be ahead.
+        const connectedAtMs = Math.min(saidMs || Infinity, clock.nowMs())
+        this.#note(owner, routerId, { status: statusOf(message), connectedAtMs })
+      }
     })
   }
 
@@ -120,9 +144,18 @@ export class RouterStatusTopic implements RouterStatuses {
     // All controllers choose the same status: first one with a host name, then the smallest ID.
     const [first] = [...said].sort(
       ([a, one], [b, other]) =>
-        Number(one.hostname === '') - Number(other.hostname === '') || (a < b ? -1 : 1),
+        Number(one.status.hostname === '') - Number(other.status.hostname === '') ||
+        (a < b ? -1 : 1),
     )
-    return first?.[1] ?? null
+    return first?.[1].status ?? null
+  }
+
+  presenceOf(routerId: string): RouterPresence {
+    const said = this.#byRouter.get(routerId)
+    const connectedMs =
+      said === undefined ? null : Math.min(...[...said.values()].map((one) => one.connectedAtMs))
+    const returnedMs = this.#returned.get(routerId) ?? null
+    return { connectedMs, returnedMs, lostMs: this.#lost.get(routerId) ?? null }
   }
 
   hasConnection(identityId: string): boolean | null {
@@ -133,8 +166,10 @@ export class RouterStatusTopic implements RouterStatuses {
    * @returns false if the status cannot be published because too many routers are connected here.
    */
   publish(routerId: string, status: RouterStatus): boolean {
-    this.#note(this.#selfId, routerId, bounded(status))
-    return this.#topic.publish(routerId, routerStatusMessage(status))
+    const earlier = this.#byRouter.get(routerId)?.get(this.#selfId)
+    const connectedAtMs = earlier?.connectedAtMs ?? this.#clock.nowMs()
+    this.#note(this.#selfId, routerId, { status: bounded(status), connectedAtMs })
+    return this.#topic.publish(routerId, routerStatusMessage(status, connectedAtMs))
   }
 
   withdraw(routerId: string): void {
@@ -142,14 +177,32 @@ export class RouterStatusTopic implements RouterStatuses {
     this.#topic.withdraw(routerId)
   }
 
-  #note(owner: string, routerId: string, status: RouterStatus | undefined): void {
+  #note(owner: string, routerId: string, reported: Reported | undefined): void {
     let said = this.#byRouter.get(routerId)
-    if (status === undefined) {
+    if (reported === undefined) {
       said?.delete(owner)
-      if (said?.size === 0) this.#byRouter.delete(routerId)
+      if (said?.size !== 0) return
+      this.#byRouter.delete(routerId)
+      remember(this.#lost, routerId, this.#clock.nowMs())
+      this.#returned.delete(routerId)
       return
     }
-    if (said === undefined) this.#byRouter.set(routerId, (said = new Map()))
-    said.set(owner, status)
+    if (said === undefined) {
+      this.#byRouter.set(routerId, (said = new Map()))
+      if (this.#lost.delete(routerId)) {
+        remember(this.#returned, routerId, this.#clock.nowMs())
+      }
+    }
+    said.set(owner, reported)
   }
+}
+
+/** Forgets the oldest one when there are too many. */
+function remember(times: Map<string, number>, routerId: string, atMs: number): void {
+  times.delete(routerId)
+  for (const [oldest] of times) {
+    if (times.size < routerPresencesMax) break
+    times.delete(oldest)
+  }
+  times.set(routerId, atMs)
 }

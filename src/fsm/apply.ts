@@ -62,6 +62,7 @@ import { beginMfa, proveMfa, removeMfa, resealMfa } from './identities/mfa.ts'
 import { refusedOutcome } from './apply/outcome.ts'
 import { recoverAdmin } from './identities/admin-recovery.ts'
 import { attemptPassword } from './identities/password-attempt.ts'
+import { noteRouterPresence } from './services/router-presence.ts'
 import { rehashPassword } from './identities/password-rehash.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './services/service-configs.ts'
 import { revokeAccess } from './cluster/access-revocation.ts'
@@ -136,6 +137,7 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.CERTIFICATE_ADOPT]: adoptCertificate,
   [CommandKind.PASSWORD_REHASH]: rehashPassword,
   [CommandKind.ACCESS_END]: endAccess,
+  [CommandKind.ROUTER_PRESENCE]: noteRouterPresence,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
   [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,

@@ -1,3 +1,6 @@
+import { lastSeenMs, routerPresenceMs } from './records/last-seen.ts'
+import type { Router } from '../entities/kinds/router.ts'
+import type { SessionUses } from '../ports/session-uses.ts'
 import { isObject } from '../entities/check.ts'
 import type { Entity, EntityLink } from '../entities/define.ts'
 import type { ComputedSource, Condition, Field } from '../entities/fields.ts'
@@ -27,6 +30,7 @@ export interface DetailContext {
   /** Posture of the caller. */
   readonly posture: EvaluatedPosture
   readonly routers: RouterStatuses
+  readonly uses: SessionUses
   readonly nowMs: number
   /** BIND and DIAL of the caller on a record; null until they are first read. */
   callerBits?: { readonly on: EntityRecord; readonly bits: number }
@@ -254,6 +258,13 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
         if (source.shows === 'flag') return isConnected === true
         return isConnected === null ? 'unknown' : isConnected ? 'online' : 'offline'
       }
+    case 'lastSeen':
+      return (record, { state, uses }) => timeOrNull(lastSeenMs(state, record as Identity, uses))
+    case 'routerPresence':
+      return (record, { routers }) => {
+        const presence = routers.presenceOf(record.id)
+        return timeOrNull(routerPresenceMs(record as Router, presence, source.shows))
+      }
     case 'dialCost':
       return (record, { routers }) => routers.dialCost(record.id)
     case 'routerStatus':
@@ -265,6 +276,10 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
     case 'configData':
       return (record, context) => configData(source.by, record, context)
   }
+}
+
+function timeOrNull(ms: number | null): Json {
+  return ms === null ? null : dateTime(ms)
 }
 
 /**

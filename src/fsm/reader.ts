@@ -6,7 +6,7 @@ import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, findEntity } from '../entities/registry.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import { assert, AssertionError } from '../lib/assert.ts'
-import type { LiveIdentityFact, LiveRouterField } from '../entities/fields.ts'
+import type { FilterFact } from '../entities/fields.ts'
 import { isDisabled } from '../lib/is-disabled.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -58,6 +58,10 @@ import {
   entityReference,
   permissionNames,
 } from './detail.ts'
+import type { Router } from '../entities/kinds/router.ts'
+import { loggedSessionUses, type SessionUses } from '../ports/session-uses.ts'
+import { passwordLock } from './apply/authentication.ts'
+import { lastSeenMs, routerPresenceMs } from './records/last-seen.ts'
 import { liveRouterField } from './records/router-facts.ts'
 import { nextAccessEndMs } from './ends/end-access.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
@@ -101,6 +105,7 @@ export class StateReader implements Reads {
   readonly #routers: () => RouterStatuses
   readonly #details = new DetailPrinter()
   readonly #lister: Lister
+  #uses = loggedSessionUses
 
   /** @param routers status of the connected routers; read at each use. */
   constructor(
@@ -120,12 +125,25 @@ export class StateReader implements Reads {
     this.#lister = new Lister(links)
   }
 
-  #live(record: EntityRecord, fact: LiveRouterField | LiveIdentityFact): Json | undefined {
+  showUses(uses: SessionUses): void {
+    this.#uses = uses
+  }
+
+  #live(record: EntityRecord, fact: FilterFact): Json | undefined {
     switch (fact) {
       case 'isConnected':
         return this.#routers().hasConnection(record.id) === true
       case 'hasApiSession':
         return this.state.table('apiSession').indexes.ids('identityId', record.id).size > 0
+      case 'isLocked':
+        return passwordLock(this.state, record as Identity, this.#clock.nowMs()) !== null
+      case 'lastSeenAt':
+        return lastSeenMs(this.state, record as Identity, this.#uses) ?? undefined
+      case 'onlineSince':
+      case 'offlineSince': {
+        const presence = this.#routers().presenceOf(record.id)
+        return routerPresenceMs(record as Router, presence, fact) ?? undefined
+      }
       case 'isDisabled':
         return isDisabled(record as Identity, this.#clock.nowMs())
       default:
@@ -436,7 +454,8 @@ export class StateReader implements Reads {
     if (!entitiesByName.has(entity))
       throw new AssertionError(`there is a descriptor named ${entity}`)
     const { state } = this
-    return { state, callerId, ...shownFor, routers: this.#routers(), nowMs: this.#clock.nowMs() }
+    const live = { routers: this.#routers(), uses: this.#uses, nowMs: this.#clock.nowMs() }
+    return { state, callerId, ...shownFor, ...live }
   }
 
   nextAccessEndMs(): number | null {

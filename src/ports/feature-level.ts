@@ -22,6 +22,9 @@ export const MIGRATION_LEVEL = 3
 /** Feature level of service policies and role attributes that end at a time. */
 export const ACCESS_END_LEVEL = 3
 
+/** Feature level from which records store when identities were last seen, and routers online. */
+export const SEEN_LEVEL = 3
+
 /** Feature level at which all controllers activate the pending certificate of a router. */
 export const RENEWAL_LEVEL = 3
 
@@ -84,6 +87,7 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.CERTIFICATE_ADOPT]: MIGRATION_LEVEL,
   [CommandKind.PASSWORD_REHASH]: MIGRATION_LEVEL,
   [CommandKind.ACCESS_END]: ACCESS_END_LEVEL,
+  [CommandKind.ROUTER_PRESENCE]: SEEN_LEVEL,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,

@@ -37,10 +37,23 @@ interface RouterVersion {
   readonly arch: string
 }
 
+/**
+ * When a router connected or disconnected, as this controller observed it since its start. UTC ms.
+ */
+export interface RouterPresence {
+  /** Start of its oldest channel to a controller; null while it has none. */
+  readonly connectedMs: number | null
+  /** When it last connected after it had no channel at all. */
+  readonly returnedMs: number | null
+  /** When it lost its last channel; null while it has one. */
+  readonly lostMs: number | null
+}
+
 /** Routers as seen by all controllers together. */
 export interface RouterStatuses {
   /** Null for a router that is not connected to any controller. */
   of(routerId: string): RouterStatus | null
+  presenceOf(routerId: string): RouterPresence
   /**
    * True if the identity is connected to an edge router; null if no connected router can report it.
    */
@@ -49,8 +62,11 @@ export interface RouterStatuses {
   dialCost(terminatorId: string): number
 }
 
+export const noPresence: RouterPresence = { connectedMs: null, returnedMs: null, lostMs: null }
+
 export const noRouterStatuses: RouterStatuses = {
   of: () => null,
+  presenceOf: () => noPresence,
   hasConnection: () => null,
   dialCost: () => 0,
 }

@@ -1,3 +1,4 @@
+import type { SessionUses } from './session-uses.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
@@ -262,6 +263,9 @@ export interface StateView extends RecordSource {
     isOver: (session: RecordOf<'apiSession'>) => boolean,
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
+
+  /** Adds uses of sessions that the log does not contain yet to what details and filters show. */
+  showUses(uses: SessionUses): void
 
   /**
    * Lists the audit records of writes, the newest first unless the query says otherwise; in slices.

@@ -90,6 +90,8 @@ describe('a new edge router', () => {
       interfaces: null,
       isVerified: false,
       isOnline: false,
+      onlineSince: null,
+      offlineSince: null,
       isTunnelerEnabled: false,
       roleAttributes: null,
       tags: {},

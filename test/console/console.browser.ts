@@ -296,7 +296,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
 
   test('the keys go, move and open without a pointer', async () => {
     const page = await open(1)
-    await page.getByRole('heading', { name: 'Cluster' }).waitFor()
+    await page.getByRole('heading', { name: texts.pages.home }).waitFor()
     await page.keyboard.press('g')
     await page.keyboard.press('s')
     await page.getByRole('heading', { name: 'Services' }).waitFor()
@@ -538,7 +538,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('option', { name: '#web' }).first().click()
     await page.getByRole('button', { name: 'Save' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByText('may dial').first().waitFor()
+    await dialog.getByText('may use').first().waitFor()
     const away = isLeader ? leader : first
     network.cluster.kill(away, signal)
     const killed = performance.now()

@@ -188,10 +188,10 @@ describe.skipIf(browserMissing !== null)('A list', () => {
 describe.skipIf(browserMissing !== null)('The console', () => {
   test('shows somebody who may read services these, and no page that would refuse', async () => {
     const page = await pageOf(await accountOf('reader', ['service.read', 'identity.read']))
-    await page.getByRole('heading', { name: 'Access', level: 1 }).waitFor()
+    await page.getByRole('heading', { name: texts.pages.home }).waitFor()
     const links = page.locator('nav.nav a')
-    await until('the links are those of the reader', async () => (await links.count()) === 3)
-    expect(await links.allTextContents()).toEqual(['Access', 'Identities', 'Services'])
+    await until('the links are those of the reader', async () => (await links.count()) === 4)
+    expect(await links.allTextContents()).toEqual(['Home', 'Access', 'Identities', 'Services'])
     await page.goto(network.url(1, 'wizards/service'))
     await page.getByText(texts.failure.notAllowed).waitFor()
   })

@@ -50,7 +50,11 @@ beforeAll(async () => {
   root = new CallerOf(controller)
   await root.logIn(admin)
   const { machine, authorities } = controller
-  const statuses = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  const statuses = new RouterStatusTopic(
+    'ctrl1',
+    new LocalTopic<RouterStatus>('ctrl1'),
+    systemClock,
+  )
   machine.routers = statuses
   const channels = new RouterChannels({
     identity: {

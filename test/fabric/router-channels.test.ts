@@ -44,7 +44,11 @@ class Stage {
   leaderIndex: number | null = null
   readonly lines: string[] = []
   readonly feed = new ManualFeed()
-  readonly statuses = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  readonly statuses = new RouterStatusTopic(
+    'ctrl1',
+    new LocalTopic<RouterStatus>('ctrl1'),
+    systemClock,
+  )
   readonly channels = new RouterChannels({
     identity: {
       id: 'ctrl1',

@@ -35,7 +35,11 @@ export class RouterStage {
   readonly routerIds = new Set<string>()
   /** Those that may not be connected any more. */
   readonly revoked = new Set<string>()
-  readonly statuses = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  readonly statuses = new RouterStatusTopic(
+    'ctrl1',
+    new LocalTopic<RouterStatus>('ctrl1'),
+    systemClock,
+  )
   readonly channels: RouterChannels
   certPem = 'pem'
   #next = ''

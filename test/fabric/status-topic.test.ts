@@ -4,6 +4,7 @@ import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_p
 import { noRouterStatuses, type RouterStatus } from '../../src/ports/router-status.ts'
 import { softTopics } from '../../src/ports/soft-topics.ts'
 import { routerStatusMessage, RouterStatusTopic } from '../../src/fabric/status-topic.ts'
+import { ManualClock } from '../api/support/manual-time.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 
 const version = { version: 'v2.0.3', revision: '', buildDate: '', os: '', arch: '' }
@@ -26,12 +27,19 @@ const statusOf = (hostname: string): RouterStatus => ({
 
 /** A topic whose other controllers are the test. */
 function heard() {
+  const clock = new ManualClock()
   const topic = new LocalTopic<RouterStatusMessage>('ctrl2')
-  const board = new RouterStatusTopic('ctrl2', topic)
-  const say = (owner: string, routerId: string, status: RouterStatus | undefined): void => {
-    topic.hear(owner, routerId, status === undefined ? status : routerStatusMessage(status))
+  const board = new RouterStatusTopic('ctrl2', topic, clock)
+  const say = (
+    owner: string,
+    routerId: string,
+    status: RouterStatus | undefined,
+    connectedAtMs = clock.nowMs(),
+  ): void => {
+    const message = status === undefined ? status : routerStatusMessage(status, connectedAtMs)
+    topic.hear(owner, routerId, message)
   }
-  return { board, say, own: topic.own }
+  return { board, say, clock, own: topic.own }
 }
 
 test('a router is online while any controller holds a channel to it', () => {
@@ -88,4 +96,33 @@ test('the status that a router reports is limited in size before it is published
   expect(shown?.linkListeners).toHaveLength(8)
   expect(shown?.interfaces).toHaveLength(16)
   expect(shown?.interfaces[0]?.addresses).toHaveLength(8)
+})
+
+test('a router is online since its oldest channel opened, and offline since its last one closed', () => {
+  const { board, say, clock } = heard()
+  const startMs = clock.nowMs()
+  expect(board.presenceOf('er1')).toEqual({ connectedMs: null, returnedMs: null, lostMs: null })
+  say('ctrl1', 'er1', statusOf('edge'), startMs - 5000)
+  clock.advance(1000)
+  board.publish('er1', statusOf('edge'))
+  clock.advance(1000)
+  board.publish('er1', statusOf('edge, again'))
+  const online = { returnedMs: null, lostMs: null }
+  expect(board.presenceOf('er1')).toEqual({ connectedMs: startMs - 5000, ...online })
+  say('ctrl1', 'er1', undefined)
+  expect(board.presenceOf('er1')).toEqual({ connectedMs: startMs + 1000, ...online })
+  clock.advance(1000)
+  board.withdraw('er1')
+  const offline = { connectedMs: null, returnedMs: null, lostMs: startMs + 3000 }
+  expect(board.presenceOf('er1')).toEqual(offline)
+  clock.advance(1000)
+  say('ctrl1', 'er1', statusOf('edge'))
+  const returnedMs = startMs + 4000
+  expect(board.presenceOf('er1')).toEqual({ connectedMs: returnedMs, returnedMs, lostMs: null })
+})
+
+test('a controller whose clock is ahead does not show a router as online since a later time', () => {
+  const { board, say, clock } = heard()
+  say('ctrl1', 'er1', statusOf('edge'), clock.nowMs() + 60_000)
+  expect(board.presenceOf('er1').connectedMs).toBe(clock.nowMs())
 })

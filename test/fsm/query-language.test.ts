@@ -441,9 +441,13 @@ describe('a symbol of a referenced record', () => {
 test.each([
   [
     'identity',
-    'name roleAttributes roleAttributeEndsAt externalId type authPolicyId isAdmin isDefaultAdmin disabled hasApiSession hasEdgeRouterConnection',
+    'name roleAttributes roleAttributeEndsAt externalId type authPolicyId isAdmin isDefaultAdmin disabled hasApiSession hasEdgeRouterConnection ' +
+      'edgeRouters isLocked lastSeenAt',
   ],
-  ['service', 'name terminatorStrategy roleAttributes configs isFabricOnly'],
+  [
+    'service',
+    'name terminatorStrategy roleAttributes configs isFabricOnly edgeRouters terminators',
+  ],
   ['config', 'name type'],
   ['configType', 'name schema target'],
   [

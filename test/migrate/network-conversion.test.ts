@@ -153,6 +153,7 @@ describe('A network of OpenZiti', () => {
     expect(record?.updatedAt).toBe(Date.parse(UPDATED))
     expect(fieldsOf(converted, 'identity', '-vKL94i-8')).toEqual({
       name: 'camera ünï',
+      lastSeenAt: null,
       typeId: 'Device',
       isAdmin: false,
       isDefaultAdmin: false,

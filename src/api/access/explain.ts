@@ -54,6 +54,7 @@ export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
       ],
       success: 200,
       response: { kind: 'list', schema: accessExplained },
+      isCompressible: true,
       refusals: [404],
       handle: (call) => explain(deps, call),
     },

@@ -52,6 +52,7 @@ export function roleOperations(deps: RoleOperationsDeps): Operation[] {
       ],
       success: 200,
       response: { kind: 'list', schema: roleCount },
+      isCompressible: true,
       handle: (call) => counted(deps, call, kind),
     } satisfies Operation
   })

@@ -25,6 +25,7 @@ export function clusterHistoryOperations({
       permission: 'admin',
       success: 200,
       response: { kind: 'detail', schema: clusterHistory },
+      isCompressible: true,
       needsNoState: true,
       handle: () => {
         const { periodMs, endedAtMs, figures } = history.view()

@@ -29,6 +29,7 @@ export function clusterStatusOperations({
       permission: 'admin',
       success: 200,
       response: { kind: 'detail', schema: clusterStatus },
+      isCompressible: true,
       needsNoState: true,
       handle: () => {
         const node = requirePresent(health().node, 'a controller knows how it is')

@@ -54,6 +54,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       path: `/${collection}`,
       query: listParameters,
       response: { kind: 'list', schema },
+      isCompressible: true,
       handle: (call) => liveListAnswer(call, table.list(), of),
     },
     {

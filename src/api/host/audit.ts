@@ -26,6 +26,7 @@ export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
       query: listParameters,
       success: 200,
       response: { kind: 'list', schema: auditDetail },
+      isCompressible: true,
       handle: async (call) => {
         const { records, limit, offset, totalCount } = await state.listAudit(readListQuery(call))
         return listAnswer(records.map(rowOf), { limit, offset, totalCount }, filterable)

@@ -111,6 +111,17 @@ export const httpLimits = {
   longListBytesMax: 32 * 1024 * 1024,
   /** As above, for other callers. */
   longListBytesOfOthersMax: 4 * 1024 * 1024,
+  /** A list with fewer bytes is not compressed: it fits in one or two packets. */
+  compressedBytesMin: 2048,
+  /** A list with more bytes is not compressed, because it would be in memory twice. */
+  compressedBytesMax: 4 * 1024 * 1024,
+  /** A list up to this size is compressed at once, a larger one in another thread. */
+  compressedAtOnceBytesMax: 256 * 1024,
+  /**
+   * Maximum lists that are compressed in other threads at a time, shared by callers; beyond: lists
+   * are sent without compression.
+   */
+  compressionsMax: 4,
 }
 
 export type HttpLimits = Readonly<typeof httpLimits>

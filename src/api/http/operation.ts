@@ -73,6 +73,11 @@ export interface Operation extends OperationTraits {
    * operations refuse that header.
    */
   readonly hasEtag?: boolean
+  /**
+   * True for a read whose answer may be compressed. Never for an answer with a secret that
+   * `isKnownSecret` in `answers/compression.ts` does not recognize by the name of its member.
+   */
+  readonly isCompressible?: boolean
   /** True for the liveness answer, which must be sent even when nothing else can be. */
   readonly isAlwaysServed?: boolean
   /**

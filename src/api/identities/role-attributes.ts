@@ -51,6 +51,7 @@ export function roleAttributeOperations({
       permission,
       method: 'GET',
       success: 200,
+      isCompressible: true,
     } as const
     const words = path.replace('-', ' ')
     return [

@@ -61,6 +61,7 @@ function operationFrom(from: EntityOperation, handlers: ResourceHandlers): Opera
     response,
     refusals: from.refusals,
     hasEtag: taggedShapes.has(shape),
+    isCompressible: response.kind === 'list',
   }
   switch (shape) {
     case 'list':

@@ -79,7 +79,8 @@ export class SessionTracker {
   }
 
   start(): void {
-    const { scheduler, limits } = this.#parts
+    const { scheduler, limits, state } = this.#parts
+    state.showUses(this)
     this.#stops = [
       scheduler.every(limits.activityFlushMs, () => {
         this.spreadActivity()
@@ -164,7 +165,7 @@ export class SessionTracker {
     this.#parts.activity.withdraw(sessionId)
   }
 
-  lastUseMs(session: ApiSession): number {
+  lastUseMs(session: Pick<ApiSession, 'id' | 'createdAt' | 'lastActivityAt'>): number {
     return Math.max(this.#lastUses.get(session.id) ?? 0, storedUseMs(session))
   }
 
@@ -328,6 +329,9 @@ export function callerExpiry(
   return { expiresAtMs, leftSeconds: Math.max(0, Math.floor((expiresAtMs - clock.nowMs()) / 1000)) }
 }
 
-function storedUseMs({ lastActivityAt, createdAt }: ApiSession): number {
+function storedUseMs({
+  lastActivityAt,
+  createdAt,
+}: Pick<ApiSession, 'createdAt' | 'lastActivityAt'>): number {
   return lastActivityAt ?? createdAt
 }

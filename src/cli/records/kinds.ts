@@ -61,9 +61,18 @@ const handWritten: Readonly<Record<string, Shapes>> = {
 
 /** Columns of kinds whose state is more useful than their first fields. */
 const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
-  edgeRouter: ['name', 'id', 'isOnline', 'isVerified', 'roleAttributes', 'cost', 'disabled'],
-  router: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled'],
-  transitRouter: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled'],
+  edgeRouter: [
+    'name',
+    'id',
+    'isOnline',
+    'isVerified',
+    'roleAttributes',
+    'cost',
+    'disabled',
+    'offlineSince',
+  ],
+  router: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled', 'offlineSince'],
+  transitRouter: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled', 'offlineSince'],
 }
 
 const managed = { api: MANAGEMENT, isOfEachController: false, columns: null } as const

@@ -4,7 +4,7 @@ import type { IconName } from '../controls/icon-paths.ts'
 import { Empty } from '../controls/status.tsx'
 import { LinkButton } from '../controls/button.tsx'
 import { type Kind, kindAt } from '../pages/records/kinds.ts'
-import { ClusterPage } from '../pages/cluster/cluster-page.tsx'
+import { HomePage } from '../pages/home/home-page.tsx'
 import { texts } from '../texts.ts'
 import { BASE, type ConsolePage } from './navigation.ts'
 import { hasPermission } from './api-documents.ts'
@@ -36,6 +36,7 @@ export const navigation: readonly {
   {
     title: '',
     links: [
+      { name: 'home', title: texts.pages.home, icon: 'home', key: 'h', needs: [] },
       { name: 'cluster', title: texts.pages.cluster, icon: 'cluster', key: 'c', needs: ['admin'] },
       {
         name: 'access',
@@ -112,6 +113,12 @@ function linksTo(...targets: readonly (readonly [string, string])[]): Navigation
 const pages: Readonly<
   Record<string, { readonly title: string; readonly Page: ComponentType<NamedPage> }>
 > = {
+  cluster: {
+    title: texts.pages.cluster,
+    Page: lazyComponent(() =>
+      import('../pages/cluster/cluster-page.tsx').then((one) => one.ClusterPage),
+    ),
+  },
   access: {
     title: texts.pages.access,
     Page: lazyComponent(() =>
@@ -158,15 +165,12 @@ export function usableLinks(links: readonly NavigationLink[]): readonly Navigati
   return links.filter(({ needs }) => needs.every(hasPermission))
 }
 
-/** The page at the address of the console itself: the first that the caller can use. */
-export function startPage(): string {
-  const [first] = navigation.flatMap(({ links }) => usableLinks(links))
-  return first?.name ?? 'cluster'
-}
+/** The page at the address of the console itself. */
+export const START_PAGE = 'home'
 
 export function pageAt({ names }: ConsolePage): Page {
-  const [first = startPage(), second = null] = names
-  if (first === 'cluster') return { title: texts.pages.cluster, show: () => <ClusterPage /> }
+  const [first = START_PAGE, second = null] = names
+  if (first === START_PAGE) return { title: texts.pages.home, show: () => <HomePage /> }
   const page = Object.hasOwn(pages, first) ? pages[first] : undefined
   if (page !== undefined) {
     const { title, Page: Shown } = page

@@ -4,13 +4,12 @@ import { useEffect } from 'preact/hooks'
 import { IconButton } from '../controls/button.tsx'
 import { Icon, Mark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
-import { Skeleton } from '../controls/status.tsx'
-import { caller, loadCaller } from './api-documents.ts'
+import { loadCaller } from './api-documents.ts'
 import { loadPages } from './lazy.tsx'
 import { isWatched } from './loaded.ts'
 import { BASE, pathTo, place } from './navigation.ts'
 import { recordTitle } from './page-title.ts'
-import { navigation, pageAt, startPage, usableLinks } from './pages.tsx'
+import { navigation, pageAt, START_PAGE, usableLinks } from './pages.tsx'
 import { feed, isReadOnly, members, probeFailed, refreshMembers, session } from './services.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
 import { isHelpOpen } from './shortcuts.ts'
@@ -54,8 +53,6 @@ export function Shell() {
     }
   }, [identityId])
   const page = pageAt(place.value)
-  // Which page comes first depends on what the caller may do.
-  const isUndecided = place.value.names.length === 0 && caller.value === null
   useEffect(() => {
     isMenuOpen.value = false
     document.querySelector('.nav [aria-current]')?.scrollIntoView({ block: 'nearest' })
@@ -98,7 +95,7 @@ export function Shell() {
         <div class="content">
           <Banner />
           <main class="page" id="main" tabIndex={-1}>
-            {isUndecided ? <Skeleton width="30%" /> : page.show()}
+            {page.show()}
           </main>
         </div>
       </div>
@@ -113,7 +110,7 @@ function skipToMain(event: MouseEvent): void {
 }
 
 function Sidebar() {
-  const at = place.value.names[0] ?? startPage()
+  const at = place.value.names[0] ?? START_PAGE
   const groups = navigation
     .map(({ title, links }) => ({ title, links: usableLinks(links) }))
     .filter(({ links }) => links.length > 0)

@@ -367,6 +367,7 @@ export interface IdentityDetail {
   readonly isAdmin: boolean
   readonly isDefaultAdmin: boolean
   readonly isMfaEnabled: boolean
+  readonly lastSeenAt: string | null
   readonly name: string
   readonly passwordLock?: {
     readonly lockedAt: string

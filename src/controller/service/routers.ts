@@ -62,6 +62,9 @@ import {
   type RouterCluster,
 } from '../../fabric/router-channels.ts'
 import { routerLimitedLogger } from '../../fabric/router-log.ts'
+import { RouterPresenceLog } from '../../fabric/presence-log.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { Router } from '../../entities/kinds/router.ts'
 import { RouterStatusTopic } from '../../fabric/status-topic.ts'
 import type { OpenPort } from '../../overlay/sockets/front-port.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
@@ -109,6 +112,8 @@ export class RouterService {
   readonly #deps: RouterDeps
   readonly #log: RouterLogger
   readonly #channels: RouterChannels
+  readonly #statuses: RouterStatusTopic
+  #stopPresenceLog: () => void = () => undefined
   #listener: RouterListener | null = null
   #circuitHandler: CircuitHandler | null = null
   #validation: TerminatorValidation | null = null
@@ -121,8 +126,9 @@ export class RouterService {
     const { config, clusterNode, machine, processor } = deps
     const log = routerLimitedLogger(deps.log, systemClock)
     this.#log = log
-    const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
+    const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'), systemClock)
     machine.routers = statuses
+    this.#statuses = statuses
     const channels = new RouterChannels({
       statuses,
       log,
@@ -226,6 +232,8 @@ export class RouterService {
   ): void {
     const { authorities, config, clusterNode, machine } = this.#deps
     const log = this.#log
+    const isLeader = (): boolean => clusterNode.leaderId() === clusterNode.selfId
+    this.#stopPresenceLog = this.#logPresence(proposer, isLeader)
     if (config.routers.bind === null) return
     this.#adoption = new CertificateAdoption({
       authorities,
@@ -235,7 +243,6 @@ export class RouterService {
       clock: systemClock,
     })
     const channels = this.#channels
-    const isLeader = (): boolean => clusterNode.leaderId() === clusterNode.selfId
     const shown = new ShownSessions(clients, reads, systemClock)
     channels.add(
       new SessionHandler({
@@ -313,6 +320,19 @@ export class RouterService {
     channels.add(this.#circuitHandler)
   }
 
+  #logPresence(proposer: PrecheckingProposer, isLeader: () => boolean): () => void {
+    const { machine } = this.#deps
+    const state = {
+      get featureLevel() {
+        return machine.featureLevel
+      },
+      routers: () => allRouters(machine),
+    }
+    const clock = systemClock
+    const deps = { statuses: this.#statuses, state, proposer, isLeader, clock, log: this.#log }
+    return new RouterPresenceLog(deps).start(periodicScheduler)
+  }
+
   get channels(): LiveTable<LiveChannel> {
     return this.#channels.table
   }
@@ -365,6 +385,7 @@ export class RouterService {
 
   /** Closes every channel; routers connect to another controller. */
   async close(): Promise<void> {
+    this.#stopPresenceLog()
     await this.#listener?.close()
   }
 }
@@ -380,6 +401,13 @@ function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
 ): T | 'disconnectedDest' {
   const isConnected = channels.connection(destRouterId) !== undefined
   return type === 'new' && !isConnected ? 'disconnectedDest' : type
+}
+
+function* allRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<Router> {
+  for (const id of machine.ids('router')) {
+    const router = machine.get('router', id)
+    if (router !== undefined) yield router
+  }
 }
 
 /** The routers that peers may dial. A disabled router counts as removed. */

@@ -68,6 +68,7 @@ export const enrollment = defineEntity({
     { name: 'edgeRouter', field: 'edgeRouterId' },
     { name: 'transitRouter', field: 'transitRouterId' },
     'caId',
+    'expiresAt',
   ],
   digest: 'state',
 })

@@ -37,7 +37,15 @@ export const service = defineEntity({
   }),
   listParameters: { client: ['configTypes'], management: ['configTypes', 'asIdentity'] },
   indexes: ['roleAttributes', 'isFabricOnly'],
-  symbols: ['name', 'terminatorStrategy', 'roleAttributes', 'configs', 'isFabricOnly'],
+  symbols: [
+    'name',
+    'terminatorStrategy',
+    'roleAttributes',
+    'configs',
+    'isFabricOnly',
+    { name: 'edgeRouters', list: 'edge-routers' },
+    { name: 'terminators', list: 'terminators' },
+  ],
   links: ['service-edge-router-policies', 'service-policies', 'terminators', 'configs'],
   lists: {
     configs: { of: 'config', through: 'named', by: 'configs', operationId: 'listServiceConfig' },

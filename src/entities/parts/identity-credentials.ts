@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { computed } from '../fields.ts'
+import { computed, timestamp } from '../fields.ts'
 import { nullableSchema } from '../nested.ts'
 import { dateTime, entityRef, text, wholeObject } from '../shapes.ts'
 
@@ -71,11 +71,12 @@ const passwordLock = computed(
   { shown: 'whenSet' },
 )
 
-/** Credentials that a detail of an identity shows. */
+/** Credentials that a detail of an identity shows, and when they were last used. */
 export const ownCredentials = {
   authenticators: ownAuthenticators,
   enrollment: ownEnrollments,
   passwordLock,
+  lastSeenAt: timestamp({ since: 3, settable: 'never', shownAs: { from: 'lastSeen' } }),
 } as const
 
 /**
@@ -95,5 +96,8 @@ export const identityStates = [
   'isDefaultAdmin',
   { name: 'disabled', live: 'isDisabled', type: 'boolean' },
   { name: 'hasApiSession', live: 'hasApiSession', type: 'boolean' },
+  { name: 'isLocked', live: 'isLocked', type: 'boolean' },
+  { name: 'lastSeenAt', live: 'lastSeenAt', type: 'datetime' },
+  { name: 'edgeRouters', list: 'edge-routers' },
   { name: 'hasEdgeRouterConnection', live: 'isConnected', type: 'boolean' },
 ] as const

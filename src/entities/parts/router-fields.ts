@@ -7,6 +7,7 @@ import {
   optionalText,
   references,
   texts,
+  timestamp,
 } from '../fields.ts'
 import { withheld } from '../published.ts'
 import { dateTime, flag, interfaceList, text } from '../shapes.ts'
@@ -30,6 +31,23 @@ export const interfaces = computed({ from: 'routerStatus', shows: 'interfaces' }
   nullIfEmpty: true,
 })
 
+const ofSystem = { since: 3, settable: 'never' } as const
+
+/**
+ * Since when the router is connected to a controller, or to none; at most one of them is set. The
+ * log contains them with a delay.
+ */
+const presence = {
+  onlineSince: timestamp({
+    ...ofSystem,
+    shownAs: { from: 'routerPresence', shows: 'onlineSince' },
+  }),
+  offlineSince: timestamp({
+    ...ofSystem,
+    shownAs: { from: 'routerPresence', shows: 'offlineSince' },
+  }),
+} as const
+
 /** Fields of every kind of router. */
 export const routerFields = {
   name: nameText(),
@@ -47,6 +65,7 @@ export const routerFields = {
   certificateNames: texts({ ...hosts, settable: 'never' }),
   /** SHA-1 of a certificate that was migrated without itself; its first connection stores it. */
   adoptableFingerprint: optionalText({ since: 3, settable: 'proposer', shown: 'whenSet' }),
+  ...presence,
   interfaces,
 } as const
 
@@ -141,6 +160,8 @@ export const routerSymbols = [
   'disabled',
   'ctrlChanListeners',
   'configs',
+  { name: 'onlineSince', live: 'onlineSince', type: 'datetime' },
+  { name: 'offlineSince', live: 'offlineSince', type: 'datetime' },
 ] as const
 
 export const connectedSymbol = { name: 'connected', live: 'isOnline', type: 'boolean' } as const

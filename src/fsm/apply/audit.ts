@@ -29,6 +29,7 @@ const unaudited: ReadonlySet<number> = new Set([
   CommandKind.INTEGRITY_CLAIM,
   CommandKind.MFA_RESEAL,
   CommandKind.PASSWORD_REHASH,
+  CommandKind.ROUTER_PRESENCE,
   CommandKind.RESTORE_CHUNK,
 ])
 

@@ -94,6 +94,7 @@ const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.CERTIFICATE_ADOPT,
   CommandKind.PASSWORD_REHASH,
   CommandKind.ACCESS_END,
+  CommandKind.ROUTER_PRESENCE,
 ])
 
 function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | null {

@@ -73,9 +73,14 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     each(kind, ({ lastAt }) => ({ lastAt: within(lastAt) }))
   }
   each('accessMark', ({ movedAt }) => ({ movedAt: within(movedAt) }))
-  each('identity', ({ disabledAt, disabledUntil }) => ({
+  each('identity', ({ disabledAt, disabledUntil, lastSeenAt }) => ({
+    ...(lastSeenAt ? { lastSeenAt: within(lastSeenAt) } : {}),
     disabledAt: within(disabledAt),
     disabledUntil: lasting(disabledAt, disabledUntil, targetMs),
+  }))
+  each('router', ({ onlineSince, offlineSince }) => ({
+    ...(onlineSince ? { onlineSince: within(onlineSince) } : {}),
+    ...(offlineSince ? { offlineSince: within(offlineSince) } : {}),
   }))
   // Records that were created while log time was ahead keep their lifetime.
   for (const kind of ['enrollment', 'joinTicket', 'revocation'] as const) {

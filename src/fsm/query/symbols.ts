@@ -1,5 +1,5 @@
 import type { Entity, FilterSymbol } from '../../entities/define.ts'
-import type { LiveIdentityFact, LiveRouterField } from '../../entities/fields.ts'
+import type { FilterFact } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -9,10 +9,7 @@ import { invalidFilterProblem } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
 /** Reads a live fact about a record that the record does not contain. */
-export type LiveReader = (
-  record: EntityRecord,
-  fact: LiveRouterField | LiveIdentityFact,
-) => Json | undefined
+export type LiveReader = (record: EntityRecord, fact: FilterFact) => Json | undefined
 
 export type RecordOrder = (a: EntityRecord, b: EntityRecord) => number
 

@@ -1,8 +1,31 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Consequences, KindRules } from '../apply/context.ts'
+import { SEEN_LEVEL } from '../../ports/feature-level.ts'
+import { isBegunSession, wholeMinute } from '../records/last-seen.ts'
 import { revokeSession } from './revocation-rules.ts'
 
-export const apiSessionRules: KindRules<ApiSession> = { afterDelete: revokeTokens }
+export const apiSessionRules: KindRules<ApiSession> = {
+  afterDelete(session, consequences) {
+    keepLastSeen(session, consequences)
+    revokeTokens(session, consequences)
+  },
+}
+
+/**
+ * Stores the activity of a session that ends with its identity. The revision stays, so that a
+ * log-out refuses no conditional write of an administrator.
+ */
+function keepLastSeen(session: ApiSession, { state, context }: Consequences): void {
+  if (state.featureLevel < SEEN_LEVEL || isBegunSession(session)) return
+  const identity = state.get('identity', session.identityId)
+  if (identity === undefined) return
+  const usedMs = session.lastActivityAt ?? session.createdAt
+  // The request that ends its own session is its last activity.
+  const isOwnRequest = context.sessionId === session.id
+  const seenMs = wholeMinute(isOwnRequest ? Math.max(usedMs, context.logTimeMs) : usedMs)
+  if (seenMs <= (identity.lastSeenAt ?? 0)) return
+  state.put('identity', { ...identity, lastSeenAt: seenMs })
+}
 
 /**
  * Routers verify OIDC tokens themselves, and close the circuits of a session when they receive its

@@ -353,6 +353,8 @@ test('every field that an import leaves out is derived from others, or reported 
       'transitRouters.enrollmentExpiresAt',
       'transitRouters.fingerprint',
       'transitRouters.isVerified',
+      'transitRouters.offlineSince',
+      'transitRouters.onlineSince',
       'terminators.dynamicCost',
       'identities.enrollment',
       'identities.authenticators',

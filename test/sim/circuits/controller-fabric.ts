@@ -64,7 +64,7 @@ export class ControllerFabric {
         revoked: () => null,
       },
       cluster: createRouterCluster(clusterNode, () => false),
-      statuses: new RouterStatusTopic(id, clusterNode.soft.open('routers')),
+      statuses: new RouterStatusTopic(id, clusterNode.soft.open('routers'), clock),
       processor: new ProcessorShare(defaultApiLimits, clock),
     })
     this.channels = channels

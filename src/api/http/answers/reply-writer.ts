@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import { OIDC_LEVEL } from '../../../ports/feature-level.ts'
+import type { AnswerCompression } from './compression.ts'
 import { challengeText } from './challenge.ts'
 import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import { callerExpiry, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
@@ -46,6 +47,7 @@ interface ReplyWriterDeps {
   readonly metrics: ApiMetrics
   readonly refusals: Quota
   readonly unsent: UnsentAnswers
+  readonly compression: AnswerCompression
 }
 
 type Headers = Record<string, string | number>
@@ -74,9 +76,44 @@ export class ReplyWriter {
   succeed(reply: FastifyReply, call: OperationCall, answer: Reply): void {
     const headers = this.#headers(reply, call, answer.contentType)
     if (answer.headers !== undefined) Object.assign(headers, answer.headers)
-    if (answer.stream === undefined) {
-      this.#send(reply, call, answer.status, headers, answer.body)
-    } else this.#stream(reply, call, headers, answer.stream)
+    if (answer.stream !== undefined) this.#stream(reply, call, headers, answer.stream)
+    else if (call.operation?.isCompressible === true && answer.status === 200) {
+      this.#sendCompressed(reply, call, headers, answer.body)
+    } else this.#send(reply, call, answer.status, headers, answer.body)
+  }
+
+  /** Sends the body compressed if its client accepts that and it is worth it. */
+  #sendCompressed(
+    reply: FastifyReply,
+    call: OperationCall,
+    headers: Headers,
+    body: ReplyBody,
+  ): void {
+    const { compression } = this.#deps
+    headers['vary'] = 'accept-encoding'
+    const length = bodyByteLength(body)
+    const coding = compression.codingFor(reply.request.headers['accept-encoding'], length)
+    if (coding === null) {
+      this.#send(reply, call, 200, headers, body)
+      return
+    }
+    const { source } = call.credentials
+    const { raw } = reply
+    let heldBytes = 0
+    const hold = (): void => {
+      heldBytes = length
+      this.#unsent.take(source, heldBytes)
+      reply.hijack()
+      // The client may disconnect before the answer is written.
+      if (call.onAnswerGone !== null) raw.once('close', call.onAnswerGone)
+      call.onAnswerGone = null
+    }
+    compression.compress(call.sharer, body, length, coding, hold, (compressed) => {
+      this.#unsent.giveBack(source, heldBytes)
+      if (raw.destroyed) return
+      if (compressed !== null) headers['content-encoding'] = coding
+      this.#send(reply, call, 200, headers, compressed ?? body)
+    })
   }
 
   /** Ends the stream of an answer that is not sent. */

@@ -11,6 +11,7 @@ import { texts } from '../../texts.ts'
 import { ChangesPanel, EventsPanel } from './cluster-news.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
 import { type MemberStatus, readStatus } from './cluster-shapes.ts'
+import { Alarms, Health, isAway } from './health.tsx'
 import { HistoryPanel } from './history.tsx'
 import { MemberDialog } from './member-dialog.tsx'
 import { TicketDialog } from './ticket-dialog.tsx'
@@ -74,80 +75,6 @@ function Waiting() {
       <Skeleton width="30%" />
       <Skeleton />
       <Skeleton width="70%" />
-    </section>
-  )
-}
-
-/** Shows whether the next failure stops writes. */
-function Health({ status }: { readonly status: ClusterStatus }) {
-  const { cluster } = texts
-  const health = toleranceHealth(status)
-  const { failureTolerance, members, leaderId } = status
-  const voters = members.filter(({ role }) => role !== 'learner')
-  return (
-    <section class="panel health" aria-labelledby="tolerance">
-      <div class={`health-number ${health}`} aria-hidden="true">
-        {Math.max(0, failureTolerance)}
-      </div>
-      <div class="health-text">
-        <h2 id="tolerance">{cluster.tolerance(failureTolerance)}</h2>
-        <p class="soft">{cluster.nextRisk(status.nextRisk)}</p>
-      </div>
-      <dl class="facts health-facts">
-        <Fact name={cluster.leader} value={leaderId ?? cluster.noLeader} />
-        <Fact
-          name={cluster.voters}
-          value={cluster.ofVoters(voters.filter((one) => !isAway(one)).length, voters.length)}
-        />
-        <Fact name={cluster.term} value={String(Math.max(...members.map(({ term }) => term)))} />
-        <Fact
-          name={cluster.commit}
-          value={Math.max(...members.map(({ commit }) => commit)).toLocaleString()}
-        />
-        <Fact
-          name={cluster.featureLevel}
-          value={
-            status.nextFeatureLevel === undefined
-              ? String(status.featureLevel)
-              : cluster.levelWaits(status.featureLevel, status.nextFeatureLevel)
-          }
-        />
-      </dl>
-    </section>
-  )
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div class="fact">
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  )
-}
-
-function Alarms({ status }: { readonly status: ClusterStatus }) {
-  const { cluster } = texts
-  if (status.alarms.length === 0) return null
-  return (
-    <section class="panel" aria-labelledby="alarms">
-      <div class="panel-head">
-        <h2 id="alarms">{cluster.alarms(status.alarms.length)}</h2>
-      </div>
-      <ul class="feed">
-        {status.alarms.map((alarm) => (
-          <li key={alarm.code + alarm.text}>
-            <span>
-              <Badge tone={alarm.isCritical ? 'bad' : 'warn'}>
-                {alarm.isCritical ? cluster.critical : cluster.warning}
-              </Badge>{' '}
-              <span class="mono">{alarm.code}</span>
-            </span>
-            <span class="faint tiny">{agoText(alarm.sinceMs)}</span>
-            <span class="cell-sub">{alarm.text}</span>
-          </li>
-        ))}
-      </ul>
     </section>
   )
 }
@@ -249,28 +176,11 @@ function contactText({ lastContactMs = null }: MemberStatus): string {
   return agoText(Date.now() - lastContactMs)
 }
 
-type Health = 'good' | 'warn' | 'bad'
-
-/**
- * Whether another failure is tolerated, the next one stops writes, or writes are not possible now.
- */
-function toleranceHealth({ failureTolerance, leaderId }: ClusterStatus): Health {
-  if (failureTolerance < 0 || leaderId === null) return 'bad'
-  return failureTolerance === 0 ? 'warn' : 'good'
-}
-
 /** Number of committed entries that a member has not applied; null when unknown. */
 function entriesBehind(member: MemberStatus, members: readonly MemberStatus[]): number | null {
   if (member.role === 'unknown') return null
   const committed = Math.max(...members.map(({ commit }) => commit))
   return Math.max(0, committed - member.applied)
-}
-
-/** A member without contact for this long counts as unreachable. */
-const AWAY_MS = 5_000
-
-function isAway({ lastContactMs = null }: Pick<MemberStatus, 'lastContactMs'>): boolean {
-  return lastContactMs === null || lastContactMs > AWAY_MS
 }
 
 function hasMixedVersions(members: readonly MemberStatus[]): boolean {

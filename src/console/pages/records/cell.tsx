@@ -38,6 +38,11 @@ interface RowCell {
 const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildren>> = {
   hasEdgeRouterConnection: (row) => <IdentityState row={row} />,
   isOnline: (row) => <RouterState row={row} />,
+  onlineSince: ({ onlineSince, offlineSince }) => {
+    const since = onlineSince ?? offlineSince
+    return typeof since === 'string' ? <Time at={since} /> : ''
+  },
+  lastSeenAt: ({ lastSeenAt }) => <Seen at={lastSeenAt} />,
   sdkInfo: (row) => clientText(row),
   versionInfo: (row) => memberText(row['versionInfo'], 'version'),
   supportedProtocols: (row) =>
@@ -71,6 +76,14 @@ export function EndState({ row }: { readonly row: RowCell['row'] }) {
       {end}
     </time>
   )
+}
+
+const SEEN_NOW_MS = 120_000
+
+/** When an identity was last seen, which is known to the minute. */
+export function Seen({ at }: { readonly at: unknown }) {
+  if (typeof at !== 'string') return <Time at={null} />
+  return Date.now() - Date.parse(at) < SEEN_NOW_MS ? <>{texts.time.now}</> : <Time at={at} />
 }
 
 /** Whether an identity is connected, in one word. */

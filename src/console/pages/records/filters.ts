@@ -91,7 +91,7 @@ export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boole
 function listFilter(state: ListState, fields: readonly string[], facets: readonly Facet[]): string {
   const chosen = facets.flatMap(({ name, options }) => {
     const option = options.find(({ value }) => value === state.facets[name])
-    return option === undefined ? [] : [option.filter]
+    return option === undefined ? [] : [option.filter(Date.now())]
   })
   const typed = buildFilter(state.typed, fields)
   const parts = [...(typed === '' ? [] : [typed]), ...chosen]

@@ -18,18 +18,57 @@ export interface Facet {
   readonly options: readonly {
     readonly value: string
     readonly text: string
-    /** A filter of the API. */
-    readonly filter: string
+    /** A filter of the API, at a time. */
+    readonly filter: (nowMs: number) => string
   }[]
 }
 
 function facet(
   name: string,
   label: string,
-  ...options: readonly (readonly [value: string, text: string, filter: string])[]
+  ...options: readonly (readonly [
+    value: string,
+    text: string,
+    filter: string | ((nowMs: number) => string),
+  ])[]
 ): Facet {
-  return { name, label, options: options.map(([value, text, filter]) => ({ value, text, filter })) }
+  return {
+    name,
+    label,
+    options: options.map(([value, text, filter]) => ({
+      value,
+      text,
+      filter: typeof filter === 'string' ? () => filter : filter,
+    })),
+  }
 }
+
+const DAY_MS = 86_400_000
+
+/** A time in a filter. */
+function filterTime(ms: number): string {
+  return `datetime(${new Date(ms).toISOString()})`
+}
+
+/** Records that were not seen for some days, or never since they exist. */
+function unseenFor(days: number) {
+  return (nowMs: number): string => {
+    const before = filterTime(nowMs - days * DAY_MS)
+    return `lastSeenAt < ${before} or (lastSeenAt = null and createdAt < ${before})`
+  }
+}
+
+function expiresWithinDay(nowMs: number): string {
+  return `expiresAt > ${filterTime(nowMs)} and expiresAt <= ${filterTime(nowMs + DAY_MS)}`
+}
+
+const routerStates = facet(
+  'state',
+  'State',
+  ['online', 'Online', 'connected = true'],
+  ['offline', 'Offline', 'connected = false'],
+  ['disabled', 'Disabled', 'disabled = true'],
+)
 
 /** Texts and order for a kind of records; everything else follows from the served schemas. */
 export interface Kind {
@@ -82,7 +121,14 @@ export const kinds: readonly Kind[] = [
     'identity',
     {
       wizard: 'identity',
-      columns: ['hasEdgeRouterConnection', 'typeId', 'roleAttributes', 'sdkInfo', 'isAdmin'],
+      columns: [
+        'hasEdgeRouterConnection',
+        'lastSeenAt',
+        'typeId',
+        'roleAttributes',
+        'sdkInfo',
+        'isAdmin',
+      ],
       facets: [
         facet(
           'type',
@@ -99,6 +145,14 @@ export const kinds: readonly Kind[] = [
           ['offline', 'Not online', 'hasEdgeRouterConnection = false'],
           ['logged-in', 'Logged in', 'hasApiSession = true'],
           ['disabled', 'Disabled', 'disabled = true'],
+          ['locked', 'Password locked', 'isLocked = true'],
+        ),
+        facet(
+          'seen',
+          'Last seen',
+          ['30', 'Not seen for 30 days', unseenFor(30)],
+          ['90', 'Not seen for 90 days', unseenFor(90)],
+          ['never', 'Never seen', 'lastSeenAt = null'],
         ),
         facet('ends', 'Ends', [
           'some',
@@ -135,6 +189,14 @@ export const kinds: readonly Kind[] = [
     'service',
     {
       columns: ['roleAttributes', 'terminatorStrategy', 'encryptionRequired', 'configs'],
+      facets: [
+        facet(
+          'hosts',
+          'Hosts',
+          ['none', 'Without a host', 'isEmpty(terminators)'],
+          ['some', 'With a host', 'not isEmpty(terminators)'],
+        ),
+      ],
       fields: {
         name: {},
         roleAttributes: attributes('services'),
@@ -154,6 +216,7 @@ export const kinds: readonly Kind[] = [
     {
       columns: [
         'isOnline',
+        'onlineSince',
         'roleAttributes',
         'versionInfo',
         'supportedProtocols',
@@ -165,7 +228,7 @@ export const kinds: readonly Kind[] = [
           'state',
           'State',
           ['online', 'Online', 'online = true'],
-          ['offline', 'Offline', 'online = false'],
+          ['offline', 'Offline', 'isVerified = true and disabled = false and online = false'],
           ['unverified', 'Not enrolled', 'isVerified = false'],
           ['disabled', 'Disabled', 'disabled = true'],
         ),
@@ -197,7 +260,11 @@ export const kinds: readonly Kind[] = [
     ],
     'router',
     'router',
-    { columns: ['isOnline', 'isVerified', 'cost', 'disabled'], fields: { name: {}, cost: {} } },
+    {
+      columns: ['isOnline', 'onlineSince', 'cost'],
+      facets: [routerStates],
+      fields: { name: {}, cost: {} },
+    },
   ),
   kind(
     'service-policies',
@@ -368,6 +435,13 @@ export const kinds: readonly Kind[] = [
     'external-jwt-signer',
     {
       columns: ['issuer', 'audience', 'enabled'],
+      facets: [
+        facet('certificate', 'Certificate', [
+          'month',
+          'Expires within 30 days',
+          (nowMs) => `notAfter != null and notAfter <= ${filterTime(nowMs + 30 * DAY_MS)}`,
+        ]),
+      ],
       fields: {
         name: {},
         issuer: {},
@@ -414,6 +488,14 @@ export const kinds: readonly Kind[] = [
     'enrollment',
     {
       columns: ['method', 'identity', 'expiresAt', 'username'],
+      facets: [
+        facet(
+          'expiry',
+          'Expiry',
+          ['day', 'Expires within a day', expiresWithinDay],
+          ['over', 'Expired', (nowMs) => `expiresAt <= ${filterTime(nowMs)}`],
+        ),
+      ],
       fields: {
         method: {},
         identityId: { label: 'Identity', widget: ref('identities') },
@@ -437,7 +519,8 @@ export const kinds: readonly Kind[] = [
     {},
   ),
   kind('routers', ['router', 'Routers', 'All routers.'], 'router', 'router', {
-    columns: ['isOnline', 'isVerified', 'cost', 'disabled'],
+    columns: ['isOnline', 'onlineSince', 'cost'],
+    facets: [routerStates],
     fields: { name: {} },
   }),
 ]

@@ -34,7 +34,9 @@ export function rowsAsJson(rows: readonly RecordRow[]): string {
 }
 
 export function rowsAsCsv(rows: readonly RecordRow[], columns: readonly string[]): string {
-  const names = ['id', 'name', ...columns, 'createdAt', 'updatedAt']
+  // One column of the list shows both.
+  const since = columns.includes('onlineSince') ? ['offlineSince'] : []
+  const names = ['id', 'name', ...columns, ...since, 'createdAt', 'updatedAt']
   return csvText([names, ...rows.map((row) => names.map((name) => fieldText(row, name)))])
 }
 

@@ -15,6 +15,7 @@ import { attributeText, endedAttributes } from './role-ends.tsx'
 /** Fields of the overview in their order, where the columns of the list are not enough. */
 const facts: Readonly<Record<string, readonly string[]>> = {
   identities: [
+    'lastSeenAt',
     'typeId',
     'roleAttributes',
     'isAdmin',

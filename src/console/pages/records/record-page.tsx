@@ -19,9 +19,10 @@ import { type Draft, recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
-import { EndState, IdentityState, RouterState } from './cell.tsx'
+import { EndState, IdentityState, RouterState, Seen } from './cell.tsx'
 import { Explained } from '../access/access-page.tsx'
 import type { AccessQuery } from '../access/explain-data.ts'
+import { Dependents } from './dependents.tsx'
 import { Overview } from './overview.tsx'
 import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
@@ -99,6 +100,7 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
                 {' · '}
                 <CopyId id={shown.record.id} />
                 {' · '}
+                <HeadTime kind={kind} record={shown.record} />
                 {texts.record.updated} <Time at={String(shown.record['updatedAt'] ?? '')} />
               </>
             )}
@@ -192,6 +194,7 @@ function Shown(props: {
       <OutstandingToken kind={kind} record={record} />
       {tab === 'overview' ? (
         <>
+          {kind.path === 'edge-routers' ? <Dependents record={record} /> : null}
           <Overview kind={kind} record={record} />
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
           <Everything record={record} />
@@ -237,7 +240,33 @@ function HeadState({ kind, record }: { readonly kind: Kind; readonly record: Rec
   if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
     return <EndState row={record} />
   }
-  return kind.path === 'edge-routers' ? <RouterState row={record} /> : null
+  return isRouter(kind) ? <RouterState row={record} /> : null
+}
+
+function isRouter({ path }: Kind): boolean {
+  return path === 'routers' || path.endsWith('-routers')
+}
+
+/** When an identity was last seen, or since when a router is online or offline. */
+function HeadTime({ kind, record }: { readonly kind: Kind; readonly record: RecordRow }) {
+  const { lastSeen, neverSeen, onlineSince, offlineSince } = texts.record
+  const { lastSeenAt, onlineSince: online, offlineSince: offline } = record
+  if (kind.path === 'identities') {
+    if (typeof lastSeenAt !== 'string') return <>{neverSeen} · </>
+    return (
+      <>
+        {lastSeen} <Seen at={lastSeenAt} /> ·{' '}
+      </>
+    )
+  }
+  const since = online ?? offline
+  if (!isRouter(kind) || typeof since !== 'string') return null
+  return (
+    <>
+      {typeof online === 'string' ? onlineSince : offlineSince} <Time at={since} isExact /> (
+      <Time at={since} />) ·{' '}
+    </>
+  )
 }
 
 /** The record as the API gives it, for what no form shows. */

@@ -1,0 +1,174 @@
+import { hasPermission } from '../../app/api-documents.ts'
+import { client } from '../../app/services.ts'
+import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { kindAt } from '../records/kinds.ts'
+import { pageOf, type RowPage } from '../records/record-data.ts'
+import { texts } from '../../texts.ts'
+
+/** Records of one kind that an operator should look at: those of one option of a facet. */
+interface Matter {
+  readonly kind: string
+  readonly facet: string
+  readonly option: string
+  readonly tone: 'bad' | 'warn' | 'plain'
+  readonly sort: string
+  /** Field with the time of the matter, shown beside the name. */
+  readonly since: string | null
+  /** Its state in one word. */
+  readonly word: string
+  readonly title: (amount: number) => string
+}
+
+const { matters: titles, words } = texts.home
+
+/** In the order in which they are shown. */
+const matters: readonly Matter[] = [
+  {
+    kind: 'edge-routers',
+    facet: 'state',
+    option: 'offline',
+    tone: 'bad',
+    sort: 'offlineSince desc',
+    since: 'offlineSince',
+    word: words.down,
+    title: titles.offlineRouters,
+  },
+  {
+    kind: 'services',
+    facet: 'hosts',
+    option: 'none',
+    tone: 'bad',
+    sort: 'name asc',
+    since: null,
+    word: words.down,
+    title: titles.unhosted,
+  },
+  {
+    kind: 'identities',
+    facet: 'state',
+    option: 'locked',
+    tone: 'warn',
+    sort: 'name asc',
+    since: null,
+    word: words.locked,
+    title: titles.locked,
+  },
+  {
+    kind: 'external-jwt-signers',
+    facet: 'certificate',
+    option: 'month',
+    tone: 'warn',
+    sort: 'notAfter asc',
+    since: 'notAfter',
+    word: words.soon,
+    title: titles.signers,
+  },
+  {
+    kind: 'enrollments',
+    facet: 'expiry',
+    option: 'day',
+    tone: 'warn',
+    sort: 'expiresAt asc',
+    since: 'expiresAt',
+    word: words.soon,
+    title: titles.expiring,
+  },
+  {
+    kind: 'enrollments',
+    facet: 'expiry',
+    option: 'over',
+    tone: 'plain',
+    sort: 'expiresAt desc',
+    since: 'expiresAt',
+    word: words.expired,
+    title: titles.expired,
+  },
+  {
+    kind: 'identities',
+    facet: 'seen',
+    option: 'never',
+    tone: 'plain',
+    sort: 'createdAt desc',
+    since: 'createdAt',
+    word: words.unused,
+    title: titles.neverSeen,
+  },
+  {
+    kind: 'identities',
+    facet: 'seen',
+    option: '90',
+    tone: 'plain',
+    sort: 'name asc',
+    since: 'lastSeenAt',
+    word: words.unused,
+    title: titles.unseen,
+  },
+]
+
+/** Records named beside the number of all. */
+const SHOWN = 3
+
+export interface FoundMatter extends Matter {
+  readonly page: RowPage
+}
+
+/** Everything that needs attention among the kinds that the caller may read. */
+export async function readMatters(signal: AbortSignal): Promise<readonly FoundMatter[]> {
+  const found = await Promise.all(
+    matters.filter(({ kind }) => isReadable(kind)).map((matter) => readMatter(matter, signal)),
+  )
+  return found.filter(({ page }) => page.totalCount > 0)
+}
+
+async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundMatter> {
+  const options = kindAt(matter.kind)?.facets.find(({ name }) => name === matter.facet)?.options
+  const filter = options?.find(({ value }) => value === matter.option)?.filter(Date.now())
+  if (filter === undefined) throw new Error(`${matter.kind} has no facet ${matter.facet}`)
+  const query = { limit: String(SHOWN), filter, sort: matter.sort }
+  return { ...matter, page: await readRows(matter.kind, query, signal) }
+}
+
+/** The number of all records of a kind, and of those in use now. */
+export interface Amount {
+  readonly kind: string
+  readonly all: number
+  /** Null for a kind whose records are neither online nor offline. */
+  readonly online: number | null
+}
+
+const counted = [
+  { kind: 'identities', online: 'hasEdgeRouterConnection = true' },
+  { kind: 'services', online: null },
+  { kind: 'edge-routers', online: 'online = true' },
+  { kind: 'service-policies', online: null },
+] as const
+
+export async function readAmounts(signal: AbortSignal): Promise<readonly Amount[]> {
+  const count = async (kind: string, filter: string | null): Promise<number> => {
+    const query = { limit: '1', ...(filter === null ? {} : { filter }) }
+    return (await readRows(kind, query, signal)).totalCount
+  }
+  return await Promise.all(
+    counted
+      .filter(({ kind }) => isReadable(kind))
+      .map(async ({ kind, online }) => ({
+        kind,
+        all: await count(kind, null),
+        online: online === null ? null : await count(kind, online),
+      })),
+  )
+}
+
+async function readRows(
+  kind: string,
+  query: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<RowPage> {
+  const path = `${MANAGEMENT}/${kind}?${new URLSearchParams(query)}`
+  return pageOf((await client.ask({ path, signal })).body)
+}
+
+function isReadable(path: string): boolean {
+  const kind = kindAt(path)
+  return kind !== null && hasPermission(`${kind.permission}.read`)
+}

@@ -1,0 +1,171 @@
+import { caller, hasPermission, loadCaller } from '../../app/api-documents.ts'
+import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { pathTo } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { LinkButton } from '../../controls/button.tsx'
+import { visibleText } from '../../app/visible-text.ts'
+import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { Time } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { readStatus } from '../cluster/cluster-shapes.ts'
+import { Alarms, Health } from '../cluster/health.tsx'
+import { formatListState } from '../records/filters.ts'
+import { isObject } from '../records/form-model.ts'
+import { kindAt } from '../records/kinds.ts'
+import type { RecordRow } from '../records/record-data.ts'
+import { rowTitle } from '../records/row-title.ts'
+import { type Amount, type FoundMatter, readAmounts, readMatters } from './attention.ts'
+
+const REFRESH_MS = 10_000
+
+/** The network at a glance: what needs attention, how much there is, and how the cluster is. */
+export function HomePage() {
+  const { home } = texts
+  const loaded = useLoaded(
+    'home',
+    async (signal) => {
+      await loadCaller()
+      const [matters, amounts] = await Promise.all([readMatters(signal), readAmounts(signal)])
+      return { matters, amounts }
+    },
+    REFRESH_MS,
+  )
+  const { value: shown } = loaded.data
+  const isKnown = caller.value !== null
+  if (shown === null && loaded.error.value !== null) {
+    return (
+      <>
+        <PageHead title={texts.pages.home} />
+        <Failure error={loaded.error.value} retry={loaded.reload} />
+      </>
+    )
+  }
+  if (shown !== null && shown.amounts.length === 0 && !hasPermission('admin')) return <NoRights />
+  return (
+    <>
+      <PageHead title={texts.pages.home} lead={home.lead} />
+      <div class="stack">
+        <FailureNotice error={loaded.error.value} />
+        <Attention matters={shown?.matters ?? null} />
+        <Amounts amounts={shown?.amounts ?? null} />
+        {isKnown && hasPermission('admin') ? <ClusterCard /> : null}
+      </div>
+    </>
+  )
+}
+
+/** For a caller without permissions for any of the kinds. */
+function NoRights() {
+  const { home } = texts
+  return (
+    <>
+      <PageHead title={texts.pages.home} />
+      <Empty icon="identity" title={home.noRights}>
+        <p class="soft">{home.noRightsWhat}</p>
+      </Empty>
+    </>
+  )
+}
+
+function Attention({ matters }: { readonly matters: readonly FoundMatter[] | null }) {
+  const { home } = texts
+  return (
+    <section class="panel" aria-labelledby="attention" aria-busy={matters === null}>
+      <div class="panel-head">
+        <h2 id="attention">{home.attention}</h2>
+      </div>
+      {matters === null ? (
+        <div class="panel-body stack">
+          <Skeleton width="60%" />
+          <Skeleton width="40%" />
+        </div>
+      ) : null}
+      {matters?.length === 0 ? (
+        <div class="panel-body">
+          <Notice tone="good">{home.nothing}</Notice>
+        </div>
+      ) : null}
+      <ul class="matters">
+        {(matters ?? []).map((matter) => (
+          <MatterRow key={`${matter.kind} ${matter.option}`} matter={matter} />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function MatterRow({ matter }: { readonly matter: FoundMatter }) {
+  const { kind, facet, option, page, tone, since, word, title } = matter
+  const state = { typed: '', sort: '', isDescending: false, offset: 0 }
+  const list = pathTo(kind) + formatListState({ ...state, facets: { [facet]: option } })
+  const others = page.totalCount - page.rows.length
+  return (
+    <li>
+      <Badge tone={tone}>{word}</Badge>
+      <div>
+        <a class="matter" href={list}>
+          {title(page.totalCount)}
+        </a>
+        <div class="cell-sub">
+          {page.rows.map((row, at) => (
+            <span key={row.id}>
+              {at === 0 ? '' : ', '}
+              <a href={pathTo(kind, row.id)}>{nameOf(row)}</a>
+              <Since at={since === null ? null : row[since]} />
+            </span>
+          ))}
+          {others > 0 ? ` ${texts.preview.more(others)}` : ''}
+        </div>
+      </div>
+    </li>
+  )
+}
+
+function Since({ at }: { readonly at: unknown }) {
+  if (typeof at !== 'string') return null
+  return (
+    <span class="faint">
+      {' '}
+      <Time at={at} />
+    </span>
+  )
+}
+
+/** An enrollment has the name of its identity or router. */
+function nameOf(row: RecordRow): string {
+  const owner = [row['identity'], row['edgeRouter']].find(isObject)?.['name']
+  return typeof owner === 'string' ? visibleText(owner) : rowTitle(row)
+}
+
+function Amounts({ amounts }: { readonly amounts: readonly Amount[] | null }) {
+  if (amounts === null) return null
+  return (
+    <ul class="amounts">
+      {amounts.map(({ kind, all, online }) => (
+        <li class="panel" key={kind}>
+          <a href={pathTo(kind)}>
+            <span class="amount">{all.toLocaleString('en')}</span>
+            <span>{kindAt(kind)?.many}</span>
+            <span class="faint small">{online === null ? '' : texts.home.online(online)}</span>
+          </a>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** The failures that the cluster tolerates, and its alarms. */
+function ClusterCard() {
+  const status = useLoaded('status', readStatus, REFRESH_MS)
+  const { value: shown } = status.data
+  if (shown === null) return <FailureNotice error={status.error.value} />
+  return (
+    <>
+      <Health status={shown} isBrief>
+        <LinkButton href={pathTo('cluster')}>{texts.home.toCluster}</LinkButton>
+      </Health>
+      <Alarms status={shown} />
+    </>
+  )
+}

@@ -1,0 +1,49 @@
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { RouterPresenceField } from '../../entities/fields.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { RouterPresence } from '../../ports/router-status.ts'
+import type { SessionUses } from '../../ports/session-uses.ts'
+import type { State } from './state.ts'
+
+const MINUTE_MS = 60_000
+
+/** A session that waits for its code has authenticated nothing yet. */
+export function isBegunSession({ clientId, codeHash }: ApiSession): boolean {
+  return Boolean(clientId) && codeHash === ''
+}
+
+/**
+ * Last authenticated activity of an identity, to the minute, UTC ms; null: none. It is that of its
+ * sessions, or of an ended one, whose activity is stored when it ends.
+ */
+export function lastSeenMs(
+  state: Pick<State, 'get' | 'table'>,
+  { id, lastSeenAt }: Identity,
+  uses: SessionUses,
+): number | null {
+  let seenMs: number | null = lastSeenAt ?? null
+  for (const sessionId of state.table('apiSession').indexes.ids('identityId', id)) {
+    const session = state.get('apiSession', sessionId)
+    if (session === undefined || isBegunSession(session)) continue
+    const atMs = wholeMinute(uses.lastUseMs(session))
+    if (seenMs === null || atMs > seenMs) seenMs = atMs
+  }
+  return seenMs
+}
+
+export function wholeMinute(ms: number): number {
+  return ms - (ms % MINUTE_MS)
+}
+
+/** Since when a router is online or offline, UTC ms; null if it is not, or nobody knows. */
+export function routerPresenceMs(
+  { onlineSince = null, offlineSince = null }: Pick<Router, 'onlineSince' | 'offlineSince'>,
+  { connectedMs, returnedMs, lostMs }: RouterPresence,
+  shows: RouterPresenceField,
+): number | null {
+  if (shows === 'offlineSince') return connectedMs !== null ? null : (lostMs ?? offlineSince)
+  if (connectedMs === null) return null
+  // It may have connected to another controller before this one started.
+  return returnedMs ?? onlineSince ?? connectedMs
+}

@@ -1,0 +1,25 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { RouterPresenceSchema } from '../../../proto/gen/command_pb.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { acceptedOutcome } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+
+/**
+ * Stores since when routers are online or offline. Their revisions stay, so that a lost connection
+ * refuses no conditional write of an administrator.
+ */
+export function noteRouterPresence(
+  state: State,
+  payload: Uint8Array,
+  { logTimeMs }: CommandContext,
+): Outcome {
+  for (const { id, atMs, online } of fromBinary(RouterPresenceSchema, payload).marks) {
+    const router = state.get('router', id)
+    if (router === undefined) continue
+    const sinceMs = Math.min(Number(atMs), logTimeMs)
+    const onlineSince = online ? sinceMs : null
+    state.put('router', { ...router, onlineSince, offlineSince: online ? null : sinceMs })
+  }
+  return acceptedOutcome('')
+}

@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+import { texts } from '../../src/console/texts.ts'
+import { until } from '../process/support/client.ts'
+import { axeFindings, browserMissing, logIn } from './support/console-browser.ts'
+import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
+
+// Goal: an operator sees at a glance what needs attention in the network, and when identities and
+// routers were last seen.
+
+const DAY_MS = 86_400_000
+const password = 'reads and never writes'
+
+const network = consoleNetwork(async (made: ConsoleNetwork) => {
+  const make = made.create.bind(made)
+  for (const name of ['laptop-1', 'laptop-2']) {
+    const roleAttributes = ['laptops']
+    await make('identities', { name, type: 'Device', isAdmin: false, roleAttributes })
+  }
+  await make('identities', {
+    name: 'invited',
+    type: 'User',
+    isAdmin: false,
+    enrollment: { ott: true },
+  })
+  await make('services', { name: 'wiki', encryptionRequired: true, roleAttributes: ['docs'] })
+  const { id } = await made.recordOf('edge-routers', 'router1')
+  await make('edge-router-policies', {
+    name: 'laptops by router1',
+    semantic: 'AnyOf',
+    identityRoles: ['#laptops'],
+    edgeRouterRoles: [`@${id}`],
+  })
+  await make('service-edge-router-policies', {
+    name: 'docs by router1',
+    semantic: 'AnyOf',
+    serviceRoles: ['#docs'],
+    edgeRouterRoles: [`@${id}`],
+  })
+  for (const [name, permissions] of [
+    ['reader', ['service.read']],
+    ['nobody', []],
+  ] as const) {
+    const identityId = await make('identities', { name, type: 'User', isAdmin: false, permissions })
+    await make('authenticators', { method: 'updb', identityId, username: name, password })
+  }
+})
+
+describe.skipIf(browserMissing !== null)('Home', () => {
+  test('lists what needs attention, and each line leads to the list of these records', async () => {
+    const page = await network.open(1)
+    await page.getByRole('heading', { level: 1, name: texts.pages.home }).waitFor()
+    await page.getByRole('heading', { name: texts.cluster.tolerance(1) }).waitFor()
+    const { matters } = texts.home
+    await page.getByRole('link', { name: matters.expiring(1) }).waitFor()
+    await page.getByRole('link', { name: matters.neverSeen(5) }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.getByRole('link', { name: matters.unhosted(1) }).click()
+    await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
+    expect(new URL(page.url()).search).toBe('?is-hosts=none')
+    await page.getByRole('link', { name: 'wiki' }).waitFor()
+  })
+
+  test('shows a reader of services these alone, and no link that would refuse', async () => {
+    const page = await network.open(1, '', { username: 'reader', password })
+    await page.getByRole('link', { name: texts.home.matters.unhosted(1) }).waitFor()
+    expect(await page.locator('.matters li').count()).toBe(1)
+    expect(await page.locator('.amounts a').allTextContents()).toEqual(['1Services'])
+    expect(await page.locator('nav.nav a').allTextContents()).toEqual(['Home', 'Services'])
+  })
+
+  test('says to an identity without permissions that it has none', async () => {
+    const page = await network.open(1, '', { username: 'nobody', password })
+    await page.getByText(texts.home.noRights).waitFor()
+    expect(await page.locator('nav.nav a').allTextContents()).toEqual(['Home'])
+  })
+})
+
+describe.skipIf(browserMissing !== null)('Last seen', () => {
+  test('is a column and a facet of identities', async () => {
+    const page = await network.browser.page()
+    await logIn(page, network.url(1, 'identities'), network.cluster.admin)
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name })
+    await row('Default Admin').getByText(texts.time.now).waitFor()
+    await row('laptop-1').getByText(texts.time.never).waitFor()
+    const facet = page.getByLabel('Last seen', { exact: true })
+    await facet.selectOption('never')
+    await page.getByText(texts.list.total(3, true), { exact: true }).waitFor()
+    await facet.selectOption('30')
+    await page.getByText(texts.list.noMatch).waitFor()
+    // The operator looks again in a month, and nobody has used the network meanwhile.
+    await page.clock.setFixedTime(Date.now() + 31 * DAY_MS)
+    await facet.selectOption('90')
+    await page.getByText(texts.list.noMatch).waitFor()
+    await facet.selectOption('30')
+    await page.getByText(texts.list.total(6, true), { exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Default Admin' }).waitFor()
+  })
+
+  test('is in the head of an identity', async () => {
+    const { id } = await network.recordOf('identities', 'laptop-1')
+    const page = await network.open(1, `identities/${id}`)
+    await page.locator('.page-lead').getByText(texts.record.neverSeen).waitFor()
+  })
+})
+
+describe.skipIf(browserMissing !== null)('A router', () => {
+  test('that is offline shows since when, and what has no other router', async () => {
+    const { id } = await network.recordOf('edge-routers', 'router1')
+    const page = await network.open(1, `edge-routers/${id}`)
+    await page.locator('.page-lead').getByText(texts.record.onlineSince).waitFor()
+    await page.getByRole('heading', { name: texts.record.dependents.onlineTitle }).waitFor()
+    const fromMs = Date.now()
+    process.kill(Number(readFileSync(join(network.cluster.folder, 'router1/pid'), 'utf8')))
+    await until('the router is offline', async () => {
+      return (await network.recordOf('edge-routers', 'router1'))['isOnline'] === false
+    })
+    const { offlineSince } = await network.recordOf('edge-routers', 'router1')
+    expect(Date.parse(String(offlineSince))).toBeGreaterThanOrEqual(fromMs - 1000)
+    await page.goto(network.url(1))
+    await page.getByRole('link', { name: texts.home.matters.offlineRouters(1) }).click()
+    await page.getByRole('link', { name: 'router1' }).click()
+    await page.locator('.page-lead').getByText(texts.record.offlineSince).waitFor()
+    const { dependents } = texts.record
+    await page.getByRole('heading', { name: dependents.title }).waitFor()
+    await page.getByRole('heading', { name: dependents.services(1) }).waitFor()
+    await page.getByRole('heading', { name: dependents.identities(2) }).waitFor()
+    for (const name of ['wiki', 'laptop-1', 'laptop-2']) {
+      await page.getByRole('link', { name, exact: true }).waitFor()
+    }
+    expect(await axeFindings(page)).toEqual([])
+  })
+})
