@@ -90,7 +90,10 @@ function narrowed(grants: PolicyGrants, policyType: string | undefined): IdScope
   throw fieldProblem('policyType', 'must be dial or bind', policyType?.slice(0, 128))
 }
 
-type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
+type Reads = Omit<
+  StateView,
+  'appliedIndex' | 'auditRecordAt' | 'listAudit' | 'listHistory' | 'waitForApplied'
+>
 
 /** Reads of the current state: records, lists, sub-lists, access that policies grant, details. */
 export class StateReader implements Reads {

@@ -11,6 +11,11 @@ import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { actorName, actorSessionId } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
+import { HISTORY_LEVEL } from '../../ports/feature-level.ts'
+import { historyFields } from '../../entities/history-kinds.ts'
+import { entitiesByName } from '../../entities/registry.ts'
+import { keptChanges } from './kept-change.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 
@@ -54,7 +59,12 @@ export function entryAuditRecord(
   state: State,
   command: Command,
   place: { readonly index: number; readonly logTimeMs: number },
-  result: { readonly outcome: Outcome; readonly touched: readonly TouchedRecord[] },
+  result: {
+    readonly outcome: Outcome
+    readonly touched: readonly TouchedRecord[]
+    /** Net changes of the kinds whose changes are kept. */
+    readonly changes: readonly RecordChange[]
+  },
 ): AuditRecord | null {
   if (unaudited.has(command.kind)) return null
   const { outcome, touched } = result
@@ -67,6 +77,7 @@ export function entryAuditRecord(
   const who = actorName(actor)
   const session = actorSessionId(actor)
   const name = state.get('identity', who)?.name ?? ''
+  const entityId = named?.id ?? (outcome.ok ? outcome.id : '')
   return {
     index: place.index,
     atMs: place.logTimeMs,
@@ -76,12 +87,30 @@ export function entryAuditRecord(
     address: actor.value?.address ?? '',
     action: recorded?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
     entity: recorded === null ? (named?.entity ?? '') : recorded.entity,
-    entityId: named?.id ?? (outcome.ok ? outcome.id : ''),
+    entityId,
+    entityName: named === undefined ? '' : recordName(state, named, result.changes),
     fields: named?.fields ?? none,
     also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
     outcome: recorded?.outcome ?? (outcome.ok ? 'done' : outcome.code),
     reason,
+    change: keptChanges(result.changes, entityId),
   }
+}
+
+/** Name of a record after the entry, or before its deletion; '' below the level of the history. */
+function recordName(
+  state: State,
+  { entity, id }: TouchedRecord,
+  changes: readonly RecordChange[],
+): string {
+  const table = entitiesByName.get(entity)?.table
+  if (state.featureLevel < HISTORY_LEVEL || table === undefined || !historyFields.has(table)) {
+    return ''
+  }
+  const changed = changes.find((change) => change.id === id && change.kind === table)
+  const record = changed?.after ?? changed?.before ?? state.inTable(table, id)
+  const name = (record as EntityRecord | undefined)?.['name']
+  return typeof name === 'string' ? name : ''
 }
 
 /** An action other than a record write that a command reports, as planned or as done. */

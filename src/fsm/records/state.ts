@@ -9,6 +9,8 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Position } from '../../raft/types.ts'
+import { historyKinds } from '../../entities/history-kinds.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
 import { AuditLog } from './audit-log.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import {
@@ -75,6 +77,8 @@ export class State {
   readonly staged: StagedRestore
   /** Changes for followers outside of apply. Apply reads access from `access`. */
   readonly changes = new RecordChanges()
+  /** Changes of the entry that is applied, for its audit record. */
+  readonly #history = new RecordChanges(historyKinds)
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
@@ -247,6 +251,18 @@ export class State {
     this.#undo?.push({ table, id, row: before })
     for (const follower of this.#followers) follower.note(name, id, before?.record)
     this.changes.note(name, id, before?.record)
+    this.#history.note(name, id, before?.record)
+  }
+
+  /**
+   * Returns and clears the changes since the last call, of the kinds whose changes are kept.
+   * @param isKept false: only clears them.
+   */
+  takeHistory(isKept: boolean): readonly RecordChange[] {
+    if (this.#history.isEmpty) return []
+    if (isKept) return this.#history.take(this.tables)
+    this.#history.clear()
+    return []
   }
 
   /** Difference between the log's timestamps and log time. */
