@@ -6,7 +6,7 @@ import type { KindName } from '../entities/kind-names.ts'
 import { entitiesByName } from '../entities/registry.ts'
 import type { KeptChange } from '../ports/audit.ts'
 import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts'
-import { lineIndex, lineRecord } from './records/audit-line.ts'
+import { lineRecord } from './records/audit-line.ts'
 import type { AuditLog } from './records/audit-log.ts'
 import type { State } from './records/state.ts'
 import { pageLimits } from './query/list.ts'
@@ -16,8 +16,8 @@ import { sortComparator } from './query/symbols.ts'
 import { QueryWork } from './query/work.ts'
 
 export const auditQueryLimits = {
-  /** Records that are read between two turns of the event loop. */
-  sliceRecords: 1000,
+  /** Records that one step of a query reads. */
+  stepRecords: 128,
   /**
    * Maximum number of matching records that are sorted; beyond it the query is answered with 400.
    */
@@ -41,21 +41,21 @@ export async function listAudit(
   if (test === null && order === null) {
     return { records: log.page(page.offset, page.limit), ...page, totalCount: log.size }
   }
-  return await collect(log, wanted, pause)
+  const steps = collect(log, wanted)
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value
+    await pause()
+  }
 }
 
 /**
- * Lists the kept audit records that fit a query of the history, as `listAudit`.
+ * Lists the kept audit records that fit a query of the history, as `listAudit`; in steps.
  * @throws {Problem} as `listAudit`.
  */
-export async function listHistory(
-  state: State,
-  query: HistoryQuery,
-  pause: () => Promise<void>,
-): Promise<ListResult> {
+export function* listHistory(state: State, query: HistoryQuery): Generator<void, ListResult> {
   const { order, page, test } = wantedOf(query)
   const { record } = query
-  const ids = record === undefined ? null : await recordIds(state, query, record, pause)
+  const ids = record === undefined ? null : yield* recordIds(state, query, record)
   const quotedIds = ids === null ? null : [...ids].map((id) => JSON.stringify(id))
   const mayFit = (line: string): boolean =>
     quotedIds === null || quotedIds.some((id) => line.includes(id))
@@ -63,24 +63,7 @@ export async function listHistory(
     isWanted(entry, query) &&
     (ids === null || isAbout(entry, query.kind, ids)) &&
     (test === null || test(entry))
-  return await collect(state.audit, { test: fits, order, page, mayFit }, pause)
-}
-
-/** The audit record of an entry; undefined if it is not kept. */
-export async function auditRecordAt(
-  log: AuditLog,
-  index: number,
-  pause: () => Promise<void>,
-): Promise<EntityRecord | undefined> {
-  let seen = 0
-  for (const line of log.newestLines()) {
-    seen += 1
-    if (seen % auditQueryLimits.sliceRecords === 0) await pause()
-    const at = lineIndex(line)
-    if (at === index) return lineRecord(line)
-    if (at < index) return undefined
-  }
-  return undefined
+  return yield* collect(state.audit, { test: fits, order, page, mayFit })
 }
 
 /** The changes that an audit record keeps, and the number of those that did not fit. */
@@ -104,7 +87,7 @@ function isWanted(entry: EntityRecord, query: HistoryQuery): boolean {
   const { tables, isOfRecords, kind, actor, action, sinceMs, untilMs } = query
   const { at, actor: by, actorName, action: done } = entry as Readonly<Record<string, unknown>>
   const table = tableOf(entry['entity'])
-  // @guard history-of-unreadable-records--list
+  // @guard history-and-undo--list
   if (tables !== null && !tables.has(table)) return false
   if (isOfRecords && !historyFields.has(table)) return false
   if (kind !== undefined && query.record === undefined && table !== tableOf(kind)) return false
@@ -127,12 +110,11 @@ function isAbout(
 }
 
 /** The ids of the records that have the name, or had it at an entry; and the text itself as id. */
-async function recordIds(
+function* recordIds(
   state: State,
   { kind }: HistoryQuery,
   record: string,
-  pause: () => Promise<void>,
-): Promise<ReadonlySet<string>> {
+): Generator<void, ReadonlySet<string>> {
   const ids = new Set([record])
   const isOfKind = (other: unknown): boolean =>
     kind === undefined || tableOf(other) === tableOf(kind)
@@ -145,7 +127,7 @@ async function recordIds(
   let seen = 0
   for (const line of state.audit.newestLines()) {
     seen += 1
-    if (seen % auditQueryLimits.sliceRecords === 0) await pause()
+    if (seen % auditQueryLimits.stepRecords === 0) yield
     if (!line.includes(text) || ids.size >= auditQueryLimits.namesakesMax) continue
     const entry = lineRecord(line)
     const { entity, entityId, entityName } = entry as Readonly<Record<string, unknown>>
@@ -185,17 +167,16 @@ function wantedOf(query: ListQuery): Wanted {
   return { test, order, page }
 }
 
-async function collect(
+function* collect(
   log: AuditLog,
   { test, order, page, mayFit }: Wanted,
-  pause: () => Promise<void>,
-): Promise<ListResult> {
+): Generator<void, ListResult> {
   const end = page.offset + page.limit
   const kept: EntityRecord[] = []
   let [seen, totalCount] = [0, 0]
   for (const line of log.newestLines()) {
     seen += 1
-    if (seen % auditQueryLimits.sliceRecords === 0) await pause()
+    if (seen % auditQueryLimits.stepRecords === 0) yield
     if (mayFit?.(line) === false) continue
     const record = lineRecord(line)
     if (test?.(record) === false) continue

@@ -14,11 +14,10 @@ import type {
 } from '../ports/state-store.ts'
 import type { RouterModel } from '../ports/router-model.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
-import type { HistoryQuery, ListQuery, ListResult, StateView } from '../ports/state-view.ts'
+import type { ListQuery, ListResult, StateView } from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
-import { auditRecordAt, listAudit, listHistory } from './audit-query.ts'
+import { listAudit } from './audit-query.ts'
 import { loadState } from './records/load.ts'
 import { StateReader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
@@ -224,20 +223,8 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   }
 
   listAudit(query: ListQuery): Promise<ListResult> {
-    return listAudit(this.state.audit, query, nextTurn)
+    return listAudit(this.state.audit, query, () => new Promise((go) => setImmediate(go)))
   }
-
-  listHistory(query: HistoryQuery): Promise<ListResult> {
-    return listHistory(this.state, query, nextTurn)
-  }
-
-  auditRecordAt(index: Index): Promise<EntityRecord | undefined> {
-    return auditRecordAt(this.state.audit, index, nextTurn)
-  }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((go) => setImmediate(go))
 }
 
 /** Subscribers to record changes outside of apply, with the kinds that each of them follows. */

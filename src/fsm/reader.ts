@@ -18,6 +18,7 @@ import {
   type AccessBetween,
   type CheckedPolicy,
   type DialBind,
+  type HistoryQuery,
   type IdMembers,
   type Listing,
   type ListQuery,
@@ -30,6 +31,7 @@ import {
   type StateView,
 } from '../ports/state-view.ts'
 import { type AccessExplanation, explainAccess } from './access/explanation.ts'
+import { listHistory } from './audit-query.ts'
 import { previewAccess } from './access/preview.ts'
 import { servicesChangedAt } from './access/marks.ts'
 import { checkedPolicy, identityPolicies } from './access/checked-policies.ts'
@@ -90,10 +92,7 @@ function narrowed(grants: PolicyGrants, policyType: string | undefined): IdScope
   throw fieldProblem('policyType', 'must be dial or bind', policyType?.slice(0, 128))
 }
 
-type Reads = Omit<
-  StateView,
-  'appliedIndex' | 'auditRecordAt' | 'listAudit' | 'listHistory' | 'waitForApplied'
->
+type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 
 /** Reads of the current state: records, lists, sub-lists, access that policies grant, details. */
 export class StateReader implements Reads {
@@ -363,6 +362,14 @@ export class StateReader implements Reads {
   /** Previews how writes would change access; nothing is written. */
   previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview {
     return previewAccess(() => this.state, writes, caller, rulesForKind)
+  }
+
+  listHistory(query: HistoryQuery): Generator<void, ListResult> {
+    return listHistory(this.state, query)
+  }
+
+  auditRecordAt(index: number): EntityRecord | undefined {
+    return this.state.audit.at(index)
   }
 
   isRouterOnline(routerId: string): boolean {

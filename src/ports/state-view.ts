@@ -284,11 +284,11 @@ export interface StateView extends RecordSource {
   listAudit(query: ListQuery): Promise<ListResult>
 
   /**
-   * Lists the audit records that fit a query of the history, as `listAudit`.
+   * Lists the audit records that fit a query of the history, as `listAudit`; in steps.
    * @throws {Problem} as `list`.
    */
-  listHistory(query: HistoryQuery): Promise<ListResult>
+  listHistory(query: HistoryQuery): Generator<void, ListResult>
 
   /** The audit record of the entry at a log index; undefined if it is not kept. */
-  auditRecordAt(index: number): Promise<EntityRecord | undefined>
+  auditRecordAt(index: number): EntityRecord | undefined
 }

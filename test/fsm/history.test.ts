@@ -7,7 +7,7 @@ import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { HISTORY_LEVEL } from '../../src/ports/feature-level.ts'
-import type { HistoryQuery } from '../../src/ports/state-view.ts'
+import type { HistoryQuery, ListResult } from '../../src/ports/state-view.ts'
 import { formedState, identity, service } from './support/log.ts'
 import { TestStore } from './support/store.ts'
 
@@ -20,8 +20,13 @@ function withHistory() {
 
 const everything = { tables: null, isOfRecords: true, limit: 500 } as const
 
-async function history(state: ClusterState, query: Partial<HistoryQuery> = {}) {
-  const { records } = await listHistory(state, { ...everything, ...query }, () => Promise.resolve())
+function found(state: ClusterState, query: Partial<HistoryQuery>): ListResult {
+  const steps = listHistory(state, { ...everything, ...query })
+  for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value
+}
+
+function history(state: ClusterState, query: Partial<HistoryQuery> = {}) {
+  const { records } = found(state, query)
   return records.map((entry) => ({
     action: entry['action'],
     name: entry['entityName'],
@@ -34,7 +39,7 @@ function policy(name: string, serviceRoles: readonly string[]) {
 }
 
 describe('the history of a record', () => {
-  test('has the fields before and after each write, also after the deletion', async () => {
+  test('has the fields before and after each write, also after the deletion', () => {
     const { state, log } = withHistory()
     log.create('service', 's1', service('wiki'))
     log.patch('service', 's1', { name: 'docs', roleAttributes: ['web'] })
@@ -43,7 +48,7 @@ describe('the history of a record', () => {
     const created = { ...about, name: 'wiki', before: null }
     const deleted = { ...about, name: 'docs', after: null }
     const whole = { name: 'docs', roleAttributes: ['web'], terminatorStrategy: 'smartrouting' }
-    expect(await history(state, { kind: 'service', record: 'wiki' })).toEqual([
+    expect(history(state, { kind: 'service', record: 'wiki' })).toEqual([
       {
         action: 'delete',
         name: 'docs',
@@ -72,12 +77,12 @@ describe('the history of a record', () => {
     ])
   })
 
-  test('shows writes that another record caused', async () => {
+  test('shows writes that another record caused', () => {
     const { state, log } = withHistory()
     log.create('service', 's1', service('wiki'))
     log.create('servicePolicy', 'p1', policy('staff', ['@s1']))
     log.delete('service', 's1')
-    const [last] = await history(state, { kind: 'servicePolicy', record: 'staff' })
+    const [last] = history(state, { kind: 'servicePolicy', record: 'staff' })
     expect(last?.changes).toEqual([
       expect.objectContaining({ kind: 'service', id: 's1', after: null }),
       {
@@ -98,7 +103,7 @@ describe('the history of a record', () => {
     const [made, changed] = [CommandKind.ENTITY_CREATE, CommandKind.ENTITY_PATCH]
     log.raw(made, 'authenticator', 'a1', { ...password, passwordHash: 'a secret hash' })
     log.raw(changed, 'authenticator', 'a1', { passwordHash: 'another secret hash' })
-    const entries = await history(state, { record: 'a1' })
+    const entries = history(state, { record: 'a1' })
     expect(JSON.stringify(entries)).not.toContain('secret')
     expect(entries.map(({ changes }) => changes[0]?.isPartial)).toEqual([true, true])
     const store = new TestStore()
@@ -107,44 +112,39 @@ describe('the history of a record', () => {
     expect(audit).not.toContain('secret')
   })
 
-  test('can be searched by actor, action, kind and time', async () => {
+  test('can be searched by actor, action, kind and time', () => {
     const { state, log } = withHistory()
     log.create('service', 's1', service('wiki'))
     const firstMs = log.timeMs
     log.timeMs += 60_000
     log.create('identity', 'i1', identity('Ann'))
     log.patch('service', 's1', { roleAttributes: ['x'] })
-    const names = async (query: Partial<HistoryQuery>) =>
-      (await history(state, query)).map(({ action, name }) => `${String(action)} ${String(name)}`)
-    expect(await names({ action: 'update' })).toEqual(['patch wiki'])
-    expect(await names({ kind: 'identity', action: 'create' })).toContain('create Ann')
-    expect(await names({ kind: 'service', untilMs: firstMs })).toEqual(['create wiki'])
-    expect(await names({ actor: 'test', sinceMs: firstMs + 1 })).toEqual([
-      'patch wiki',
-      'create Ann',
-    ])
-    expect(await names({ actor: 'nobody' })).toEqual([])
-    expect(await names({ tables: new Set(['identity']), record: 'wiki' })).toEqual([])
+    const names = (query: Partial<HistoryQuery>) =>
+      history(state, query).map(({ action, name }) => `${String(action)} ${String(name)}`)
+    expect(names({ action: 'update' })).toEqual(['patch wiki'])
+    expect(names({ kind: 'identity', action: 'create' })).toContain('create Ann')
+    expect(names({ kind: 'service', untilMs: firstMs })).toEqual(['create wiki'])
+    expect(names({ actor: 'test', sinceMs: firstMs + 1 })).toEqual(['patch wiki', 'create Ann'])
+    expect(names({ actor: 'nobody' })).toEqual([])
+    expect(names({ tables: new Set(['identity']), record: 'wiki' })).toEqual([])
   })
 
-  test('says that a change was too large, and keeps the names of its fields', async () => {
+  test('says that a change was too large, and keeps the names of its fields', () => {
     const { state, log } = withHistory()
     const data = { text: 'x'.repeat(auditLimits.changeCharactersMax) }
     log.create('configType', 't1', { name: 'type' })
     log.create('config', 'c1', { name: 'wiki', configTypeId: 't1', data: {} })
     log.patch('config', 'c1', { data })
-    const { records } = await listHistory(state, { ...everything, record: 'c1' }, () =>
-      Promise.resolve(),
-    )
+    const { records } = found(state, { record: 'c1' })
     expect(records[0]).toMatchObject({ fields: ['data'], change: '"TOO_LARGE"' })
   })
 
-  test('of an entry below feature level 3 has no change and no name', async () => {
+  test('of an entry below feature level 3 has no change and no name', () => {
     const { state, log } = withHistory()
     state.featureLevel = HISTORY_LEVEL - 1
     log.create('service', 's1', service('wiki'))
     state.featureLevel = HISTORY_LEVEL
-    expect(await history(state, { record: 'wiki' })).toEqual([
+    expect(history(state, { record: 'wiki' })).toEqual([
       { action: 'create', name: '', changes: [], omitted: 0 },
     ])
   })
@@ -165,7 +165,7 @@ describe('the kept changes', () => {
     const loaded = await loadState(store, new ClusterState())
     expect(loaded.stateDigest()).toBe(state.stateDigest())
     expect(loaded.isDigestRight('state')).toBe(true)
-    expect(await history(loaded)).toEqual(await history(state))
+    expect(history(loaded)).toEqual(history(state))
     const more = { actor: 'a', actorName: '', session: '', address: '', action: 'create' }
     const what = { entity: 'service', entityId: 'x', entityName: 'x', outcome: 'done', reason: '' }
     for (const one of [state, loaded]) {
@@ -178,7 +178,7 @@ describe('the kept changes', () => {
     expect(loaded.stateDigest()).toBe(state.stateDigest())
   })
 
-  test('are those of a batch, without the writes of a refused one', async () => {
+  test('are those of a batch, without the writes of a refused one', () => {
     const { state, log } = withHistory()
     log.batch(
       [
@@ -195,7 +195,7 @@ describe('the kept changes', () => {
       1,
     )
     log.patch('service', 'a', { roleAttributes: ['later'] })
-    const [patched, refused, created] = await history(state)
+    const [patched, refused, created] = history(state)
     expect(created?.changes.map(({ kind }) => kind)).toEqual(['identity', 'service'])
     expect(refused?.changes).toEqual([])
     expect(patched?.changes.map(({ id }) => id)).toEqual(['a'])

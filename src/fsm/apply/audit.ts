@@ -78,6 +78,8 @@ export function entryAuditRecord(
   const session = actorSessionId(actor)
   const name = state.get('identity', who)?.name ?? ''
   const entityId = named?.id ?? (outcome.ok ? outcome.id : '')
+  // Some commands write a record without naming it as their own.
+  const changed = result.changes.find(({ id }) => id === entityId)
   return {
     index: place.index,
     atMs: place.logTimeMs,
@@ -86,9 +88,9 @@ export function entryAuditRecord(
     session,
     address: actor.value?.address ?? '',
     action: recorded?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
-    entity: recorded === null ? (named?.entity ?? '') : recorded.entity,
+    entity: recorded === null ? (named?.entity ?? changed?.kind ?? '') : recorded.entity,
     entityId,
-    entityName: named === undefined ? '' : recordName(state, named, result.changes),
+    entityName: named === undefined ? nameOf(changed) : recordName(state, named, result.changes),
     fields: named?.fields ?? none,
     also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
     outcome: recorded?.outcome ?? (outcome.ok ? 'done' : outcome.code),
@@ -108,9 +110,17 @@ function recordName(
     return ''
   }
   const changed = changes.find((change) => change.id === id && change.kind === table)
-  const record = changed?.after ?? changed?.before ?? state.inTable(table, id)
-  const name = (record as EntityRecord | undefined)?.['name']
-  return typeof name === 'string' ? name : ''
+  if (changed !== undefined) return nameOf(changed)
+  return textOf((state.inTable(table, id) as EntityRecord | undefined)?.['name'])
+}
+
+function nameOf(change: RecordChange | undefined): string {
+  const record = (change?.after ?? change?.before) as EntityRecord | undefined
+  return textOf(record?.['name'])
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }
 
 /** An action other than a record write that a command reports, as planned or as done. */

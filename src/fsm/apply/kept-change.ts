@@ -37,7 +37,7 @@ function isUnset(value: Json | undefined): boolean {
 }
 
 /** All kept fields of a record that have a value. */
-function wholeRecord(record: EntityRecord, { kept }: HistoryFields): JsonObject {
+export function wholeRecord(record: EntityRecord, { kept }: HistoryFields): JsonObject {
   const whole: Record<string, Json> = {}
   for (const name of kept) {
     const value = record[name]
@@ -46,7 +46,7 @@ function wholeRecord(record: EntityRecord, { kept }: HistoryFields): JsonObject 
   return whole
 }
 
-function keptChange({ kind, id, before, after }: RecordChange): KeptChange {
+export function keptChange({ kind, id, before, after }: RecordChange): KeptChange {
   const fields = historyFields.get(kind) ?? noFields
   const [old, now] = [before as EntityRecord | undefined, after as EntityRecord | undefined]
   const name = String((now ?? old)?.['name'] ?? '')
@@ -79,7 +79,6 @@ export function keptChanges(changes: readonly RecordChange[], mainId: string): s
   for (const change of sorted) {
     const text = JSON.stringify(keptChange(change))
     characters += text.length + 1
-    // @guard history-too-large
     if (characters > auditLimits.changeCharactersMax - RESERVED) break
     texts.push(text)
   }

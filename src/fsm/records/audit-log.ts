@@ -236,7 +236,7 @@ export class AuditLog {
     let stored = 0
     for (let at = 0; at < STRIPPED_BLOCKS_MAX; at += 1) {
       if (this.#changesSize <= auditLimits.changesCharactersMax) break
-      // @guard history-pushed-out--own
+      // @guard history-and-undo--flood
       const busiest = busiestOf(this.#changes, auditLimits.changesCharactersMax)
       const found = this.#blocks.findIndex(({ changes }) =>
         busiest === null ? changes.size > 0 : changes.has(busiest),
@@ -308,6 +308,16 @@ export class AuditLog {
   /** All current records, the newest first; records written during the walk are not among them. */
   *newestFirst(): Generator<EntityRecord> {
     for (const line of this.newestLines()) yield lineRecord(line)
+  }
+
+  /** The record of the entry at a log index; undefined if it is not kept. */
+  at(index: number): EntityRecord | undefined {
+    const key = keyOf(index)
+    const isOpen = this.#lines.length > 0 && key >= this.#openKey
+    const block = isOpen ? undefined : this.#blocks.findLast((one) => one.key <= key)
+    const lines = isOpen ? this.#lines : block === undefined ? [] : linesOf(block)
+    const line = lines.find((one) => lineIndex(one) === index)
+    return line === undefined ? undefined : lineRecord(line)
   }
 
   /** The lines of all current records, as `newestFirst`. */
