@@ -15,7 +15,7 @@ import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 import { TestStore } from '../fsm/support/store.ts'
 
-const { root, sessionOf } = await controllerForFile()
+const { controller, root, sessionOf } = await controllerForFile()
 const history = `${management}/history`
 let serial = 0
 
@@ -71,6 +71,10 @@ test('an undo needs the permission of each write', async () => {
   })
   const ofBoth = await callerWith('service', 'service-policy')
   expect((await undo(ofBoth, deleted)).status).toBe(200)
+  // Apply checks the same again: the permission may be revoked by an earlier entry of the log.
+  const { actor, judgedOn } = controller.cluster.proposals.at(-1) ?? {}
+  expect(actor).toMatchObject({ case: 'session', value: { permission: 'service.create' } })
+  expect(judgedOn).toContainEqual(expect.objectContaining({ entity: 'identity' }))
 })
 
 test('an undo gives no right that its caller could not give', async () => {
