@@ -1,0 +1,79 @@
+import { visibleText } from '../../app/visible-text.ts'
+import { texts } from '../../texts.ts'
+import { kindAt } from '../records/kinds.ts'
+import { type ChangedRecord, collectionOf, recordLink } from './activity-data.ts'
+
+export function kindWord(kind: string): string {
+  const path = collectionOf(kind)
+  return (path === null ? null : kindAt(path)?.one) ?? kind
+}
+
+/** Records before and after a change, each with its changed fields. */
+export function RecordChanges({ changes }: { readonly changes: readonly ChangedRecord[] }) {
+  return (
+    <>
+      {changes.map((change) => (
+        <section class="changed-record" key={`${change.kind}/${change.id}`}>
+          <h3 class="small">
+            {texts.activity.verbs[verbOf(change)]} {kindWord(change.kind)}{' '}
+            <RecordName kind={change.kind} id={change.id} name={change.name} isLinked />
+          </h3>
+          <FieldDiff change={change} />
+          {change.isPartial ? <p class="faint small">{texts.activity.partial}</p> : null}
+        </section>
+      ))}
+    </>
+  )
+}
+
+export function RecordName(props: {
+  readonly kind: string
+  readonly id: string
+  readonly name: string
+  readonly isLinked: boolean
+}) {
+  const { kind, id, name, isLinked } = props
+  const href = isLinked ? recordLink(kind, id) : null
+  const text = name === '' ? id : visibleText(name)
+  return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
+}
+
+function verbOf({ before, after }: ChangedRecord): 'create' | 'update' | 'delete' {
+  if (before === null) return 'create'
+  return after === null ? 'delete' : 'update'
+}
+
+function FieldDiff({ change: { before, after } }: { readonly change: ChangedRecord }) {
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].sort()
+  if (names.length === 0) return null
+  return (
+    <dl class="diff">
+      {names.map((name) => (
+        <div key={name}>
+          <dt class="mono">{name}</dt>
+          {before === null ? null : (
+            <dd class="was">
+              <span class="visually-hidden">{texts.form.before}</span>
+              {valueText(before[name])}
+            </dd>
+          )}
+          {after === null ? null : (
+            <dd class="is">
+              <span class="visually-hidden">{texts.form.after}</span>
+              {valueText(after[name])}
+            </dd>
+          )}
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+export function valueText(value: unknown): string {
+  if (value === undefined || value === null) return '–'
+  if (typeof value === 'string') return visibleText(value)
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
+    return value.length === 0 ? texts.activity.empty : value.map(visibleText).join(', ')
+  }
+  return visibleText(JSON.stringify(value))
+}
