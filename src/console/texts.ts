@@ -603,8 +603,9 @@ export const texts = {
 
   activity: {
     lead: 'Who changed what, and what happens now',
-    tabs: { history: 'History', live: 'Live' },
+    tabs: { history: 'History', live: 'Live events' },
     list: 'Changes',
+    details: (action: string, kind: string, name: string) => `Details: ${action} ${kind} ${name}`,
     record: 'Name or ID of a record',
     actor: 'Name or ID of who changed it',
     kind: 'Kind',
@@ -663,6 +664,7 @@ export const texts = {
     usage: 'Show traffic reports (usage)',
     by: (name: string) => `by ${name}`,
     list: 'Events',
+    details: (namespace: string, type: string) => `Details: ${namespace} ${type}`,
     pause: 'Pause',
     resume: 'Resume',
     none: 'No events yet',

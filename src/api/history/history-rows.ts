@@ -1,3 +1,4 @@
+import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
 import { historyKinds } from '../../entities/history-kinds.ts'
 import { entitiesByName, isKindName } from '../../entities/registry.ts'
 import { keptChangesOf } from '../../fsm/audit-query.ts'
@@ -6,7 +7,6 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { KeptChange } from '../../ports/audit.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { readPermissionOf } from '../access/previewed-writes.ts'
-import { ReadPermissions } from '../access/readable.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
 import type { RequestContext } from '../http/call.ts'
 import { requireCaller } from '../sessions/current.ts'
@@ -23,10 +23,13 @@ export interface HistoryReader {
 export const administratorReader: HistoryReader = { tables: null, mayReadIdentities: true }
 
 export function historyReader(call: RequestContext): HistoryReader {
-  if (requireCaller(call).isAdmin) return administratorReader
-  const readable = new ReadPermissions(call)
-  const tables = historyKinds.filter((kind) => readable.has(readPermissionOf(kind) ?? 'admin'))
-  return { tables: new Set(tables), mayReadIdentities: readable.has('identity.read') }
+  const caller = requireCaller(call)
+  if (caller.isAdmin) return administratorReader
+  // Also the request of an undo reads its entry.
+  const mayRead = (permission: Permission): boolean =>
+    mayCall(caller, permission, { api: call.api, method: 'GET' })
+  const tables = historyKinds.filter((kind) => mayRead(readPermissionOf(kind) ?? 'admin'))
+  return { tables: new Set(tables), mayReadIdentities: mayRead('identity.read') }
 }
 
 /** An audit record as the API shows it to a reader. */

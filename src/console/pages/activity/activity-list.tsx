@@ -6,6 +6,7 @@ import { visibleText } from '../../app/visible-text.ts'
 import type { AuditDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
 import { Badge, Empty, Skeleton } from '../../controls/status.tsx'
+import { Expandable } from '../../controls/expandable.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { type HistoryQuery, mayUndo, readHistory, recordLink } from './activity-data.ts'
@@ -91,43 +92,51 @@ export function ActivityList({
 function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo: () => void }) {
   const { activity } = texts
   const { action, entity, entityId, entityName, exists, outcome, changes, omittedChanges } = entry
+  const name = visibleText(entityName === '' ? entityId : entityName)
   return (
-    <details>
-      <summary>
-        <span class="activity-what">
-          <Actor actor={entry.actor} /> {activity.action(action)} {kindWord(entity)}{' '}
-          {entityId === '' ? null : (
-            <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
-          )}{' '}
-          {outcome === 'done' ? null : <Badge tone="warn">{outcome}</Badge>}
-          <span class="activity-fields faint">{fieldNames(entry)}</span>
-        </span>
-        <span class="activity-time faint">
-          <Time at={entry.at} />
-        </span>
-      </summary>
-      <div class="event-body">
-        <RecordChanges changes={changes} />
-        {omittedChanges > 0 ? <p class="faint small">{activity.omitted(omittedChanges)}</p> : null}
-        {entry.changeState === 'KEPT' ? null : (
-          <p class="soft small">{activity.states[entry.changeState]}</p>
-        )}
-        <dl class="activity-facts small">
-          <Fact name={activity.entry} value={String(entry.index)} />
-          <Fact name={activity.at} value={<Time at={entry.at} isExact />} />
-          <Fact name={activity.address} value={entry.address} />
-          <Fact name={activity.reason} value={visibleText(entry.reason)} />
-          <Fact name={activity.also} value={entry.also.join(', ')} />
-        </dl>
-        {mayUndo(entry) ? (
-          <div>
-            <Button icon="back" onClick={onUndo}>
-              {activity.undo.open}
-            </Button>
-          </div>
-        ) : null}
-      </div>
-    </details>
+    <Expandable
+      label={activity.details(activity.action(action), kindWord(entity), name)}
+      head={
+        <>
+          <span class="activity-what">
+            <Actor actor={entry.actor} /> {activity.action(action)} {kindWord(entity)}{' '}
+            {entityId === '' ? null : (
+              <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
+            )}{' '}
+            {outcome === 'done' ? null : <Badge tone="warn">{outcome}</Badge>}
+            <span class="activity-fields faint">{fieldNames(entry)}</span>
+          </span>
+          <span class="activity-time faint">
+            <Time at={entry.at} />
+          </span>
+        </>
+      }
+      body={() => (
+        <>
+          <RecordChanges changes={changes} />
+          {omittedChanges > 0 ? (
+            <p class="faint small">{activity.omitted(omittedChanges)}</p>
+          ) : null}
+          {entry.changeState === 'KEPT' ? null : (
+            <p class="soft small">{activity.states[entry.changeState]}</p>
+          )}
+          <dl class="activity-facts small">
+            <Fact name={activity.entry} value={String(entry.index)} />
+            <Fact name={activity.at} value={<Time at={entry.at} isExact />} />
+            <Fact name={activity.address} value={entry.address} />
+            <Fact name={activity.reason} value={visibleText(entry.reason)} />
+            <Fact name={activity.also} value={entry.also.join(', ')} />
+          </dl>
+          {mayUndo(entry) ? (
+            <div>
+              <Button icon="back" onClick={onUndo}>
+                {activity.undo.open}
+              </Button>
+            </div>
+          ) : null}
+        </>
+      )}
+    />
   )
 }
 

@@ -14,10 +14,10 @@ export function RecordChanges({ changes }: { readonly changes: readonly ChangedR
     <>
       {changes.map((change) => (
         <section class="changed-record" key={`${change.kind}/${change.id}`}>
-          <h3 class="small">
+          <p class="changed-title small">
             {texts.activity.verbs[verbOf(change)]} {kindWord(change.kind)}{' '}
             <RecordName kind={change.kind} id={change.id} name={change.name} isLinked />
-          </h3>
+          </p>
           <FieldDiff change={change} />
           {change.isPartial ? <p class="faint small">{texts.activity.partial}</p> : null}
         </section>

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals'
 import { feed } from '../../app/services.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Button } from '../../controls/button.tsx'
+import { Expandable } from '../../controls/expandable.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Empty, Notice } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
@@ -79,19 +80,22 @@ export function EventTail() {
           <ul class="event-list">
             {shown.slice(0, SHOWN_MAX).map((event) => (
               <li key={event.id}>
-                <details>
-                  <summary>
-                    <span class="event-time faint">
-                      <Time at={event.timestamp} isExact />
-                    </span>
-                    <span class="event-name">{event.namespace}</span>
-                    <span class="soft">{eventKind(event)}</span>
-                    <span class="event-subject">
-                      <Subjects event={event} names={names} />
-                    </span>
-                  </summary>
-                  <EventChange event={event} />
-                </details>
+                <Expandable
+                  label={events.details(event.namespace, eventKind(event))}
+                  head={
+                    <>
+                      <span class="event-time faint">
+                        <Time at={event.timestamp} isExact />
+                      </span>
+                      <span class="event-name">{event.namespace}</span>
+                      <span class="soft">{eventKind(event)}</span>
+                      <span class="event-subject">
+                        <Subjects event={event} names={names} />
+                      </span>
+                    </>
+                  }
+                  body={() => <EventChange event={event} />}
+                />
               </li>
             ))}
           </ul>
