@@ -45,6 +45,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     await page.getByLabel(activity.record).fill('sales to crm')
     const changed = entryOf(page, 'changed service policy sales to crm')
     await changed.waitFor()
+    await page.getByText(activity.count(2, 2)).waitFor()
     expect(await changed.locator('.activity-what').innerText()).toContain('identityRoles')
     await changed.locator('.expand').click()
     await changed.locator('.was', { hasText: '#sales' }).waitFor()
@@ -124,7 +125,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     await entry.getByRole('button', { name: activity.undo.open }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: activity.undo.button, exact: true }).click()
-    await dialog.getByText('the undo needs the permission service.delete').waitFor()
+    await dialog.getByText(texts.failure.notAllowed).waitFor()
     expect((await network.recordOf('services', 'crm')).id).toBe(made.serviceId)
   })
 

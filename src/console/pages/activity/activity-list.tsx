@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
@@ -34,7 +35,10 @@ export function ActivityList({
     (signal) => readHistory(query, limit.value, signal),
     REFRESH_MS,
   )
-  const { value: found } = loaded.data
+  // The entries of the last search stay until those of the next one are here.
+  const last = useRef(loaded.data.value)
+  if (loaded.data.value !== null) last.current = loaded.data.value
+  const found = last.current
   if (found === null) {
     if (loaded.error.value !== null) return <Failure error={loaded.error.value} />
     return (
@@ -48,7 +52,7 @@ export function ActivityList({
   return (
     <>
       <FailureNotice error={loaded.error.value} />
-      <section class="panel" aria-label={activity.list}>
+      <section class="panel" aria-label={activity.list} aria-busy={loaded.data.value === null}>
         {found.rows.length === 0 ? (
           <Empty icon="event" title={activity.none}>
             <p>{activity.noneWhat}</p>
@@ -159,6 +163,11 @@ export function Actor({ actor: { id, name } }: { readonly actor: AuditDetail['ac
   return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
 }
 
+const FIELDS_SHOWN = 4
+
 function fieldNames({ action, fields }: AuditDetail): string {
-  return action === 'patch' || action === 'replace' ? fields.join(', ') : ''
+  if (action !== 'patch' && action !== 'replace') return ''
+  const more = fields.length - FIELDS_SHOWN
+  const shown = fields.slice(0, FIELDS_SHOWN).join(', ')
+  return more > 0 ? `${shown}, +${more}` : shown
 }

@@ -61,7 +61,7 @@ export function Subjects(props: {
         return (
           <span key={`${path}/${id}`}>
             {at > 0 ? ' · ' : ''}
-            {kind === null ? '' : `${kind.one} `}
+            {kind === null ? path.replaceAll('-', ' ') : kind.one}
             {kind === null || found === '' ? text : <a href={pathTo(path, id)}>{text}</a>}
           </span>
         )
