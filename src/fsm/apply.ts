@@ -14,8 +14,7 @@ import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
-import { entryAuditRecord, type TouchedRecord } from './apply/audit.ts'
-import { keepsChange } from './apply/kept-change.ts'
+import { entryAuditRecord, keptCommands, type TouchedRecord } from './apply/audit.ts'
 import { actorRights } from './apply/authority.ts'
 import { recordAction } from './cluster/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './cluster/cluster.ts'
@@ -158,11 +157,9 @@ type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
 
 function perform(state: ClusterState, command: Command, place: Place): Performed {
   const touched: TouchedRecord[] = []
-  // Writes outside of commands are in no audit record.
-  state.takeHistory(false)
   const outcome = performUnaudited(state, command, place, touched)
-  const isKept = outcome.ok && keepsChange(command.kind) && state.featureLevel >= HISTORY_LEVEL
-  const changes = state.takeHistory(isKept)
+  const isKept = outcome.ok && state.featureLevel >= HISTORY_LEVEL && keptCommands.has(command.kind)
+  const changes = isKept ? state.takeHistory() : []
   // The command may have reset log time.
   const now = { index: place.index, logTimeMs: state.logTimeMs }
   const audit = entryAuditRecord(state, command, now, { outcome, touched, changes })

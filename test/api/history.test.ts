@@ -184,7 +184,7 @@ describe('an undo', () => {
     await root.call('POST', `${management}/identities/${identity}/disable`, { durationMinutes: 5 })
     expect(causeOf(await undo(root, await newest(root, 'record=Dora')))).toEqual([
       'CANNOT_UNDO',
-      'identity-disable is taken back by its own operation, not by an undo',
+      'identity-disable has its own inverse operation, so use that one',
     ])
     expect((await undo(root, { index: 999_999 })).status).toBe(404)
     expect((await undo(root, { index: 'x' })).status).toBe(404)

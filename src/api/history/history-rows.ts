@@ -50,7 +50,7 @@ export function auditRow(
     actor: reader.mayReadIdentities
       ? { id: record['actor'] ?? '', name: record['actorName'] ?? '' }
       : { id: '', name: '' },
-    // A reader of records must not learn who logs in from where.
+    // A reader of records must not learn from which addresses others log in.
     // @guard history-and-undo--address
     session: isAll ? (session ?? '') : '',
     address: isAll ? (address ?? '') : '',

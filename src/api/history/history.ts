@@ -19,7 +19,7 @@ const kinds = entities.filter(({ table }) => tables.has(table)).map(({ name }) =
 const filterable = auditEntry.symbols.map(({ name }) => name)
 const INDEX = /^[0-9]{1,15}$/
 
-/** Operations on the history of records: what changed, and its undo. */
+/** Operations that list changes of records, and undo them. */
 export function historyOperations(deps: UndoDeps): Operation[] {
   const undo = new Undo(deps)
   const { state } = deps

@@ -87,7 +87,7 @@ function keptOf(entry: EntityRecord): ReturnType<typeof keptChangesOf> {
       throw cannotUndo('the audit log does not keep its change')
   }
   if (!undoable.has(String(action))) {
-    throw cannotUndo(`${String(action)} is taken back by its own operation, not by an undo`)
+    throw cannotUndo(`${String(action)} has its own inverse operation, so use that one`)
   }
   return keptChangesOf(entry)
 }

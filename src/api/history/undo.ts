@@ -67,7 +67,7 @@ export class Undo {
     }
   }
 
-  /** @param version of a preview; undefined: whatever the undo does now. */
+  /** @param version of a preview; undefined: the effect need not be that of a preview. */
   async apply(
     call: RequestContext,
     entry: EntityRecord,
@@ -151,8 +151,8 @@ function requireRight(call: RequestContext, permission: InverseWrite['permission
 }
 
 /**
- * The actor of the request, admitted by the permission of a write and not by that of the undo, which
- * every session has.
+ * The actor of the request, admitted by the permission of a write and not by that of the undo,
+ * which every session has.
  */
 function actorWith(call: RequestContext, permission: InverseWrite['permission']): Actor {
   const actor = callActor(call)

@@ -4,7 +4,7 @@ import { useId } from 'preact/hooks'
 
 import { Icon } from './icon.tsx'
 
-/** A row that shows more below it on request. Its head may contain links, as no button contains it. */
+/** A row that shows more on request. Its head may contain links, as no button contains it. */
 export function Expandable(props: {
   /** Label of the button that shows more. */
   readonly label: string

@@ -90,7 +90,7 @@ function* differenceOf(
   const known = versionsOf(before)
   const hasMoved = (): boolean => current() !== before || !isSameTexts(versionsOf(before), known)
   const changes = after.changes.take(after.tables)
-  const written = after.takeHistory(true)
+  const written = after.takeHistory()
   const moved = new Map(
     recordKinds.map((kind) => [kind, movedIds(before, after, kind, idsOf(after, kind, changes))]),
   )

@@ -46,6 +46,23 @@ const attempts: ReadonlySet<number> = new Set([
   CommandKind.MFA_ATTEMPT,
 ])
 
+/**
+ * Commands whose changes the audit log keeps: those of people. Sessions, routers and housekeeping
+ * write far more often, and nobody undoes that.
+ */
+export const keptCommands: ReadonlySet<number> = new Set([
+  CommandKind.ENTITY_CREATE,
+  CommandKind.ENTITY_REPLACE,
+  CommandKind.ENTITY_PATCH,
+  CommandKind.ENTITY_DELETE,
+  CommandKind.ENTITY_BATCH,
+  CommandKind.IDENTITY_DISABLE,
+  CommandKind.IDENTITY_ENABLE,
+  CommandKind.SERVICE_CONFIGS_ASSOCIATE,
+  CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
+  CommandKind.CA_VERIFY,
+])
+
 const actions: ReadonlyMap<number, string> = new Map(
   CommandKindSchema.values.map(({ name, number }) => [
     number,
@@ -79,7 +96,8 @@ export function entryAuditRecord(
   const name = state.get('identity', who)?.name ?? ''
   const entityId = named?.id ?? (outcome.ok ? outcome.id : '')
   // Some commands write a record without naming it as their own.
-  const changed = result.changes.find(({ id }) => id === entityId)
+  const { changes } = result
+  const changed = changes.length === 0 ? undefined : changes.find(({ id }) => id === entityId)
   return {
     index: place.index,
     atMs: place.logTimeMs,
@@ -90,37 +108,29 @@ export function entryAuditRecord(
     action: recorded?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
     entity: recorded === null ? (named?.entity ?? changed?.kind ?? '') : recorded.entity,
     entityId,
-    entityName: named === undefined ? nameOf(changed) : recordName(state, named, result.changes),
+    entityName: recordName(state, named, changed),
     fields: named?.fields ?? none,
     also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
     outcome: recorded?.outcome ?? (outcome.ok ? 'done' : outcome.code),
     reason,
-    change: keptChanges(result.changes, entityId),
+    change: changes.length === 0 ? '' : keptChanges(changes, entityId),
   }
 }
 
 /** Name of a record after the entry, or before its deletion; '' below the level of the history. */
 function recordName(
   state: State,
-  { entity, id }: TouchedRecord,
-  changes: readonly RecordChange[],
+  named: TouchedRecord | undefined,
+  changed: RecordChange | undefined,
 ): string {
-  const table = entitiesByName.get(entity)?.table
-  if (state.featureLevel < HISTORY_LEVEL || table === undefined || !historyFields.has(table)) {
-    return ''
+  if (state.featureLevel < HISTORY_LEVEL) return ''
+  let record = (changed?.after ?? changed?.before) as EntityRecord | undefined
+  const table = named === undefined ? undefined : entitiesByName.get(named.entity)?.table
+  if (record === undefined && named !== undefined && table !== undefined) {
+    record = historyFields.has(table) ? state.inTable(table, named.id) : undefined
   }
-  const changed = changes.find((change) => change.id === id && change.kind === table)
-  if (changed !== undefined) return nameOf(changed)
-  return textOf((state.inTable(table, id) as EntityRecord | undefined)?.['name'])
-}
-
-function nameOf(change: RecordChange | undefined): string {
-  const record = (change?.after ?? change?.before) as EntityRecord | undefined
-  return textOf(record?.['name'])
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
+  const name = record?.['name']
+  return typeof name === 'string' ? name : ''
 }
 
 /** An action other than a record write that a command reports, as planned or as done. */

@@ -1,31 +1,9 @@
-import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { type HistoryFields, historyFields } from '../../entities/history-kinds.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { KeptChange } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { auditLimits, TOO_LARGE } from '../records/audit-line.ts'
-
-/**
- * Commands whose changes the audit log keeps: those of people. Sessions, routers and housekeeping
- * write far more often, and nobody undoes that.
- */
-const keptCommands: ReadonlySet<number> = new Set([
-  CommandKind.ENTITY_CREATE,
-  CommandKind.ENTITY_REPLACE,
-  CommandKind.ENTITY_PATCH,
-  CommandKind.ENTITY_DELETE,
-  CommandKind.ENTITY_BATCH,
-  CommandKind.IDENTITY_DISABLE,
-  CommandKind.IDENTITY_ENABLE,
-  CommandKind.SERVICE_CONFIGS_ASSOCIATE,
-  CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
-  CommandKind.CA_VERIFY,
-])
-
-export function keepsChange(command: number): boolean {
-  return keptCommands.has(command)
-}
 
 const noFields: HistoryFields = { kept: [], withheld: [] }
 

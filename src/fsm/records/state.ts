@@ -254,15 +254,9 @@ export class State {
     this.#history.note(name, id, before?.record)
   }
 
-  /**
-   * Returns and clears the changes since the last call, of the kinds whose changes are kept.
-   * @param isKept false: only clears them.
-   */
-  takeHistory(isKept: boolean): readonly RecordChange[] {
-    if (this.#history.isEmpty) return []
-    if (isKept) return this.#history.take(this.tables)
-    this.#history.clear()
-    return []
+  /** Returns and clears the changes of the current entry, of the kinds whose changes are kept. */
+  takeHistory(): readonly RecordChange[] {
+    return this.#history.take(this.tables)
   }
 
   /** Difference between the log's timestamps and log time. */
@@ -289,8 +283,10 @@ export class State {
     this.#dirtyCharacters += this.audit.add(record)
   }
 
-  /** Drops entries that are too old by log time. */
+  /** Called before each entry: drops data that is too old by log time. */
   forget(): void {
+    // Changes of earlier entries, which no audit record keeps.
+    if (!this.#history.isEmpty) this.#history.clear()
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
     // @guard restore-expires

@@ -14,7 +14,7 @@ export interface UndoPreview {
   readonly version: string
 }
 
-/** What the history is searched for; '' means everything. */
+/** Conditions of a search in the history; '' means everything. */
 export interface HistoryQuery {
   readonly kind: string
   /** ID of a record, or its name now or earlier. */
