@@ -54,7 +54,7 @@ import { migrateLimits } from '../src/migrate/limits.ts'
 import { restoreLimits } from '../src/fsm/records/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
-import { classViewLimits } from '../src/fsm/access/class-views.ts'
+import { classViewLimits } from '../src/fsm/access/class-grants.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
 import { previewLimits } from '../src/fsm/access/relation-change.ts'
 import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
@@ -173,7 +173,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/sessions/revocation-rules.ts': revocationLimits,
   'src/fsm/services/hosted-terminator.ts': hostedTerminatorLimits,
   'src/fsm/sessions/service-session.ts': serviceSessionLimits,
-  'src/fsm/access/class-views.ts': classViewLimits,
+  'src/fsm/access/class-grants.ts': classViewLimits,
   'src/fsm/access/explanation.ts': explanationLimits,
   'src/fsm/access/relation-change.ts': previewLimits,
   'src/fsm/cluster/cluster.ts': joiningLimits,
@@ -314,24 +314,41 @@ const namesakes: ReadonlySet<string> = new Set([
   'src/cluster/soft-state/soft-state.ts tickMs',
 ])
 
+/** The comment above the definition of a limit in its file; empty if there is none. */
+function meaningOf(source: string, name: string): string {
+  const word = name.slice(name.lastIndexOf(' ') + 1)
+  const definition = new RegExp(
+    String.raw`/\*\*((?:(?!\*/)[^])*)\*/\s*(?:export )?(?:const |readonly )?${word}\??\s*[:=,]`,
+  )
+  const comment = definition.exec(source)?.[1] ?? ''
+  const sentences = comment.replaceAll(/^\s*\* ?/gm, '').replaceAll(/\s+/g, ' ')
+  return sentences
+    .replaceAll(/\{@link ([^}]+)\}/g, '`$1`')
+    .replaceAll('|', String.raw`\|`)
+    .trim()
+}
+
 function rows(file: string, limits: object): string {
+  const source = readFileSync(join(import.meta.dirname, '..', file), 'utf8')
   return Object.entries(limits)
     .map(([name, value]) => {
       const option = configured[`${file} ${name}`]
       const figure = Number(value).toLocaleString('en-US')
-      return `| \`${name}\` | ${option === undefined ? figure : `option \`${option}\``} |`
+      const shown = option === undefined ? figure : `option \`${option}\``
+      return `| \`${name}\` | ${shown} | ${meaningOf(source, name)} |`.replace('|  |', '| |')
     })
     .join('\n')
 }
 
 function text(): string {
   const parts = Object.entries(tables).map(
-    ([file, limits]) => `## \`${file}\`\n\n| limit | default |\n|---|---|\n${rows(file, limits)}\n`,
+    ([file, limits]) =>
+      `## \`${file}\`\n\n| limit | default | meaning |\n|---|---|---|\n${rows(file, limits)}\n`,
   )
   return `# Limits in the code
 
-Everything that can grow has a limit. Names have their unit at the end; the file in the heading says what happens at each limit. Limits that
-an operator can change are options of [configuration.md](../reference/configuration.md); the others are
+Everything that can grow has a limit. Names have their unit at the end; the file in the heading says more about each limit. Where a row has no
+meaning, the row above it covers it, or its name says it all. Limits that an operator can change are options of [configuration.md](../reference/configuration.md); the others are
 part of the program. [Limits that a caller can meet](../reference/limits.md) lists those that users need to know.
 
 A client can get 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with

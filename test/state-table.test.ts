@@ -244,7 +244,7 @@ const table: readonly Transition[] = [
     next: 'new certificates returned',
     effects: 'the previous client certificate becomes invalid',
     proofs: [
-      'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid',
+      'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid when they use the new one',
       'fsm/enrolling.test.ts > a router > extends by its current certificate, and the entry invalidates the previous one',
       'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token',
       'process/router-program.test.ts > a router renews its certificates, and is accepted with the new ones',

@@ -47,7 +47,7 @@ interface ConnectionDeps {
   readonly hello: Hello
   readonly version: VersionLine
   /** Handler of a message in another part of the controller; null if there is none. */
-  readonly dutyOf: (contentType: number) => MessageHandler | null
+  readonly handlerOf: (contentType: number) => MessageHandler | null
   /** Version of this controller, as reported to routers. */
   readonly ownVersion: string
   readonly onStatus: (status: RouterStatus) => void
@@ -141,9 +141,9 @@ export class RouterConnection {
 
   /** @returns the remaining work, in steps. */
   onMessage(message: ChannelMessage): Iterator<void> | null {
-    const { channel, dutyOf, onMembersAsked } = this.#deps
+    const { channel, handlerOf, onMembersAsked } = this.#deps
     const { contentType: type } = message
-    const handle = dutyOf(type)
+    const handle = handlerOf(type)
     if (handle !== null) return this.#perform(handle, message)
     if (type === contentType.ping) channel.replyResult(message, true, 'ok')
     else if (type === controlMessage.requestClusterMembers) onMembersAsked()
@@ -206,7 +206,7 @@ function* guarded(steps: Iterator<void>, fail: (error: unknown) => void): Genera
   }
 }
 
-/** Messages without an answer that no duty handles. */
+/** Messages without an answer that nothing handles. */
 const notices: ReadonlySet<number> = new Set([
   contentType.result,
   controlMessage.traceEvent,
@@ -230,7 +230,7 @@ const oldTunnelRequests: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Refuses a request that no duty handles, in the form that its sender accepts as a refusal. Without
+ * Refuses a request that nothing handles, in the form that its sender accepts as a refusal. Without
  * an answer, the router would wait until its timeout.
  */
 function refuse(channel: Channel, message: ChannelMessage): void {

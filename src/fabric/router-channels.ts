@@ -20,7 +20,7 @@ import { type PublishFact, ignoreFact } from '../ports/live-facts.ts'
 import type { LiveTable, LiveChannel } from '../ports/live-table.ts'
 import type { RouterAdmitter } from './admission.ts'
 import { type MessageHandler, RouterConnection } from './connection.ts'
-import type { RouterDuty } from './duty.ts'
+import type { ChannelHandler } from './channel-handler.ts'
 import { type ControllerIdentity, helloAnswer, helloFault } from './hello-answer.ts'
 import { routerLimits } from './limits.ts'
 import {
@@ -84,8 +84,8 @@ export class RouterChannels {
   readonly #rows: LiveRows<Connected, LiveChannel>
   /** Open channels, including those without an admitted router. */
   readonly #open = new Set<Channel>()
-  readonly #duties: RouterDuty[] = []
-  readonly #handlers = new Map<number, MessageHandler>()
+  readonly #subjects: ChannelHandler[] = []
+  readonly #messageHandlers = new Map<number, MessageHandler>()
   #stopTimer: (() => void) | null = null
   #soon: NodeJS.Immediate | null = null
   #unfollow: () => void = () => undefined
@@ -117,11 +117,14 @@ export class RouterChannels {
   }
 
   /** Must be called before `start`. */
-  add(duty: RouterDuty): void {
-    this.#duties.push(duty)
-    for (const [contentType, handler] of duty.handlers) {
-      assert(!this.#handlers.has(contentType), `one duty takes message ${contentType}`)
-      this.#handlers.set(contentType, handler)
+  add(subject: ChannelHandler): void {
+    this.#subjects.push(subject)
+    for (const [contentType, handler] of subject.handlers) {
+      assert(
+        !this.#messageHandlers.has(contentType),
+        `only one handler may take message ${contentType}`,
+      )
+      this.#messageHandlers.set(contentType, handler)
     }
   }
 
@@ -162,7 +165,7 @@ export class RouterChannels {
     if (this.#soon !== null) clearImmediate(this.#soon)
     this.#soon = null
     this.#unfollow()
-    for (const duty of this.#duties) duty.onStop?.()
+    for (const subject of this.#subjects) subject.onStop?.()
     // A controller that stops because it was removed confirms its removal by sending a last list.
     this.#sendMembers()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
@@ -212,11 +215,11 @@ export class RouterChannels {
       const reason = gate.revoked(router)
       if (reason === null) continue
       log.info({ routerId: router.id, reason }, 'closing the channel of a router')
-      for (const duty of this.#duties) duty.onRevoked?.(connection)
+      for (const subject of this.#subjects) subject.onRevoked?.(connection)
       channel.close(reason)
     }
     this.#sendMembers()
-    for (const duty of this.#duties) duty.onSweep?.()
+    for (const subject of this.#subjects) subject.onSweep?.()
   }
 
   #sendMembers(): void {
@@ -274,7 +277,7 @@ export class RouterChannels {
       address,
       hello,
       version: hello.version,
-      dutyOf: (contentType) => this.#handlers.get(contentType) ?? null,
+      handlerOf: (contentType) => this.#messageHandlers.get(contentType) ?? null,
       ownVersion: identity.version.version,
       onStatus: (status) => {
         if (statuses.publish(router.id, status)) return
@@ -297,7 +300,7 @@ export class RouterChannels {
     connection.start()
     this.#publishConnected(router.id, socket)
     this.#sendAddresses(connection, this.#addresses(), false)
-    for (const duty of this.#duties) duty.onConnected?.(connection)
+    for (const subject of this.#subjects) subject.onConnected?.(connection)
     return connection
   }
 
@@ -385,7 +388,7 @@ export class RouterChannels {
     const { id } = connection.router
     this.#deps.statuses.withdraw(id)
     this.#deps.publishFact?.({ kind: 'router', routerId: id, isOnline: false })
-    for (const duty of this.#duties) duty.onDisconnected?.(connection)
+    for (const subject of this.#subjects) subject.onDisconnected?.(connection)
   }
 
   /** One message for all recipients; null while the list is incomplete. */

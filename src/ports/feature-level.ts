@@ -22,6 +22,9 @@ export const MIGRATION_LEVEL = 3
 /** Feature level from which the audit log keeps the changes of network records. */
 export const HISTORY_LEVEL = 3
 
+/** Feature level at which all controllers activate the pending certificate of a router. */
+export const RENEWAL_LEVEL = 3
+
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**
@@ -92,6 +95,14 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
 /** Feature level that a command of this kind needs with any content. */
 export function commandLevel(kind: CommandKind): number {
   return (commandLevels as Readonly<Record<number, number | undefined>>)[kind] ?? 1
+}
+
+/**
+ * The command for a renewal that the router does not confirm over its channel. From `RENEWAL_LEVEL`
+ * on, the new certificate is pending until the router connects with it.
+ */
+export function routerRenewalKind(featureLevel: number): CommandKind {
+  return featureLevel < RENEWAL_LEVEL ? CommandKind.ROUTER_EXTEND : CommandKind.ROUTER_EXTEND_BEGIN
 }
 
 /**

@@ -37,7 +37,7 @@ interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' 
   readonly soft: Pick<SoftState, 'open' | 'reachLatest'>
 }
 
-/** Posture service of a controller: reports, verdicts, and the duty that ends failing sessions. */
+/** Posture of a controller: reports, verdicts, and the handler that ends failing sessions. */
 export class ControllerPosture implements PostureService {
   readonly #deps: PostureDeps
   readonly #reports: PostureReports

@@ -344,7 +344,7 @@ export class RouterProgram {
       ask: askExtension,
       apis: () => this.#controllers.apis,
       onExtended: (api) => {
-        this.#controllers.rememberApi(api)
+        this.#controllers.onExtended(api)
         this.#health.renew()
         this.#links.renew()
         this.#edge.renew()

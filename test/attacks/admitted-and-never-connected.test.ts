@@ -17,8 +17,8 @@ import { anOperator } from '../support/recorded-actions.ts'
 
 const lifetimeMs = 3_600_000
 
-/** The next duty of a leader that is the only member, by its clock and log time. */
-function dutyOf(cluster: SecretsCluster): unknown {
+/** The next step of a leader that is the only member, by its clock and log time. */
+function handlerOf(cluster: SecretsCluster): unknown {
   const id = 'ctrl1'
   const record = create(ConfigurationSchema, {
     members: [create(MemberSchema, { id, voter: true })],
@@ -54,10 +54,10 @@ test('a controller that does not connect while its ticket is valid is removed', 
     version: 'v0.2.0',
     featureLevel: 2,
   })
-  expect(dutyOf(cluster)).toBeNull()
+  expect(handlerOf(cluster)).toBeNull()
   cluster.clock.ms += lifetimeMs
-  expect(dutyOf(cluster)).toEqual({ type: 'drop', id })
+  expect(handlerOf(cluster)).toEqual({ type: 'drop', id })
   // The next entry forgets the expired ticket.
   await invite()
-  expect(dutyOf(cluster)).toEqual({ type: 'drop', id })
+  expect(handlerOf(cluster)).toEqual({ type: 'drop', id })
 })

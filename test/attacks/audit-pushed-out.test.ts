@@ -6,8 +6,9 @@ import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
-import { certificateDuty } from '../../src/fabric/certificate-duty.ts'
+import { certificateHandler } from '../../src/fabric/certificate-handler.ts'
 import { controlMessage } from '../../src/channel/messages/control.ts'
 import { startController } from '../api/support/controller.ts'
 import { settle } from '../channel/pipe.ts'
@@ -83,7 +84,13 @@ test('a certificate is not signed if it cannot be recorded', async () => {
   }
   const log = { info: () => undefined, warn: () => undefined }
   stage.channels.add(
-    certificateDuty({ certifier: { extend }, proposer, log, anchorsPem: () => '' }),
+    certificateHandler({
+      state: { featureLevel: FEATURE_LEVEL },
+      certifier: { extend },
+      proposer,
+      log,
+      anchorsPem: () => '',
+    }),
   )
   const pipe = await stage.dial('er1')
   for (let at = 0; at < 3 * writeLimits.routerExtensionsMax; at += 1) {

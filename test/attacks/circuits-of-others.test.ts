@@ -14,9 +14,9 @@ import { encodeInt32, readText, encodeText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ClaimDecision } from '../../src/ports/router-clients.ts'
-import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable, type CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
-import { linkDuty, linkGoneMessage } from '../../src/fabric/links/link-duty.ts'
+import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { Tunnels } from '../fabric/tunnels.ts'
@@ -61,9 +61,9 @@ beforeEach(() => {
     isBarred: () => false,
     isConnected: (id) => connection(id) !== undefined,
     sendGone: (id, link) => connection(id)?.channel.send(linkGoneMessage(link)),
-    onGone: (link) => duty.upkeep.onLinkGone(link),
+    onGone: (link) => handler.upkeep.onLinkGone(link),
   })
-  const duty = new CircuitDuty({
+  const handler = new CircuitHandler({
     table: circuits,
     links,
     log,
@@ -85,13 +85,13 @@ beforeEach(() => {
       isEndOnly: () => false,
     },
   })
-  channels.add(duty)
+  channels.add(handler)
   channels.add(
-    linkDuty({
+    linkHandler({
       table: links,
       log,
       isCertificateOf: () => false,
-      onOtherFault: (from, fault) => duty.upkeep.onFault(from, fault),
+      onOtherFault: (from, fault) => handler.upkeep.onFault(from, fault),
     }),
   )
 })

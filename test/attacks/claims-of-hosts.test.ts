@@ -8,7 +8,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
-import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
+import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
@@ -65,7 +65,7 @@ beforeEach(() => {
   }
   const log = { info: () => undefined, warn: () => undefined }
   stage.channels.add(
-    new TerminatorDuty({
+    new TerminatorHandler({
       clients: new ShownSessions(clients, reads, { monotonicMs: () => nowMs }),
       writes: new RouterWrites({ proposer, log }),
     }),

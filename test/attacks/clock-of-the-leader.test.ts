@@ -26,7 +26,7 @@ function jump(ms: number, isNoticed: boolean): void {
   if (isNoticed) cluster.clockMs = clock.nowMs() - ms
 }
 
-/** All duties that come round, for as long as they wait after an election, in right time. */
+/** All periodic work of a leader, for as long as it waits after an election, at the right time. */
 async function sweep(ms = 2 * minute): Promise<void> {
   for (let passedMs = 0; passedMs <= ms; passedMs += 30_000) {
     clock.advance(30_000)

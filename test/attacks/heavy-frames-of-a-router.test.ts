@@ -13,7 +13,7 @@ import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
-import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
+import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Pipe } from '../channel/pipe.ts'
 import { admittingClients, dutiesStage } from '../fabric/fuzz.ts'
@@ -197,7 +197,7 @@ async function writing(): Promise<{ pipe: Pipe; proposed: ProposalInput[] }> {
   }
   const writes = new RouterWrites({ log, proposer })
   const clients = new ShownSessions(admittingClients, upToDate, systemClock)
-  stage.channels.add(new TerminatorDuty({ clients, writes }))
+  stage.channels.add(new TerminatorHandler({ clients, writes }))
   return { pipe: await stage.dial('er1'), proposed }
 }
 

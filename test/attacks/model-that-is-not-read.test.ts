@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { SubscribeToDataModelSchema } from '../../proto/gen/router_pb.ts'
 import type { ModelEvent, RouterModel } from '../../src/ports/router-model.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
+import { ModelHandler } from '../../src/fabric/model/model-handler.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
@@ -30,7 +30,7 @@ beforeEach(() => {
   stage = new RouterStage()
   nowMs = 1_000_000
   stage.channels.add(
-    new ModelDuty({
+    new ModelHandler({
       model,
       timelineId: () => 'timeline-1',
       isLeader: () => true,

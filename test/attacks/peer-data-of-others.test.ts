@@ -6,7 +6,7 @@ import { encodeBytesMap, readBytesMap } from '../../src/channel/header-maps.ts'
 import { encodeInt32, encodeText } from '../../src/channel/headers.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { connectAnswerHeaders } from '../../src/channel/messages/peer-data.ts'
-import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { settle } from '../channel/pipe.ts'
@@ -52,7 +52,7 @@ test('Each end receives from the controller only the permitted data of the other
   const { channels } = stage
   const connection = channels.connection.bind(channels)
   channels.add(
-    new CircuitDuty({
+    new CircuitHandler({
       table: createCircuitTable('ctrl1', () => undefined),
       links: new LinkTable({
         owner: 'ctrl1',

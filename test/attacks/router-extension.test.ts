@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
-import { client } from '../api/support/caller.ts'
+import { client, management } from '../api/support/caller.ts'
 import { clientKey } from '../api/support/tls.ts'
 import {
   attackedByCertificates,
@@ -39,13 +39,49 @@ test('the public certificate of a router behind a certificate of the attacker is
   dataOf(await listener.call({ path, body, by: router.key }))
 })
 
-test('a certificate that two controllers have found valid is extended by only one of them', async () => {
+test('two controllers give a router that asks both the same certificates', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   heldTogether(controller.issuer, 'router', 2)
   const call = () => listener.call({ path, body, by: router.key })
-  const replies = await Promise.all([call(), call()])
-  expect(replies.map(({ status }) => status).sort()).toEqual([200, 401])
+  const [one, other] = await Promise.all([call(), call()])
+  expect(dataOf(one)).toEqual(dataOf(other))
+})
+
+test('a certificate that is replaced while it is extended is refused', async () => {
+  const router = await attacked.newRouter(generatePrivateKeyPem())
+  const privateKeyPem = generatePrivateKeyPem()
+  const body = await routerRequests(router.id, privateKeyPem)
+  const { cert } = dataOf(await listener.call({ path, body, by: router.key }))
+  const next = { privateKeyPem, certificatePem: String(cert) }
+  const other = await routerRequests(router.id, generatePrivateKeyPem())
+  const isHeld = Promise.withResolvers<void>()
+  const isReplaced = Promise.withResolvers<void>()
+  const issue = controller.issuer.router.bind(controller.issuer)
+  controller.issuer.router = async (order) => {
+    controller.issuer.router = issue
+    isHeld.resolve()
+    await isReplaced.promise
+    return issue(order)
+  }
+  const late = listener.call({ path, body: other, by: router.key })
+  await isHeld.promise
+  dataOf(await listener.call({ path, body, by: next }))
+  isReplaced.resolve()
+  expect(await late).toMatchObject(refused)
+})
+
+test('a pending certificate of another router, or of one that enrolled again, is refused', async () => {
+  const router = await attacked.newRouter(generatePrivateKeyPem())
+  const privateKeyPem = generatePrivateKeyPem()
+  const body = await routerRequests(router.id, privateKeyPem)
+  const { cert } = dataOf(await listener.call({ path, body, by: router.key }))
+  const likeIssued = await clientKey(router.key, router.id, attacked.nowMs())
+  expect(await listener.call({ path, body, by: likeIssued })).toMatchObject(refused)
+  const url = `${management}/edge-routers/${router.id}/re-enroll`
+  expect((await attacked.root.call('POST', url)).status).toBe(200)
+  const next = { privateKeyPem, certificatePem: String(cert) }
+  expect(await listener.call({ path, body, by: next })).toMatchObject(refused)
 })
 
 test('an expired certificate cannot be extended', async () => {

@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest'
 import { SessionRemovedSchema, ValidateSessionsSchema } from '../../proto/gen/router_pb.ts'
 import { unverifiedSessionId } from '../../src/auth/sessions/service-session-token.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
+import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
@@ -25,7 +25,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
     goneSession: (token: string) => ({ token, id: unverifiedSessionId(token) ?? token }),
   }
   stage.channels.add(
-    new SessionDuty({
+    new SessionHandler({
       clients,
       shown: new ShownSessions(clients, upToDate, systemClock),
       clock: systemClock,

@@ -7,7 +7,7 @@ import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
-import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
+import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { settle } from '../channel/pipe.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
@@ -23,7 +23,7 @@ test('a few writes of one router are proposed at once, and its other writes wait
   const proposed: ProposalInput[] = []
   const going: (() => void)[] = []
   stage.channels.add(
-    new TerminatorDuty({
+    new TerminatorHandler({
       clients: new ShownSessions(admittingClients, upToDate, systemClock),
       writes: new RouterWrites({
         log: { info: () => undefined, warn: () => undefined },

@@ -26,13 +26,13 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { Host, HostedService } from '../../src/fabric/circuits/hosts.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'
 import type { ClientClaim, ClaimDecision, RouterClients } from '../../src/ports/router-clients.ts'
-import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import {
   circuitFact,
   createCircuitTable,
   type CircuitTable,
 } from '../../src/fabric/circuits/circuit-table.ts'
-import { linkDuty, linkGoneMessage } from '../../src/fabric/links/link-duty.ts'
+import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from './stage.ts'
@@ -46,7 +46,7 @@ const admitted: ClaimDecision = {
 
 let stage: RouterStage
 let links: LinkTable
-let duty: CircuitDuty
+let handler: CircuitHandler
 let tunnels: Tunnels
 let circuits: CircuitTable
 let told: EventLog
@@ -76,7 +76,7 @@ beforeEach(() => {
     isBarred: () => false,
     isConnected: (id) => channels.connection(id) !== undefined,
     sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
-    onGone: (link) => duty.upkeep.onLinkGone(link),
+    onGone: (link) => handler.upkeep.onLinkGone(link),
   })
   const log = { info: () => undefined, warn: () => undefined }
   const clients = {
@@ -87,7 +87,7 @@ beforeEach(() => {
   } as Partial<RouterClients> as RouterClients
   let isBuilt = false
   const startedMs = systemClock.monotonicMs()
-  duty = new CircuitDuty({
+  handler = new CircuitHandler({
     table: circuits,
     clients,
     tunnels,
@@ -106,14 +106,14 @@ beforeEach(() => {
     publishFact: told.tell,
   })
   isBuilt = true
-  channels.add(duty)
+  channels.add(handler)
   channels.add(
-    linkDuty({
+    linkHandler({
       table: links,
       log,
       isCertificateOf: () => false,
-      onOtherFault: (connection, fault) => duty.upkeep.onFault(connection, fault),
-      onLinksReported: (routerId, ids) => duty.upkeep.onLinksReported(routerId, ids),
+      onOtherFault: (connection, fault) => handler.upkeep.onFault(connection, fault),
+      onLinksReported: (routerId, ids) => handler.upkeep.onLinksReported(routerId, ids),
     }),
   )
 })
@@ -273,7 +273,7 @@ describe('a circuit for a listener of a router', () => {
     await askForListener(er1, 'web')
     const [route] = routes(er1)
     await answer(er1, route)
-    duty.upkeep.endUngranted(() => false)
+    handler.upkeep.endUngranted(() => false)
     await settle()
     expect(unroutes(er1)).toEqual([[route?.circuitId, true]])
   })
@@ -529,7 +529,7 @@ describe('a circuit', () => {
 
 type EventJson = Readonly<Record<string, unknown>>
 
-/** Events that follow from the reports of the duty. */
+/** Events that follow from the reports of the circuit handler. */
 class EventLog {
   readonly #bus = new EventBus({
     selfId: 'ctrl1',

@@ -27,11 +27,11 @@ import type {
   RouterClients,
   SessionAudience,
 } from '../../src/ports/router-clients.ts'
-import { ConnectionDuty } from '../../src/fabric/clients/connection-duty.ts'
-import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
+import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
+import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
-import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
+import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { readsThat, RouterStage } from './stage.ts'
 
@@ -127,7 +127,7 @@ beforeEach(() => {
     systemClock,
   )
   channels.add(
-    new SessionDuty({
+    new SessionHandler({
       clients,
       shown,
       clock: systemClock,
@@ -137,7 +137,7 @@ beforeEach(() => {
     }),
   )
   channels.add(
-    new TerminatorDuty({
+    new TerminatorHandler({
       clients: shown,
       writes: new RouterWrites({
         log: { info: () => undefined, warn: () => undefined },
@@ -282,7 +282,7 @@ describe('API sessions', () => {
 })
 
 test('identities are connected as long as any router reports so, by its last full report', async () => {
-  const connected = new ConnectionDuty()
+  const connected = new ConnectionHandler()
   const second = new RouterStage()
   second.channels.add(connected)
   const tell = async (

@@ -3,25 +3,26 @@ import { parseArgs } from 'node:util'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import type { RouterClients } from '../../src/ports/router-clients.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
-import { certificateDuty } from '../../src/fabric/certificate-duty.ts'
-import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { certificateHandler } from '../../src/fabric/certificate-handler.ts'
+import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
-import { ConnectionDuty } from '../../src/fabric/clients/connection-duty.ts'
-import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
+import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
+import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
-import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
-import { linkDuty } from '../../src/fabric/links/link-duty.ts'
+import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
+import { linkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
-import { PeerDuty } from '../../src/fabric/links/peer-duty.ts'
+import { RouterPeersHandler } from '../../src/fabric/links/router-peers-handler.ts'
 import { controlMessage } from '../../src/channel/messages/control.ts'
-import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
+import { ModelHandler } from '../../src/fabric/model/model-handler.ts'
 import type { RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
-import { TunnelDuty } from '../../src/fabric/clients/tunnel-duty.ts'
+import { TunnelHandler } from '../../src/fabric/clients/tunnel-handler.ts'
 import { Tunnels } from './tunnels.ts'
 import { RouterStage, upToDate } from './stage.ts'
 
@@ -63,7 +64,7 @@ const model: RouterModel = {
   follow: () => () => undefined,
 }
 
-/** A controller's duties to routers, all of them, over pipes. */
+/** All channel handlers of a controller, over pipes. */
 export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
   readonly stage: RouterStage
   readonly links: LinkTable
@@ -92,7 +93,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
   const shown = new ShownSessions(clients, upToDate, systemClock)
   const tunnels = new Tunnels()
   const writes = new RouterWrites({ proposer, log })
-  const circuits = new CircuitDuty({
+  const circuits = new CircuitHandler({
     table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
     clients,
     tunnels,
@@ -104,17 +105,17 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
     hosts,
     connection,
   })
-  for (const duty of [
+  for (const handler of [
     circuits,
-    new PeerDuty({ routerIds: () => ['er1', 'er2'], connections }),
-    linkDuty({
+    new RouterPeersHandler({ routerIds: () => ['er1', 'er2'], connections }),
+    linkHandler({
       table: links,
       log,
       isCertificateOf: () => false,
       onOtherFault: (...fault) => circuits.upkeep.onFault(...fault),
       onLinksReported: (...links) => circuits.upkeep.onLinksReported(...links),
     }),
-    new ModelDuty({
+    new ModelHandler({
       model,
       connections,
       log,
@@ -123,7 +124,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
       timelineId: () => 't',
       certificates: () => ({ controllers: [], anchors: [] }),
     }),
-    new SessionDuty({
+    new SessionHandler({
       clients,
       connections,
       clock: systemClock,
@@ -131,7 +132,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
       shown,
       onEnded: (ids) => circuits.onSessionsEnded(ids),
     }),
-    new TerminatorDuty({ clients: shown, writes }),
+    new TerminatorHandler({ clients: shown, writes }),
     new TerminatorValidation({
       writes,
       log,
@@ -139,7 +140,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
       isLeader: () => true,
       terminators: { ofRouter: () => [] },
     }),
-    new TunnelDuty({
+    new TunnelHandler({
       tunnels,
       writes,
       proposer,
@@ -149,15 +150,16 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
       isLeader: () => true,
       endCircuits: (isGranted) => circuits.upkeep.endUngranted(isGranted),
     }),
-    new ConnectionDuty(),
-    certificateDuty({
+    new ConnectionHandler(),
+    certificateHandler({
+      state: { featureLevel: FEATURE_LEVEL },
       proposer,
       log,
       anchorsPem: () => '',
       certifier: { extend: () => Promise.reject(new Problem('COULD_NOT_PROCESS_CSR')) },
     }),
   ]) {
-    channels.add(duty)
+    channels.add(handler)
   }
   return { stage, links }
 }

@@ -2,12 +2,12 @@ import { fromBinary } from '@bufbuild/protobuf'
 
 import { type Route, RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
 import { encodeText } from '../../src/channel/headers.ts'
-import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
 import { type Circuit, createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import type { Host } from '../../src/fabric/circuits/hosts.ts'
 import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
-import { linkDuty, linkGoneMessage } from '../../src/fabric/links/link-duty.ts'
+import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import type { ClaimDecision } from '../../src/ports/router-clients.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
@@ -29,7 +29,7 @@ export class HeirStage {
   readonly controllers = new Set(['ctrl0', 'ctrl1', 'ctrl2'])
   readonly circuits
   readonly links: LinkTable
-  readonly duty: CircuitDuty
+  readonly handler: CircuitHandler
   isInQuorum = true
   /** Terminators of every service, with their routers. */
   hosted: readonly (readonly [terminatorId: string, routerId: string])[] = []
@@ -49,9 +49,9 @@ export class HeirStage {
       isBarred: () => false,
       isConnected: (id) => connection(id) !== undefined,
       sendGone: (id, link) => connection(id)?.channel.send(linkGoneMessage(link)),
-      onGone: (link) => this.duty.upkeep.onLinkGone(link),
+      onGone: (link) => this.handler.upkeep.onLinkGone(link),
     })
-    this.duty = new CircuitDuty({
+    this.handler = new CircuitHandler({
       connection,
       clock,
       reads: upToDate,
@@ -82,14 +82,14 @@ export class HeirStage {
         log: quiet,
       }),
     })
-    channels.add(this.duty)
+    channels.add(this.handler)
     channels.add(
-      linkDuty({
+      linkHandler({
         table: this.links,
         log: quiet,
         isCertificateOf: () => false,
-        onOtherFault: (from, fault) => this.duty.upkeep.onFault(from, fault),
-        onLinksReported: (from, ids) => this.duty.upkeep.onLinksReported(from, ids),
+        onOtherFault: (from, fault) => this.handler.upkeep.onFault(from, fault),
+        onLinksReported: (from, ids) => this.handler.upkeep.onLinksReported(from, ids),
       }),
     )
   }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { CreateFabricCircuitSchema, type Route, RouteSchema } from '../../proto/gen/router_pb.ts'
 import { encodeInt32, readInt32, encodeText } from '../../src/channel/headers.ts'
 import type { Host } from '../../src/fabric/circuits/hosts.ts'
-import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
@@ -40,7 +40,7 @@ let judged: ClaimDecision
 let judgements: number
 let hosts: Host[]
 let links: LinkTable
-let duty: CircuitDuty
+let handler: CircuitHandler
 let nowMs: number
 /** Effect of the latest commit, which a test sets. */
 let onLatest: () => void
@@ -71,7 +71,7 @@ beforeEach(() => {
     },
     report: () => Promise.resolve(true),
   }
-  duty = new CircuitDuty({
+  handler = new CircuitHandler({
     table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
     clients: new ShownSessions(clients, reads, clock),
     tunnels,
@@ -92,7 +92,7 @@ beforeEach(() => {
     draw: () => 0,
     log: { info: () => undefined, warn: () => undefined },
   })
-  channels.add(duty)
+  channels.add(handler)
 })
 afterEach(() => stage.channels.stop())
 
@@ -219,7 +219,7 @@ describe('A controller that has just started', () => {
   test('dials no host if the right has ended meanwhile', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
-    duty.onSessionsEnded(new Set([client.sessionId]))
+    handler.onSessionsEnded(new Set([client.sessionId]))
     const er2 = await comes()
     await passes(500)
     expect([refusals(er1), routes(er1).length, routes(er2).length]).toEqual([1, 0, 0])

@@ -13,9 +13,9 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
-import { linkDuty, linkGoneMessage } from '../../src/fabric/links/link-duty.ts'
+import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
-import { PeerDuty } from '../../src/fabric/links/peer-duty.ts'
+import { RouterPeersHandler } from '../../src/fabric/links/router-peers-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
@@ -41,13 +41,13 @@ beforeEach(() => {
     sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
   })
   channels.add(
-    new PeerDuty({
+    new RouterPeersHandler({
       routerIds: () => stage.routerIds,
       connections: () => channels.connections(),
     }),
   )
   channels.add(
-    linkDuty({
+    linkHandler({
       table,
       log: { info: () => undefined, warn: (_fields, message) => stage.lines.push(message) },
       onOtherFault: () => undefined,

@@ -15,7 +15,7 @@ import type {
   ModelIdentity,
   RouterModel,
 } from '../../src/ports/router-model.ts'
-import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
+import { ModelHandler } from '../../src/fabric/model/model-handler.ts'
 import { withPreviousIndex, ModelLog } from '../../src/fabric/model/model-log.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
@@ -67,7 +67,7 @@ beforeEach(() => {
   isLeader = false
   nowMs = 1_000_000
   stage.channels.add(
-    new ModelDuty({
+    new ModelHandler({
       model,
       timelineId: () => 'timeline-1',
       isLeader: () => isLeader,

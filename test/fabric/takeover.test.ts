@@ -12,7 +12,7 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 
 // Goal: a circuit belongs to one controller, and the next one takes over when it fails. Method: the
-// duties of ctrl1 with routers on pipes; the test plays the publications of the others.
+// handlers of ctrl1 with routers on pipes; the test plays the publications of the others.
 
 const REROUTE_ATTEMPT = 99_969_996
 /** Time for which a claim is published to the other controllers. */

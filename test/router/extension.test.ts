@@ -115,6 +115,36 @@ describe('The certificates of a router', () => {
     },
   )
 
+  test('that are extended are shown to a controller at once, because they are in force only then', async () => {
+    const [a, b] = [await network.controller('a'), await network.controller('b')]
+    writeEndpoints(network.path('endpoints.yml'), {
+      endpoints: [a.address, b.address],
+      controllers: [],
+      removed: [],
+      trustDomain,
+      apis: [api],
+    })
+    const before = leafOf('r.cert').sha1
+    const router = network.router([a.address, b.address], '', { askExtension: askAt('router1') })
+    await router.start({ extends: false })
+    await eventually(() => [a.isConnected, b.isConnected]).toEqual([true, true])
+    await router.stop()
+    const extending = network.router([a.address, b.address], '', {
+      askExtension: async (...asked) => {
+        await eventually(() => [a, b].map((one) => one.hellos.length)).toEqual([2, 2])
+        return askAt('router1')(...asked)
+      },
+    })
+    await extending.start({ extends: true })
+    const shown = () => {
+      const fingerprints = [...a.routerFingerprints, ...b.routerFingerprints]
+      return fingerprints.filter((fingerprint) => fingerprint !== before)
+    }
+    await eventually(shown).toHaveLength(1)
+    expect(shown()).toEqual([leafOf('r.cert').sha1])
+    await eventually(() => [a.isConnected, b.isConnected]).toEqual([true, true])
+  })
+
   test('that are not due are left unchanged, unless an extension is requested', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await router.start({ extends: false })

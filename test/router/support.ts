@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { hash } from 'node:crypto'
 import { createServer, type Server } from 'node:tls'
 
 import { expect } from 'vitest'
@@ -42,6 +43,8 @@ export class ScriptedController {
   readonly keySha256: Uint8Array
   readonly received: ChannelMessage[] = []
   readonly hellos: Hello[] = []
+  /** Fingerprint of the router certificate of each socket. */
+  readonly routerFingerprints: string[] = []
   /** Addresses of its client API, as listed. */
   clientApis: readonly string[] = []
   /** Whether it confirms router certificates when asked. */
@@ -75,6 +78,7 @@ export class ScriptedController {
     this.#server.on('connection', () => (this.sockets += 1))
     this.#server.on('secureConnection', (socket) => {
       this.remoteAddresses.push(socket.remoteAddress ?? '')
+      this.routerFingerprints.push(hash('sha1', socket.getPeerX509Certificate()?.raw ?? ''))
       const channel: Channel = new Channel({
         socket,
         limits: channelLimits,

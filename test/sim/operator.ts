@@ -288,7 +288,7 @@ export class Operator {
       }
       const changer = this.#changerOf(leader)
       if (changer.isBusy || leader.life === null || status === undefined) continue
-      // Futile requests must not keep the changer from the leader's duties.
+      // Futile requests must not keep the changer from the leader.
       if (this.#judge(controller, status.configurationRecord) === null) continue
       this.#within(leader.life, async () => {
         await changer.run({
@@ -330,7 +330,7 @@ export class Operator {
     if (!isDue) return
     this.#within(leader.life, async () => {
       await changer.run({
-        what: 'the duties of a leader',
+        what: 'the work of a leader',
         waitMs: 0,
         timeoutMs: WISH_MS,
         isDone: (now) => now.record.departed.length === 0 && ready(now).length === 0,

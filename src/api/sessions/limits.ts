@@ -82,6 +82,15 @@ export const apiSessionLimits = {
    * uses them.
    */
   posturePrunesMax: 1000,
+  /**
+   * Time after the start of a controller in which new service sessions wait for a router of their
+   * client to reconnect.
+   */
+  routerReturnMs: MINUTE_MS,
+  /** Longest such wait; beyond it, the response contains the routers without an address. */
+  routerReturnWaitMs: 5 * SECOND_MS,
+  /** Maximum requests that wait for a router; further ones are answered without a wait. */
+  routerReturnWaitersMax: 1024,
   /** Maximum `configTypes` of one log-in. */
   configTypesMax: 100,
 }

@@ -19,6 +19,7 @@ import {
 import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
 import { signSessionToken } from '../../auth/sessions/service-session-token.ts'
 import { requireCaller } from './current.ts'
+import { RouterReturn } from './router-return.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
@@ -52,6 +53,7 @@ export function sessionOperations(deps: SessionOperationsDeps): Operation[] {
 
 function ownSessions(deps: SessionOperationsDeps): Operation[] {
   const { state } = deps
+  const routerReturn = new RouterReturn(deps)
   const common = { tag, apis: ['client'], permission: 'session' } as const
   const own = (call: RequestContext): Session | null => {
     const record = state.get('session', call.param('id'))
@@ -87,7 +89,7 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
       success: 201,
       response: { kind: 'detail', schema: sessionDetail },
       refusals: [404, 409],
-      handle: (call, body) => createSession(deps, call, body),
+      handle: (call, body) => createSession(deps, routerReturn, call, body),
     }),
     {
       ...common,
@@ -212,6 +214,16 @@ function listed(
   })
 }
 
+/** Details of the edge routers that the client of a service session may use. */
+function routersOf(
+  { state }: Pick<SessionOperationsDeps, 'state'>,
+  callerId: string,
+  { identityId, serviceId }: Pick<Session, 'identityId' | 'serviceId'>,
+): JsonObject[] {
+  const between = state.accessBetween(identityId, serviceId)
+  return connectedRoutersFirst(state, between?.commonRouters ?? [], callerId)
+}
+
 /** Only the response to the create request contains the token; this view shows the id instead. */
 function viewOf(
   { state }: SessionOperationsDeps,
@@ -219,11 +231,9 @@ function viewOf(
   record: Session,
 ): JsonObject {
   const callerId = requireCaller(call).identity.id
-  const between = state.accessBetween(record.identityId, record.serviceId)
-  const routers = connectedRoutersFirst(state, between?.commonRouters ?? [], callerId)
   return {
     ...state.detail('session', record, callerId),
-    edgeRouters: routers.map((detail) => ({
+    edgeRouters: routersOf({ state }, callerId, record).map((detail) => ({
       ...routerView(detail),
       urls: detail['supportedProtocols'] ?? {},
     })),
@@ -246,6 +256,7 @@ function managementView(
 
 async function createSession(
   deps: SessionOperationsDeps,
+  routerReturn: RouterReturn,
   call: RequestContext,
   { serviceId, type, tags }: SchemaValue<typeof sessionCreate.schema>,
 ): Promise<Reply> {
@@ -258,6 +269,9 @@ async function createSession(
     tags: tags ?? {},
   }
   const id = await openServiceSession(deps, requestOrigin(call), session, wanted)
+  await routerReturn.wait(() =>
+    routersOf(deps, identity.id, { identityId: identity.id, serviceId }),
+  )
   const record = deps.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
   const token = await signSessionToken(deps, record, !session.clientId)

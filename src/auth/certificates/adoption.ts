@@ -1,6 +1,10 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import { CertificateAdoptSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
+import {
+  CertificateAdoptSchema,
+  CommandKind,
+  RouterExtendVerifySchema,
+} from '../../../proto/gen/command_pb.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import { mayAdopt } from '../../fsm/enrollment/adoption.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -10,11 +14,12 @@ import type { Certificate } from '../../pki/certificate.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import { type Actor, enrollmentActor, systemActor } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import { commandLevel } from '../../ports/feature-level.ts'
-import type { Proposer } from '../../ports/proposer.ts'
+import { commandLevel, RENEWAL_LEVEL } from '../../ports/feature-level.ts'
+import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import {
   type CertificateHolder,
+  isRecordedCertificate,
   networkChain,
   routerRefusalReason,
   type TrustDeps,
@@ -41,14 +46,16 @@ interface AdoptionDeps extends TrustDeps {
 }
 
 /**
- * Completes records of a migrated network that have the SHA-1 of their certificate, and not the
- * certificate. The TLS handshake has proved the key of the leaf. A leaf is adopted once, if it has
- * that SHA-1, names the holder, and chains to the network (ADR 53).
+ * Puts certificates in force when a connection presents them; its TLS handshake has proved the key
+ * of the leaf. There are two cases. A migrated record has the SHA-1 of its certificate, and not the
+ * certificate: a leaf is adopted once, if it has that SHA-1, names the holder, and chains to the
+ * network (ADR 53). A renewed router has a pending certificate beside the one in force: its first
+ * connection with the pending certificate activates it (ADR 54).
  */
 export class CertificateAdoption {
   readonly #deps: AdoptionDeps
   readonly #controllerHosts: ControllerHosts
-  /** Adoptions under way, by SHA-1. */
+  /** Proposals in progress, by the SHA-1 of the certificate. */
   readonly #underWay = new Map<string, Promise<void>>()
 
   constructor(deps: AdoptionDeps) {
@@ -57,14 +64,14 @@ export class CertificateAdoption {
   }
 
   /**
-   * Adopts the certificate of a migrated router.
-   * @returns null if there is nothing to adopt; otherwise a promise that resolves once this
-   * controller has applied the outcome, which may be a refusal.
+   * Adopts the certificate of a migrated router, or activates the pending one of a renewed router.
+   * @returns null if there is nothing to do; otherwise a promise that resolves once this controller
+   * has applied the outcome, which may be a refusal.
    * @throws {Problem} later: no leader decided it.
    */
   ofRouter(chain: PeerChain, address: string): Promise<void> | null {
     const router = this.#adoptableRouter(chain)
-    if (router === null) return null
+    if (router === null) return this.#activate(chain, address)
     const [leaf] = chain
     const names = namedHostKeys(leaf.names).slice(0, NAMES_MAX)
     const reserved = new Set(this.#controllerHosts.list().map(hostKey))
@@ -115,29 +122,46 @@ export class CertificateAdoption {
     return routerRefusalReason(this.#deps, router, chain) === null ? router : null
   }
 
-  /** One entry for any number of connections with the certificate. */
-  #adopt(leaf: Certificate, adopted: Adopted, actor: Actor): Promise<void> {
+  #activate([leaf, ...rest]: PeerChain, address: string): Promise<void> | null {
     const { state } = this.#deps
-    if (state.featureLevel < commandLevel(CommandKind.CERTIFICATE_ADOPT)) return Promise.resolve()
-    const known = this.#underWay.get(leaf.sha1)
-    if (known !== undefined) return known
-    const proposal = this.#propose(leaf, adopted, actor).finally(() =>
-      this.#underWay.delete(leaf.sha1),
-    )
-    this.#underWay.set(leaf.sha1, proposal)
-    return proposal
+    if (state.featureLevel < RENEWAL_LEVEL) return null
+    const router = state.get('router', leaf.commonName ?? '')
+    const isPending = router?.nextFingerprint === leaf.sha1
+    if (!isPending || !isRecordedCertificate(leaf, router.nextCertPem)) return null
+    if (routerRefusalReason(this.#deps, router, [leaf, ...rest]) !== null) return null
+    const message = create(RouterExtendVerifySchema, {
+      routerId: router.id,
+      fingerprint: leaf.sha1,
+    })
+    const payload = toBinary(RouterExtendVerifySchema, message)
+    const actor = enrollmentActor({ routerId: router.id }, { method: 'channel', address })
+    return this.#once(leaf.sha1, { kind: CommandKind.ROUTER_EXTEND_VERIFY, payload, actor })
   }
 
-  async #propose(
+  #adopt(
     { pem, sha1: fingerprint, publicKeySha256 }: Certificate,
     adopted: Adopted,
     actor: Actor,
   ): Promise<void> {
+    const kind = CommandKind.CERTIFICATE_ADOPT
+    if (this.#deps.state.featureLevel < commandLevel(kind)) return Promise.resolve()
     const certificate = { pem, fingerprint, publicKeyPrint: toHex(publicKeySha256) }
     const message = create(CertificateAdoptSchema, { ...adopted, certificate })
     const payload = toBinary(CertificateAdoptSchema, message)
-    const kind = CommandKind.CERTIFICATE_ADOPT
-    const { outcome } = await this.#deps.proposer.propose({ kind, payload, actor })
+    return this.#once(fingerprint, { kind, payload, actor })
+  }
+
+  /** One entry for any number of connections with the certificate. */
+  #once(sha1: string, input: ProposalInput): Promise<void> {
+    const known = this.#underWay.get(sha1)
+    if (known !== undefined) return known
+    const proposal = this.#propose(input).finally(() => this.#underWay.delete(sha1))
+    this.#underWay.set(sha1, proposal)
+    return proposal
+  }
+
+  async #propose(input: ProposalInput): Promise<void> {
+    const { outcome } = await this.#deps.proposer.propose(input)
     // Apply refuses a record that changed meanwhile; the caller judges the record again.
     if (!outcome.ok && outcome.code === 'FEATURE_LEVEL_NOT_RAISED') throw new Problem(outcome.code)
   }

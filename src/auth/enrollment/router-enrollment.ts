@@ -1,13 +1,18 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
 import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
+import type { Router } from '../../entities/kinds/router.ts'
 import { Problem } from '../../lib/problems.ts'
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { toHex } from '../../lib/text/hex-digits.ts'
+import { certificateLife } from '../../pki/authority/renewal.ts'
 import type {
   CertificateIssuer,
+  IssuedCertificate,
   RouterCertificatePair,
   RouterCertifier,
 } from '../../ports/certificate-issuer.ts'
-import { parseCertificates } from '../../pki/certificate.ts'
+import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
 import type { CertificateAdoption } from '../certificates/adoption.ts'
 import { acceptedRouter } from '../certificates/client-certificate.ts'
 import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
@@ -17,6 +22,7 @@ import { networkCertificate } from '../certificates/trusted-authorities.ts'
 import { principalActor, principalOrigin } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { routerRenewalKind } from '../../ports/feature-level.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -44,6 +50,7 @@ interface RouterEnrollmentDeps {
   readonly cluster: ClusterView
   readonly logger: ServiceLogger
   readonly writer: CommandWriter
+  readonly limits: { readonly judgementsMax: number }
 }
 
 /**
@@ -120,11 +127,13 @@ export class RouterEnrollment {
   }
 
   /**
-   * Authenticates the router only by the leaf certificate of the connection, because the handshake
-   * proved possession of its key.
+   * Issues new certificates to a router, which is authenticated only by the leaf certificate of the
+   * connection, because the handshake proved possession of its key. The previous certificate stays
+   * valid until the router connects with the new one, because the response may be lost (ADR 54).
    */
   async extend(request: EnrollRequest, requests: RouterRequests): Promise<RouterCertificates> {
     const { shown } = request
+    const { state } = this.#deps
     // @guard router-extension--first
     const chain = shown.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
@@ -140,22 +149,29 @@ export class RouterEnrollment {
       const fault = { field: name, reason: `${name} is required` }
       throw new Problem('COULD_NOT_PROCESS_CSR', { fault })
     }
-    const issued = await this.#issue(request, router.id, requests, 'extend')
-    const message = create(RouterExtendSchema, {
-      routerId: router.id,
-      fingerprint: chain[0].sha1,
-      certificates: commandOf(issued),
-    })
-    const payload = toBinary(RouterExtendSchema, message)
-    const { address } = shown
-    const principal = { kind: 'router', routerId: router.id, address } as const
+    const principal = { kind: 'router', routerId: router.id, address: shown.address } as const
     const origin = principalOrigin(request.write, principalActor(principal), NO_REQUEST_ID_KEPT)
-    await this.#deps.writer.write(origin, {
-      kind: CommandKind.ROUTER_EXTEND,
-      payload,
+    // Two requests of one router may run at the same time, on two controllers. Only one certificate
+    // can be pending, so the later request gets the one of the earlier.
+    return retryWhenMoved(request.write, this.#deps.limits, async () => {
+      const { id } = router
+      const current = state.get('router', id) ?? router
+      const issued = await this.#issue(request, id, requests, 'extend')
+      const pending = pendingCertificates(current, issued, this.#deps.clock.nowMs())
+      if (pending !== null) return pending
+      const message = create(RouterExtendSchema, {
+        routerId: id,
+        fingerprint: chain[0].sha1,
+        certificates: commandOf(issued),
+      })
+      await this.#deps.writer.write(origin, {
+        kind: routerRenewalKind(state.featureLevel),
+        payload: toBinary(RouterExtendSchema, message),
+        judgedOn: [{ entity: 'router', id, revision: current.revision }],
+      })
+      const { client, server } = issued
+      return { cert: client.chainPem, serverCert: server.chainPem }
     })
-    const { client, server } = issued
-    return { cert: client.chainPem, serverCert: server.chainPem }
   }
 
   async #issue(
@@ -172,6 +188,26 @@ export class RouterEnrollment {
     }
     return await this.#certifier[by](routerId, { client, server }, request.shown.address)
   }
+}
+
+/**
+ * The pending certificates of a router, if a request would get the same: for the same keys and
+ * hosts, and not due for renewal. Null otherwise.
+ */
+function pendingCertificates(
+  { nextCertPem, nextServerCertPem, nextCertificateNames }: Router,
+  { client, server }: RouterCertificatePair,
+  nowMs: number,
+): RouterCertificates | null {
+  if (nextCertPem === null || nextServerCertPem === null) return null
+  const isOf = ([leaf]: readonly [Certificate, ...Certificate[]], issued: IssuedCertificate) =>
+    toHex(leaf.publicKeySha256) === issued.publicKeyPrint &&
+    nowMs < certificateLife(leaf, nowMs).renewAtMs
+  const isSame =
+    isOf(parseCertificates(nextCertPem), client) &&
+    isOf(parseCertificates(nextServerCertPem), server) &&
+    [...server.hosts].sort().join(' ') === [...nextCertificateNames].sort().join(' ')
+  return isSame ? { cert: nextCertPem, serverCert: nextServerCertPem } : null
 }
 
 function commandOf({ client, server }: RouterCertificatePair): object {

@@ -30,7 +30,7 @@ import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { bytesOf, controllerId } from './messages.ts'
 import { isChangeFinished, admissionKeySha256 } from './record.ts'
-import { waitUntil } from './wait.ts'
+import { waitUntil } from '../../lib/runtime/wait.ts'
 
 interface AdmissionServerDeps {
   readonly consensus: Consensus

@@ -5,7 +5,7 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import { voterIds } from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
 import { isChangeFinished } from './record.ts'
-import { pause, waitUntil } from './wait.ts'
+import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 export interface WantedChange {
   /** Short description of the change, for errors of callers that must wait. */

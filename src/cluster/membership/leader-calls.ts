@@ -15,7 +15,7 @@ import {
   type PeerMethod,
 } from '../peer/peer-message.ts'
 import type { Consensus } from './consensus.ts'
-import { pause } from './wait.ts'
+import { pause } from '../../lib/runtime/wait.ts'
 
 /** @param timeoutMs remaining time of the caller. */
 type LeaderHandler<Q extends DescMessage, A extends DescMessage> = (

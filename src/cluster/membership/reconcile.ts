@@ -7,7 +7,7 @@ import { isReadyToVote, voterIds } from './plan.ts'
 import type { MembersNow } from './members-now.ts'
 
 /**
- * Facts from which the leader derives its duties. All except the silences are the same on the next
+ * Facts from which the leader derives its steps. All except the silences are the same on the next
  * leader.
  */
 export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
@@ -57,23 +57,23 @@ export function nextReconcileStep(
 }
 
 function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly ReconcileStep[] {
-  const duties: ReconcileStep[] = []
+  const steps: ReconcileStep[] = []
   const [departure] = view.record.departed
-  if (departure !== undefined) duties.push({ type: 'settle', departure })
-  if (view.isRotationDue) duties.push({ type: 'rotate' })
+  if (departure !== undefined) steps.push({ type: 'settle', departure })
+  if (view.isRotationDue) steps.push({ type: 'rotate' })
   const ids = promotableLearners(view.record).filter((id) => isReady(view, id))
-  if (ids.length > 0) duties.push({ type: 'promote', ids })
-  if (view.lacksSecrets) duties.push({ type: 'share' })
+  if (ids.length > 0) steps.push({ type: 'promote', ids })
+  if (view.lacksSecrets) steps.push({ type: 'share' })
   const { inForce, ofVoters } = view.featureLevel
-  if (ofVoters > inForce) duties.push({ type: 'raise', level: ofVoters })
+  if (ofVoters > inForce) steps.push({ type: 'raise', level: ofVoters })
   const late = view.record.members.find(
     ({ id, voter, promote, returning }) =>
       !voter && promote && !returning && view.silentMs(id) >= joinTimeoutMs,
   )
-  // @guard admitted-and-never-connected--duty
+  // @guard admitted-and-never-connected--step
   const lateId = late?.id ?? neverConnected(view)
-  if (lateId !== undefined) duties.push({ type: 'drop', id: lateId })
-  return duties
+  if (lateId !== undefined) steps.push({ type: 'drop', id: lateId })
+  return steps
 }
 
 /**

@@ -29,7 +29,7 @@ import { isReadyToVote, makeVoter, planChange, voterIds } from './plan.ts'
 import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './record.ts'
 import { membersNow } from './members-now.ts'
 
-/** Duties for the shared secrets. Each may be repeated at any time. */
+/** Steps for the shared secrets. Each may be repeated at any time. */
 interface MemberSecrets {
   /**
    * Deletes the admission of a former member and rotates the secrets that it could open.
@@ -71,10 +71,10 @@ export interface ReconcilerDeps {
 }
 
 const TURN_MS = 250
-/** Pause after a failed duty, because the next attempt would probably fail for the same reason. */
+/** Pause after a failed step, because the next attempt would probably fail for the same reason. */
 const BACK_OFF_MS = 2_000
 const PROBE_TIMEOUT_MS = 1_000
-const DUTY_TIMEOUT_MS = 8_000
+const STEP_TIMEOUT_MS = 8_000
 const NOTHING_TO_SHARE = [
   'MEMBERSHIP_REFUSED',
   {
@@ -84,7 +84,7 @@ const NOTHING_TO_SHARE = [
 ] as const
 
 /**
- * Carries out membership duties on the leader. Each duty is derived from the replicated state and
+ * Carries out membership steps on the leader. Each step is derived from the replicated state and
  * is safe to repeat, so a leader may fail at any point.
  */
 export class MembershipReconciler {
@@ -123,12 +123,12 @@ export class MembershipReconciler {
     this.#isAtWork = true
     try {
       await this.#probe()
-      const duty = nextReconcileStep(
+      const step = nextReconcileStep(
         this.#view(),
         joinTimeoutMs ?? membershipLimits.joinTimeoutMs,
         (type) => clock.monotonicMs() < (this.#heldUntilMs.get(type) ?? 0),
       )
-      if (duty !== null && this.#stopTimer !== null) await this.#carryOut(duty)
+      if (step !== null && this.#stopTimer !== null) await this.#carryOut(step)
     } finally {
       this.#isAtWork = false
     }
@@ -198,50 +198,50 @@ export class MembershipReconciler {
     }
   }
 
-  async #carryOut(duty: ReconcileStep): Promise<void> {
+  async #carryOut(step: ReconcileStep): Promise<void> {
     const { clock, log } = this.#deps
     try {
-      const done = await this.#do(duty)
-      log.info({ duty: duty.type }, done)
-      await this.#record(duty)
+      const done = await this.#do(step)
+      log.info({ step: step.type }, done)
+      await this.#record(step)
     } catch (error) {
-      this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
+      this.#heldUntilMs.set(step.type, clock.monotonicMs() + BACK_OFF_MS)
       // The next leaders would fail at the same error, so even unexpected errors are only logged.
       const code = error instanceof Problem ? error.code : 'UNHANDLED'
       // These errors are normal while another change or a change of leader is in progress.
       if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
-      if (!this.#throttle.allow(`${duty.type} ${code}`, clock.monotonicMs())) return
+      if (!this.#throttle.allow(`${step.type} ${code}`, clock.monotonicMs())) return
       const reason = errorMessage(error)
-      log.warn({ duty: duty.type, code, err: error }, `${nameOf(duty)} waits: ${reason}`)
+      log.warn({ step: step.type, code, err: error }, `${nameOf(step)} waits: ${reason}`)
     }
   }
 
-  /** The other duties are commands, which the audit records anyway. */
-  async #record(duty: ReconcileStep): Promise<void> {
+  /** The other steps are commands, which the audit records anyway. */
+  async #record(step: ReconcileStep): Promise<void> {
     const { actions } = this.#deps
-    if (duty.type === 'promote') {
+    if (step.type === 'promote') {
       const reason = 'it has caught up'
-      for (const target of duty.ids) {
+      for (const target of step.ids) {
         await actions.note(
           { action: 'member-promote', target, outcome: 'done', reason },
           SYSTEM_ACTOR,
         )
       }
     }
-    if (duty.type !== 'drop') return
+    if (step.type !== 'drop') return
     const reason = 'it never connected after admission'
-    const target = duty.id
+    const target = step.id
     await actions.note({ action: 'member-remove', target, outcome: 'done', reason }, SYSTEM_ACTOR)
   }
 
   /** @returns the line for the log. */
-  async #do(duty: ReconcileStep): Promise<string> {
-    switch (duty.type) {
+  async #do(step: ReconcileStep): Promise<string> {
+    switch (step.type) {
       case 'settle':
-        return await this.#settle(duty.departure)
+        return await this.#settle(step.departure)
       case 'promote':
-        await this.#change(nameOf(duty), (record) => promoted(record, duty.ids))
-        return `promoted ${duty.ids.join(', ')} to ${duty.ids.length === 1 ? 'voter' : 'voters'}`
+        await this.#change(nameOf(step), (record) => promoted(record, step.ids))
+        return `promoted ${step.ids.join(', ')} to ${step.ids.length === 1 ? 'voter' : 'voters'}`
       case 'rotate':
         await this.#deps.secrets.rotateIfDue('a removed controller had access to it')
         return 'rotated the shared secrets that a removed controller had access to'
@@ -249,10 +249,10 @@ export class MembershipReconciler {
         if (!(await this.#deps.secrets.wrapMissingSecrets())) throw new Problem(...NOTHING_TO_SHARE)
         return 'distributed shared secrets to members that lacked them'
       case 'raise':
-        await this.#deps.featureLevel.raise(duty.level)
-        return `raised the feature level to ${duty.level}; versions that do not support it can no longer join`
+        await this.#deps.featureLevel.raise(step.level)
+        return `raised the feature level to ${step.level}; versions that do not support it can no longer join`
       case 'drop':
-        return await this.#drop(duty.id)
+        return await this.#drop(step.id)
     }
   }
 
@@ -288,7 +288,7 @@ export class MembershipReconciler {
     await this.#deps.changer.run({
       what,
       waitMs: 0,
-      timeoutMs: DUTY_TIMEOUT_MS,
+      timeoutMs: STEP_TIMEOUT_MS,
       isDone: ({ record }) => equals(ConfigurationSchema, record, edit(record)),
       target: ({ record }) => edit(record),
     })
@@ -319,20 +319,20 @@ function settled(record: ConfigurationRecord, departure: Departure): Configurati
   return target
 }
 
-function nameOf(duty: ReconcileStep): string {
-  switch (duty.type) {
+function nameOf(step: ReconcileStep): string {
+  switch (step.type) {
     case 'settle':
-      return `finishing the removal of ${duty.departure.id}`
+      return `finishing the removal of ${step.departure.id}`
     case 'promote':
-      return `promoting ${duty.ids.join(', ')}`
+      return `promoting ${step.ids.join(', ')}`
     case 'rotate':
       return 'rotating shared secrets'
     case 'share':
       return 'distributing shared secrets'
     case 'raise':
-      return `raising the feature level to ${duty.level}`
+      return `raising the feature level to ${step.level}`
     case 'drop':
-      return `dropping ${duty.id}`
+      return `dropping ${step.id}`
   }
 }
 

@@ -36,7 +36,7 @@ import {
 } from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
 import { isChangeFinished, isJointRecord } from './record.ts'
-import { pause, waitUntil } from './wait.ts'
+import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 interface MembershipServiceDeps {
   readonly consensus: Consensus

@@ -1,8 +1,8 @@
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { CircuitDuty } from '../../fabric/circuits/circuit-duty.ts'
-import type { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
+import type { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
+import type { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
 import type { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
-import type { PeerDuty } from '../../fabric/links/peer-duty.ts'
+import type { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
 import type { OwnInspections } from '../../ports/router-inspections.ts'
 import type { RouterModel } from '../../ports/router-model.ts'
@@ -13,10 +13,10 @@ export interface OwnInspectionsDeps {
   readonly timelineId: () => string
   readonly connections: () => Iterable<RouterConnection>
   /** Null while this controller does not serve routers. */
-  readonly circuits: () => Pick<CircuitDuty, 'costs'> | null
-  readonly peers: () => Pick<PeerDuty, 'changedIds'> | null
+  readonly circuits: () => Pick<CircuitHandler, 'costs'> | null
+  readonly peers: () => Pick<RouterPeersHandler, 'changedIds'> | null
   readonly validation: () => Pick<TerminatorValidation, 'pending'> | null
-  readonly clients: () => Pick<ConnectionDuty, 'byIdentity'> | null
+  readonly clients: () => Pick<ConnectionHandler, 'byIdentity'> | null
 }
 
 /** OpenZiti prints durations in nanoseconds. */

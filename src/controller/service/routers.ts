@@ -26,8 +26,8 @@ import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterAdmitter } from '../../fabric/admission.ts'
 import type { ControllerIdentity } from '../../fabric/hello-answer.ts'
-import { certificateDuty, type PrecheckingProposer } from '../../fabric/certificate-duty.ts'
-import { CircuitDuty } from '../../fabric/circuits/circuit-duty.ts'
+import { certificateHandler, type PrecheckingProposer } from '../../fabric/certificate-handler.ts'
+import { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import {
   circuitFact,
   createCircuitTable,
@@ -36,25 +36,25 @@ import {
 import { InvalidHosts } from '../../fabric/circuits/invalid-hosts.ts'
 import { TracedIdentities } from '../../fabric/circuits/traced-identities.ts'
 import { SharedCircuits } from '../../fabric/circuits/shared-circuits.ts'
-import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
+import { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
 import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
-import { SessionDuty } from '../../fabric/clients/session-duty.ts'
+import { SessionHandler } from '../../fabric/clients/session-handler.ts'
 import { sendEndedHosting } from '../../fabric/clients/gone-sessions.ts'
 import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
 import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
-import { PostureDuty } from '../../fabric/clients/posture-duty.ts'
-import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
-import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
+import { PostureHandler } from '../../fabric/clients/posture-handler.ts'
+import { TerminatorHandler } from '../../fabric/clients/terminator-handler.ts'
+import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
 import { boundAddresses, isRouterPort } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
 import { ownInspections } from './own-inspections.ts'
 import { routerInspections } from '../../fabric/inspections.ts'
-import { linkDuty, linkGoneMessage } from '../../fabric/links/link-duty.ts'
+import { linkHandler, linkGoneMessage } from '../../fabric/links/link-handler.ts'
 import { LinkTable } from '../../fabric/links/link-table.ts'
-import { PeerDuty } from '../../fabric/links/peer-duty.ts'
-import { ModelDuty } from '../../fabric/model/model-duty.ts'
+import { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
+import { ModelHandler } from '../../fabric/model/model-handler.ts'
 import { type CertificateAndKey, RouterListener } from '../../fabric/listener.ts'
 import {
   RouterChannels,
@@ -110,10 +110,10 @@ export class RouterService {
   readonly #log: RouterLogger
   readonly #channels: RouterChannels
   #listener: RouterListener | null = null
-  #circuitDuty: CircuitDuty | null = null
+  #circuitHandler: CircuitHandler | null = null
   #validation: TerminatorValidation | null = null
-  #peers: PeerDuty | null = null
-  #connected: ConnectionDuty | null = null
+  #peers: RouterPeersHandler | null = null
+  #connected: ConnectionHandler | null = null
   #adoption: CertificateAdoption | null = null
 
   constructor(deps: RouterDeps) {
@@ -154,7 +154,7 @@ export class RouterService {
         deps.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
         deps.publishFact({ kind: 'link', type: 'fault', link })
-        this.#circuitDuty?.upkeep.onLinkGone(link)
+        this.#circuitHandler?.upkeep.onLinkGone(link)
       },
     })
     this.inspections = {
@@ -164,7 +164,7 @@ export class RouterService {
         model: machine.routerModel,
         timelineId: () => `${clusterNode.clusterId}:${clusterNode.generation}`,
         connections: () => channels.connections(),
-        circuits: () => this.#circuitDuty,
+        circuits: () => this.#circuitHandler,
         peers: () => this.#peers,
         validation: () => this.#validation,
         clients: () => this.#connected,
@@ -177,30 +177,31 @@ export class RouterService {
     }
     if (config.routers.bind === null) return
     const connections = (): Iterable<RouterConnection> => channels.connections()
-    this.#peers = new PeerDuty({ routerIds: () => enabledRouters(machine), connections })
+    this.#peers = new RouterPeersHandler({ routerIds: () => enabledRouters(machine), connections })
     channels.add(this.#peers)
     const isCertificateOf = certificateJudge(machine)
     channels.add(
-      linkDuty({
+      linkHandler({
         table: this.links,
         log,
         isCertificateOf,
         onMetrics: (metrics) => deps.publishFact({ kind: 'routerMetrics', metrics }),
-        onOtherFault: (connection, fault) => this.#circuitDuty?.upkeep.onFault(connection, fault),
+        onOtherFault: (connection, fault) =>
+          this.#circuitHandler?.upkeep.onFault(connection, fault),
         onLinksReported: (routerId, ids) =>
-          this.#circuitDuty?.upkeep.onLinksReported(routerId, ids),
+          this.#circuitHandler?.upkeep.onLinksReported(routerId, ids),
       }),
     )
-    const connected = new ConnectionDuty(deps.publishFact)
+    const connected = new ConnectionHandler(deps.publishFact)
     this.#connected = connected
     channels.add(connected)
-    statuses.dialCost = (terminatorId) => this.#circuitDuty?.dialCost(terminatorId) ?? 0
+    statuses.dialCost = (terminatorId) => this.#circuitHandler?.dialCost(terminatorId) ?? 0
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
       return null
     }
     channels.add(
-      new ModelDuty({
+      new ModelHandler({
         connections,
         log,
         clock: systemClock,
@@ -237,18 +238,18 @@ export class RouterService {
     const isLeader = (): boolean => clusterNode.leaderId() === clusterNode.selfId
     const shown = new ShownSessions(clients, reads, systemClock)
     channels.add(
-      new SessionDuty({
+      new SessionHandler({
         clients,
         shown,
         clock: systemClock,
-        onEnded: (sessionIds) => this.#circuitDuty?.onSessionsEnded(sessionIds),
+        onEnded: (sessionIds) => this.#circuitHandler?.onSessionsEnded(sessionIds),
         isLeader,
         connections: () => channels.connections(),
       }),
     )
     const writes = new RouterWrites({ proposer, log })
-    channels.add(new TerminatorDuty({ clients: shown, writes }))
-    channels.add(new PostureDuty({ clients: shown, log }))
+    channels.add(new TerminatorHandler({ clients: shown, writes }))
+    channels.add(new PostureHandler({ clients: shown, log }))
     this.#validation = new TerminatorValidation({
       terminators,
       writes,
@@ -266,11 +267,11 @@ export class RouterService {
         endHosting: (terminator) =>
           sendEndedHosting(channels.connection(terminator.routerId), shown, terminator),
         endCircuits: (identityIds, mayUse) =>
-          this.#circuitDuty?.endAtForbidden(identityIds, mayUse),
+          this.#circuitHandler?.endAtForbidden(identityIds, mayUse),
       }),
     )
     channels.add(
-      new TunnelDuty({
+      new TunnelHandler({
         tunnels,
         writes,
         proposer,
@@ -278,13 +279,13 @@ export class RouterService {
         isLeader,
         log,
         clock: systemClock,
-        endCircuits: (isGranted) => this.#circuitDuty?.upkeep.endUngranted(isGranted),
+        endCircuits: (isGranted) => this.#circuitHandler?.upkeep.endUngranted(isGranted),
       }),
     )
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateDuty({ certifier, log, proposer, anchorsPem }))
+    channels.add(certificateHandler({ state: machine, certifier, log, proposer, anchorsPem }))
     const invalidHosts = new InvalidHosts({ proposer, log })
-    this.#circuitDuty = new CircuitDuty({
+    this.#circuitHandler = new CircuitHandler({
       table: this.circuits,
       shared: new SharedCircuits({
         selfId: clusterNode.selfId,
@@ -309,7 +310,7 @@ export class RouterService {
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,
     })
-    channels.add(this.#circuitDuty)
+    channels.add(this.#circuitHandler)
   }
 
   get channels(): LiveTable<LiveChannel> {
@@ -396,11 +397,18 @@ function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
-    const { fingerprint, certPem } = router
-    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing.
-    if (certPem === null) return false
-    return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
+    const { fingerprint, certPem, nextFingerprint, nextCertPem } = router
+    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing. A renewed
+    // router may open links before a controller has activated its pending certificate.
+    return (
+      (certPem !== null && isAmong(fingerprints, fingerprint)) ||
+      (nextCertPem !== null && isAmong(fingerprints, nextFingerprint))
+    )
   }
+}
+
+function isAmong(fingerprints: readonly string[], fingerprint: string | null): boolean {
+  return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
 }
 
 function identityOf(id: string, clusterId: string): ControllerIdentity {

@@ -17,7 +17,7 @@ import { type CircuitPath, cheapestPaths } from './path.ts'
 import { type CircuitEnds, routeMessages } from './route.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits.ts'
-import type { IsTunnelGranted } from '../clients/tunnel-duty.ts'
+import type { IsTunnelGranted } from '../clients/tunnel-handler.ts'
 
 const NS_PER_MS = 1_000_000n
 /** Circuits examined per step. */

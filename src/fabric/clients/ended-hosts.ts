@@ -2,7 +2,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { HostedTerminators, UngrantedTerminator } from '../../ports/hosted-terminators.ts'
 import type { Proposer } from '../../ports/proposer.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { terminatorRemoval } from './terminator-removal.ts'
 
@@ -31,8 +31,8 @@ export interface EndedHostsDeps {
  * traffic of the service. Also ends circuits of clients at routers that policies no longer let them
  * use, because routers do not know this for OIDC clients.
  */
-export class EndedHosts implements RouterDuty {
-  readonly handlers: RouterDuty['handlers'] = new Map()
+export class EndedHosts implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers'] = new Map()
   readonly #deps: EndedHostsDeps
   /** Identities to examine. */
   readonly #ended = new Set<string>()

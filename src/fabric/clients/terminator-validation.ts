@@ -13,7 +13,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
 import type { ReportedTerminator } from '../../ports/router-inspections.ts'
 import type { RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
@@ -55,8 +55,8 @@ interface Look {
  * and removes the others. A router that restarted, or missed the end of a session while
  * disconnected, hosts less than the records say, and dials to the missing terminators would fail.
  */
-export class TerminatorValidation implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
+export class TerminatorValidation implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
   readonly #deps: TerminatorValidationDeps
   readonly #asked = new Map<RouterConnection, Asked>()
   /** Monotonic ms of the next request to each router. */

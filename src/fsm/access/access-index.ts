@@ -5,7 +5,7 @@ import { BIND, DIAL, type PolicyGrants, matchesRoles, policiesMatching } from '.
 import type { WriteFollower, State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
-import { type ClassView, ClassViews, buildClassView } from './class-views.ts'
+import { type AccessClassGrants, AccessClassCache, grantsOfAccessClass } from './class-grants.ts'
 import { type AccessClass, AccessClasses, type ClassChanges } from './classes.ts'
 import { AccessDelta, type AccessGroup, differsInEffect } from './access-delta.ts'
 import { Sides } from './sides.ts'
@@ -37,8 +37,8 @@ export class AccessIndex implements WriteFollower {
   readonly #state: State
   readonly #policies: Table<ServicePolicy>
   readonly #classes: AccessClasses
-  readonly #views = new ClassViews()
-  readonly #visitors = new Map<string, ClassView>()
+  readonly #views = new AccessClassCache()
+  readonly #visitors = new Map<string, AccessClassGrants>()
 
   constructor(state: State) {
     this.#state = state
@@ -149,11 +149,12 @@ export class AccessIndex implements WriteFollower {
   grantsOf(identity: EntityRecord): PolicyGrants {
     this.settle()
     const of = this.#classes.of(identity.id)
-    if (of !== undefined) return this.#views.of(of, () => buildClassView(this.#state, of.policies))
+    if (of !== undefined)
+      return this.#views.of(of, () => grantsOfAccessClass(this.#state, of.policies))
     let grants = this.#visitors.get(identity.id)
     if (grants === undefined) {
       const policies = policiesMatching(this.#policies, 'identityRoles', identity)
-      grants = buildClassView(
+      grants = grantsOfAccessClass(
         this.#state,
         policies.map(({ id }) => id),
       )

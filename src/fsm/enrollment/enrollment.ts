@@ -242,7 +242,6 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
   const router = state.get('router', routerId)
   if (router === undefined || certificates === undefined) return refusedOutcome('UNAUTHORIZED')
-  // @guard router-extension--in-force
   const isInForce = router.isVerified && !router.disabled && router.fingerprint === fingerprint
   if (!isInForce || fingerprint === '') return refusedOutcome('UNAUTHORIZED')
   return certify(state, router, certificates, context, { enrolledBy: null })
@@ -339,6 +338,7 @@ function routerInForce(
   context: CommandContext,
 ): Router | undefined {
   const router = context.routerId === routerId ? state.get('router', routerId) : undefined
+  // @guard router-extension--in-force
   const isInForce =
     router?.isVerified === true && !router.disabled && router.fingerprint === fingerprint
   return isInForce && fingerprint !== '' ? router : undefined

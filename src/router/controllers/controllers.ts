@@ -129,11 +129,19 @@ export class Controllers {
     )
   }
 
-  /** Records that this API address has answered. It is tried first, also after a restart. */
-  rememberApi(api: string): void {
-    if (this.#answeredApis[0] === api) return
-    this.#answeredApis = [api, ...this.#answeredApis.filter((other) => other !== api)]
-    this.#save()
+  /**
+   * Called when the client API at this address has extended the router certificates. The address
+   * is tried first from now on, also after a restart. One connection is opened again, because the
+   * first connection with the new certificate puts it in force. The other controllers then close
+   * their connections, and the dialers open new ones.
+   */
+  onExtended(api: string): void {
+    if (this.#answeredApis[0] !== api) {
+      this.#answeredApis = [api, ...this.#answeredApis.filter((other) => other !== api)]
+      this.#save()
+    }
+    const [first] = this.connections
+    first?.channel.close('the router certificates were extended')
   }
 
   start(): void {

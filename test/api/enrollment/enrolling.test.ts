@@ -348,7 +348,7 @@ describe('routers', () => {
     dataOf(await listener.call({ path, body: { token, clientCsr, serverCsr } }))
   })
 
-  test('extend their certificate, and the previous one becomes invalid', async () => {
+  test('extend their certificate, and the previous one becomes invalid when they use the new one', async () => {
     const { id, token } = await newRouter('edge-routers')
     const privateKeyPem = newKey()
     const body = {
@@ -371,9 +371,38 @@ describe('routers', () => {
       })
     }
     const extended = dataOf(await listener.call({ path, body, by }))
-    expect(await listener.call({ path, body, by })).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+    const again = dataOf(await listener.call({ path, body, by }))
+    expect(again, 'the response was lost').toEqual(extended)
     const next = { certificatePem: extended['cert'] ?? '', privateKeyPem }
     dataOf(await listener.call({ path, body, by: next }))
+    const message = 'the new certificate was used'
+    expect(await listener.call({ path, body, by }), message).toMatchObject(
+      refusal(401, 'UNAUTHORIZED'),
+    )
+  })
+
+  test('a router that requests other keys replaces its pending certificates', async () => {
+    const { id, token } = await newRouter('edge-routers')
+    const privateKeyPem = newKey()
+    const certCsr = await csrOf(privateKeyPem, id)
+    const enrolling = { certCsr, serverCertCsr: await csrOf(newKey(), 'gate.test') }
+    const enrolled = dataOf(
+      await listener.call({ path: `${ENROLL}?method=erott&token=${token}`, body: enrolling }),
+    )
+    const by = { certificatePem: enrolled['cert'] ?? '', privateKeyPem }
+    const path = `${ENROLL}/extend/router`
+    const [first, second] = [
+      { ...enrolling, serverCertCsr: await csrOf(newKey(), 'gate.test') },
+      { ...enrolling, serverCertCsr: await csrOf(newKey(), 'gate.test') },
+    ]
+    const replaced = dataOf(await listener.call({ path, body: first, by }))
+    const pending = dataOf(await listener.call({ path, body: second, by }))
+    expect(pending['serverCert']).not.toBe(replaced['serverCert'])
+    const nextBy = (cert: string | undefined) => ({ certificatePem: cert ?? '', privateKeyPem })
+    expect(await listener.call({ path, body: second, by: nextBy(replaced['cert']) })).toMatchObject(
+      refusal(401, 'UNAUTHORIZED'),
+    )
+    dataOf(await listener.call({ path, body: second, by: nextBy(pending['cert']) }))
   })
 })
 

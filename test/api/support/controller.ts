@@ -387,7 +387,8 @@ export async function startController(
     reachLatest: () => Promise.resolve(controller.onReachLatest()),
   } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
-  const all = apiLimitsWith(limits)
+  // The clock stands still, so a wait for a router would not end.
+  const all = apiLimitsWith({ routerReturnMs: 0, ...limits })
   const events = eventsOf(machine, cluster, clock)
   const schemas = new SchemaWorker(all, systemClock)
   const settings = { ...all, trustDomain: testTrustDomain }

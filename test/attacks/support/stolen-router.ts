@@ -12,16 +12,16 @@ import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
 import { ApiRouterTunnels } from '../../../src/api/fabric/router-tunnels.ts'
 import { createServices } from '../../../src/api/services.ts'
 import { createHosts } from '../../../src/controller/service/routers.ts'
-import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
+import { CircuitHandler } from '../../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
 import { sendEndedHosting } from '../../../src/fabric/clients/gone-sessions.ts'
 import { EndedHosts } from '../../../src/fabric/clients/ended-hosts.ts'
-import { TerminatorDuty } from '../../../src/fabric/clients/terminator-duty.ts'
+import { TerminatorHandler } from '../../../src/fabric/clients/terminator-handler.ts'
 import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
 import { InvalidHosts } from '../../../src/fabric/circuits/invalid-hosts.ts'
-import { SessionDuty } from '../../../src/fabric/clients/session-duty.ts'
+import { SessionHandler } from '../../../src/fabric/clients/session-handler.ts'
 import { ShownSessions } from '../../../src/fabric/clients/shown-sessions.ts'
-import { TunnelDuty } from '../../../src/fabric/clients/tunnel-duty.ts'
+import { TunnelHandler } from '../../../src/fabric/clients/tunnel-handler.ts'
 import type { TestController } from '../../api/support/controller.ts'
 import { type Pipe, settle } from '../../channel/pipe.ts'
 import { RouterStage } from '../../fabric/stage.ts'
@@ -42,7 +42,7 @@ export class StolenRouters {
   readonly clients: ApiRouterClients
   readonly tunnels: ApiRouterTunnels
   readonly shown: ShownSessions
-  readonly circuits: CircuitDuty
+  readonly circuits: CircuitHandler
 
   constructor({ parts, machine, clock }: TestController) {
     this.services = createServices(parts)
@@ -51,7 +51,7 @@ export class StolenRouters {
     this.shown = new ShownSessions(this.clients, parts.reads, clock)
     const { channels } = this.stage
     channels.add(
-      new SessionDuty({
+      new SessionHandler({
         clients: this.clients,
         shown: this.shown,
         clock,
@@ -64,7 +64,7 @@ export class StolenRouters {
     const log = { info: () => undefined, warn: () => undefined }
     const { proposer } = parts
     const invalid = new InvalidHosts({ proposer, log })
-    this.circuits = new CircuitDuty({
+    this.circuits = new CircuitHandler({
       onInvalidHost: (host) => invalid.note(host),
       table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
       clients: this.shown,
@@ -79,7 +79,7 @@ export class StolenRouters {
     })
     channels.add(this.circuits)
     channels.add(
-      new TerminatorDuty({ clients: this.shown, writes: new RouterWrites({ proposer, log }) }),
+      new TerminatorHandler({ clients: this.shown, writes: new RouterWrites({ proposer, log }) }),
     )
     const terminators = new ApiHostedTerminators(parts, machine)
     channels.add(
@@ -94,7 +94,7 @@ export class StolenRouters {
       }),
     )
     channels.add(
-      new TunnelDuty({
+      new TunnelHandler({
         proposer,
         reads: parts.reads,
         clock,

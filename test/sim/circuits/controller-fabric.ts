@@ -4,7 +4,7 @@ import {
   createRouterCluster,
   controllersOfRouters,
 } from '../../../src/controller/service/routers.ts'
-import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
+import { CircuitHandler } from '../../../src/fabric/circuits/circuit-handler.ts'
 import {
   circuitFact,
   createCircuitTable,
@@ -12,9 +12,9 @@ import {
 } from '../../../src/fabric/circuits/circuit-table.ts'
 import { SharedCircuits } from '../../../src/fabric/circuits/shared-circuits.ts'
 import type { Hosts } from '../../../src/fabric/circuits/hosts.ts'
-import { linkDuty, linkGoneMessage } from '../../../src/fabric/links/link-duty.ts'
+import { linkHandler, linkGoneMessage } from '../../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
-import { PeerDuty } from '../../../src/fabric/links/peer-duty.ts'
+import { RouterPeersHandler } from '../../../src/fabric/links/router-peers-handler.ts'
 import { RouterChannels } from '../../../src/fabric/router-channels.ts'
 import { RouterStatusTopic } from '../../../src/fabric/status-topic.ts'
 import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
@@ -79,9 +79,9 @@ export class ControllerFabric {
       isBarred: () => false,
       sendGone: (routerId, link) =>
         channels.connection(routerId)?.channel.send(linkGoneMessage(link)),
-      onGone: (link) => duty.upkeep.onLinkGone(link),
+      onGone: (link) => handler.upkeep.onLinkGone(link),
     })
-    const duty = new CircuitDuty({
+    const handler = new CircuitHandler({
       clock,
       hosts,
       publishFact,
@@ -110,18 +110,21 @@ export class ControllerFabric {
       draw: () => random.next(),
     })
     channels.add(
-      new PeerDuty({ routerIds: () => routerIds, connections: () => channels.connections() }),
+      new RouterPeersHandler({
+        routerIds: () => routerIds,
+        connections: () => channels.connections(),
+      }),
     )
     channels.add(
-      linkDuty({
+      linkHandler({
         table: this.links,
         log: SILENT,
         isCertificateOf: () => true,
-        onOtherFault: (connection, fault) => duty.upkeep.onFault(connection, fault),
-        onLinksReported: (routerId, ids) => duty.upkeep.onLinksReported(routerId, ids),
+        onOtherFault: (connection, fault) => handler.upkeep.onFault(connection, fault),
+        onLinksReported: (routerId, ids) => handler.upkeep.onLinksReported(routerId, ids),
       }),
     )
-    channels.add(duty)
+    channels.add(handler)
     channels.start()
   }
 

@@ -16,7 +16,7 @@ import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-table.t
 import type { RouterMetrics } from '../../ports/live-facts.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { LinkTable, ReportedLink } from './link-table.ts'
@@ -25,7 +25,7 @@ import { readRouterMetrics } from './router-metrics.ts'
 const LATENCY = /^link\.(.{1,128})\.latency$/
 const NAME_CHARACTERS_MAX = 256
 
-interface LinkDutyDeps {
+interface LinkHandlerDeps {
   readonly table: LinkTable
   readonly log: RouterLogger
   /** Called with the metrics of a router, unless another controller publishes them. */
@@ -48,7 +48,7 @@ interface LinkDutyDeps {
 }
 
 /** Handles what routers report about their links. */
-export function linkDuty(deps: LinkDutyDeps): RouterDuty {
+export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
   const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksReported } = deps
   return {
     handlers: new Map<number, MessageHandler>([

@@ -17,7 +17,7 @@ import type { Proposer } from '../../ports/proposer.ts'
 import type { RouterTunnels, TunnelClaim } from '../../ports/router-tunnels.ts'
 import { edgeRefusalMessage } from '../../channel/messages/circuit-requests.ts'
 import type { RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { evaluateAtLatest } from '../judged-at-latest.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
@@ -39,7 +39,7 @@ export type IsTunnelGranted = (
   type: TunnelClaim['type'],
 ) => boolean
 
-export interface TunnelDutyDeps {
+export interface TunnelHandlerDeps {
   readonly tunnels: RouterTunnels
   readonly writes: RouterWrites
   readonly proposer: Proposer
@@ -56,16 +56,16 @@ export interface TunnelDutyDeps {
  * session ends with these permissions. So when relevant records change, each controller checks its
  * own circuits of tunnels, and the leader checks the terminators.
  */
-export class TunnelDuty implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
-  readonly #deps: TunnelDutyDeps
+export class TunnelHandler implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
+  readonly #deps: TunnelHandlerDeps
   #stop: (() => void) | null = null
   #isDue = true
   #isLooking = false
   #lookedMs = -Infinity
   #wasLeader = false
 
-  constructor(deps: TunnelDutyDeps) {
+  constructor(deps: TunnelHandlerDeps) {
     this.#deps = deps
     const { writes } = deps
     const done = (contentType: number) => ({ contentType, body: new Uint8Array() })

@@ -10,13 +10,13 @@ import { Problem } from '../../lib/problems.ts'
 import { hexDigits } from '../../lib/text/hex-digits.ts'
 import type { PostureReport } from '../../ports/posture.ts'
 import type { RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 
-export interface PostureDutyDeps {
+export interface PostureHandlerDeps {
   readonly clients: Pick<ShownSessions, 'report'>
   readonly log: RouterLogger
 }
@@ -25,11 +25,11 @@ export interface PostureDutyDeps {
  * Handles posture reports of OIDC clients. OpenZiti clients send them to routers; here the router
  * forwards them, and the controllers evaluate them.
  */
-export class PostureDuty implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
-  readonly #deps: PostureDutyDeps
+export class PostureHandler implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
+  readonly #deps: PostureHandlerDeps
 
-  constructor(deps: PostureDutyDeps) {
+  constructor(deps: PostureHandlerDeps) {
     this.#deps = deps
     this.handlers = new Map([
       [controlMessage.clientPosture, (connection, message) => this.#take(connection, message)],

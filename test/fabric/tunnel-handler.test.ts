@@ -17,7 +17,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { encodeFlag, readInt32, encodeText } from '../../src/channel/headers.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
-import { TunnelDuty } from '../../src/fabric/clients/tunnel-duty.ts'
+import { TunnelHandler } from '../../src/fabric/clients/tunnel-handler.ts'
 import { refusedOutcome } from '../../src/fsm/apply/outcome.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput, Proposer } from '../../src/ports/proposer.ts'
@@ -55,7 +55,7 @@ beforeEach(async () => {
     },
   }
   stage.channels.add(
-    new TunnelDuty({
+    new TunnelHandler({
       tunnels,
       proposer,
       clock,

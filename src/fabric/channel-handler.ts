@@ -1,12 +1,12 @@
 import type { MessageHandler, RouterConnection } from './connection.ts'
 
 /**
- * One subject of the channels between controllers and routers, such as links or the data model. The
- * channels call duties in the order of registration. If a handler throws or rejects, only the
- * channel of the message's sender is closed.
+ * Handles one subject of the channels between controllers and routers, such as links or the data
+ * model. The channels call these handlers in the order of registration. If a handler throws or
+ * rejects, only the channel of the message's sender is closed.
  */
-export interface RouterDuty {
-  /** Handlers by content type; only one duty may handle each type. */
+export interface ChannelHandler {
+  /** Handlers by content type; only one channel handler may handle each type. */
   readonly handlers: ReadonlyMap<number, MessageHandler>
   /**
    * Called when the hello is answered, and `RouterChannels.connections` contains the connection.

@@ -12,7 +12,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'
 import type { RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
@@ -25,7 +25,7 @@ const { modelIndexEveryMs, modelSendsMax, modelSendTimeoutMs } = routerLimits
 const SENT_POLL_MS = 20
 const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimits
 
-interface ModelDutyDeps {
+interface ModelHandlerDeps {
   readonly model: RouterModel
   /**
    * Changes whenever the history of the model changes; routers discard the model of another
@@ -52,9 +52,9 @@ interface Subscription {
  * asking a controller. A router subscribes at one controller at a time. It gets the changes that it
  * missed if they are still known, otherwise the full model.
  */
-export class ModelDuty implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
-  readonly #deps: ModelDutyDeps
+export class ModelHandler implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
+  readonly #deps: ModelHandlerDeps
   #stop: (() => void) | null = null
   readonly #subscriptions = new Map<string, Subscription>()
   #log: ModelLog
@@ -72,7 +72,7 @@ export class ModelDuty implements RouterDuty {
   readonly #disabledUntil = new Map<string, number>()
   #isFlushDue = false
 
-  constructor(deps: ModelDutyDeps) {
+  constructor(deps: ModelHandlerDeps) {
     this.#deps = deps
     this.#log = this.#newLog()
     this.handlers = new Map([

@@ -1,6 +1,6 @@
 import { ConnectEventsSchema, type IdentityConnection } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { copyTextStart } from '../../lib/text/own-text.ts'
 import { type PublishFact, ignoreFact } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
@@ -13,8 +13,8 @@ const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = route
 const ID_CHARACTERS_MAX = 128
 
 /** Identities connected to edge routers, as reported by the routers of this controller. */
-export class ConnectionDuty implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
+export class ConnectionHandler implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
   readonly #byRouter = new Map<string, Set<string>>()
   /** Number of routers to which each identity is connected. */
   readonly #counts = new Map<string, number>()

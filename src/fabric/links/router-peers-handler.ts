@@ -14,7 +14,7 @@ import { MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { bodyFault } from '../../channel/wire-scan.ts'
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import {
   controlHeader,
@@ -24,7 +24,7 @@ import {
 
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 
-interface PeerDutyDeps {
+interface RouterPeersHandlerDeps {
   /** IDs of the routers that others may have links with, connected or not. */
   readonly routerIds: () => Iterable<string>
   readonly connections: () => Iterable<RouterConnection>
@@ -34,16 +34,16 @@ interface PeerDutyDeps {
  * Sends each router the state and link listeners of the others, which routers use to dial each
  * other. A connecting router gets the full list; the others get changes, batched.
  */
-export class PeerDuty implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
-  readonly #deps: PeerDutyDeps
+export class RouterPeersHandler implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
+  readonly #deps: RouterPeersHandlerDeps
   /** Link listeners by router ID, of connected routers. */
   readonly #listeners = new Map<string, readonly LinkListener[]>()
   /** Routers changed since the last sweep. */
   readonly #changed = new Set<string>()
   #known: ReadonlySet<string> = new Set()
 
-  constructor(deps: PeerDutyDeps) {
+  constructor(deps: RouterPeersHandlerDeps) {
     this.#deps = deps
     this.handlers = new Map([
       [

@@ -14,7 +14,7 @@ import type { AccessClass } from './classes.ts'
 export const classViewLimits = { classViewsMax: 1_024, classViewIdsMax: 2_000_000 } as const
 
 /** The services of a class, in id order. */
-export class ClassView implements PolicyGrants {
+export class AccessClassGrants implements PolicyGrants {
   readonly bind: SortedIds
   readonly dial: SortedIds
   readonly any: SortedIds
@@ -43,7 +43,7 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
 }
 
 /** Builds a view from the current records. */
-export function buildClassView(state: State, policies: Iterable<string>): ClassView {
+export function grantsOfAccessClass(state: State, policies: Iterable<string>): AccessClassGrants {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {
     const policy = state.get('servicePolicy', id)
@@ -51,19 +51,19 @@ export function buildClassView(state: State, policies: Iterable<string>): ClassV
     lists[policy.type].push({ roles: policy.serviceRoles, semantic: policy.semantic })
   }
   const bind = new Set(unorderedRoleMembers(state, 'service', lists.Bind))
-  return new ClassView(bind, new Set(unorderedRoleMembers(state, 'service', lists.Dial)))
+  return new AccessClassGrants(bind, new Set(unorderedRoleMembers(state, 'service', lists.Dial)))
 }
 
 /**
  * Cached views of access classes, updated with each change. They are derived from the records, so
  * any of them can be dropped; the least recently used one is dropped first.
  */
-export class ClassViews {
-  readonly #views = new Map<AccessClass, ClassView>()
+export class AccessClassCache {
+  readonly #views = new Map<AccessClass, AccessClassGrants>()
   #ids = 0
 
   /** Returns the view without counting this as a use. */
-  peek(of: AccessClass): ClassView | undefined {
+  peek(of: AccessClass): AccessClassGrants | undefined {
     return this.#views.get(of)
   }
 
@@ -77,7 +77,7 @@ export class ClassViews {
   }
 
   /** The cached view; without one, the result of `make`, which is cached. */
-  of(of: AccessClass, make: () => ClassView): ClassView {
+  of(of: AccessClass, make: () => AccessClassGrants): AccessClassGrants {
     const view = this.#views.get(of) ?? make()
     this.drop(of)
     this.#keep(of, view)
@@ -89,7 +89,7 @@ export class ClassViews {
     return view
   }
 
-  #keep(of: AccessClass, view: ClassView): void {
+  #keep(of: AccessClass, view: AccessClassGrants): void {
     this.#views.set(of, view)
     this.#ids += view.weight
   }

@@ -13,14 +13,14 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { claimFaultCodes, claimFaultHints, claimFaultText } from './client-errors.ts'
 import type { TerminatorCreateAnswer, RouterWrites, TerminatorUpdate } from './router-writes.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
-export interface TerminatorDutyDeps {
+export interface TerminatorHandlerDeps {
   readonly clients: Pick<ShownSessions, 'judge' | 'onEntryRefused'>
   readonly writes: RouterWrites
 }
@@ -28,11 +28,11 @@ export interface TerminatorDutyDeps {
 /**
  * Services hosted by clients of a router. The router sends the writes, and they go to the leader.
  */
-export class TerminatorDuty implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
-  readonly #deps: TerminatorDutyDeps
+export class TerminatorHandler implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
+  readonly #deps: TerminatorHandlerDeps
 
-  constructor(deps: TerminatorDutyDeps) {
+  constructor(deps: TerminatorHandlerDeps) {
     this.#deps = deps
     this.handlers = new Map([
       [

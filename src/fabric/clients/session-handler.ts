@@ -11,7 +11,7 @@ import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import { sessionsRemovedMessage, sendEndedSessions } from './gone-sessions.ts'
@@ -25,7 +25,7 @@ const CHUNK_SESSIONS = 100
 const SLICE_CHECKS = 20_000
 const STRATEGY = 'instant'
 
-export interface SessionDutyDeps {
+export interface SessionHandlerDeps {
   readonly clients: RouterClients
   readonly shown: ShownSessions
   readonly isLeader: () => boolean
@@ -46,9 +46,9 @@ interface News {
  * tokens and certificates to routers. Only the leader sends them: a full list replaces earlier
  * lists, so a lagging controller would end valid sessions.
  */
-export class SessionDuty implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
-  readonly #deps: SessionDutyDeps
+export class SessionHandler implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
+  readonly #deps: SessionHandlerDeps
   #stop: (() => void) | null = null
   #wasLeader = false
   #syncs = 0
@@ -71,7 +71,7 @@ export class SessionDuty implements RouterDuty {
   /** Full lists by audience, as messages without headers, cached until something changes. */
   readonly #whole = new Map<string, WholeState>()
 
-  constructor(deps: SessionDutyDeps) {
+  constructor(deps: SessionHandlerDeps) {
     this.#deps = deps
     this.handlers = new Map<number, MessageHandler>([
       [

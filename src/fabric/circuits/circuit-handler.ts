@@ -12,7 +12,7 @@ import type { LiveLinks } from '../../ports/live-table.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
 import { claimFaultCodes, claimFaultText } from '../clients/client-errors.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
-import type { RouterDuty } from '../duty.ts'
+import type { ChannelHandler } from '../channel-handler.ts'
 import { evaluateAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
@@ -65,7 +65,7 @@ const TUNNEL = 'tunnel'
 /** Long enough that a router cannot guess the IDs of others in advance. */
 const CIRCUIT_ID = /^[A-Za-z0-9_-]{16,64}$/
 
-export interface CircuitDutyDeps extends DialChecks {
+export interface CircuitHandlerDeps extends DialChecks {
   readonly table: CircuitTable
   readonly hosts: Hosts
   readonly links: LiveLinks
@@ -154,11 +154,11 @@ interface Laid {
  * controllers know the circuit from soft state, but it is not replicated. When its owner fails, the
  * circuit continues, and another controller becomes its owner.
  */
-export class CircuitDuty implements RouterDuty {
-  readonly handlers: RouterDuty['handlers']
+export class CircuitHandler implements ChannelHandler {
+  readonly handlers: ChannelHandler['handlers']
   /** Maintains established circuits. */
   readonly upkeep: CircuitUpkeep
-  readonly #deps: CircuitDutyDeps
+  readonly #deps: CircuitHandlerDeps
   readonly #circuits: CircuitTable
   readonly #costs: DialCosts
   readonly #attempts = new Map<string, Attempt>()
@@ -169,7 +169,7 @@ export class CircuitDuty implements RouterDuty {
   readonly #awaiting = new FairShare(hostsAwaitedMax)
   readonly #startedMs: number
 
-  constructor(deps: CircuitDutyDeps) {
+  constructor(deps: CircuitHandlerDeps) {
     this.#deps = deps
     this.#startedMs = deps.clock.monotonicMs()
     this.#circuits = deps.table

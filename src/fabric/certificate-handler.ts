@@ -17,9 +17,11 @@ import { Problem } from '../lib/problems.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { type Actor, enrollmentActor } from '../ports/actor.ts'
 import type { RouterCertifier } from '../ports/certificate-issuer.ts'
+import { routerRenewalKind } from '../ports/feature-level.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
+import type { StateView } from '../ports/state-view.ts'
 import type { RouterConnection } from './connection.ts'
-import type { RouterDuty } from './duty.ts'
+import type { ChannelHandler } from './channel-handler.ts'
 import { controlMessage } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
@@ -29,7 +31,8 @@ export interface PrecheckingProposer extends Proposer {
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
 }
 
-interface CertificateDutyDeps {
+interface CertificateHandlerDeps {
+  readonly state: Pick<StateView, 'featureLevel'>
   readonly certifier: Pick<RouterCertifier, 'extend'>
   readonly proposer: PrecheckingProposer
   /** Trust anchors of the network, PEM. */
@@ -39,9 +42,10 @@ interface CertificateDutyDeps {
 
 /**
  * Issues new certificates to routers whose certificates expire soon. They take effect when the
- * router confirms them; a router that loses the answer continues with its old ones.
+ * router confirms them or connects with them; a router that loses the response continues with its
+ * old ones.
  */
-export function certificateDuty(deps: CertificateDutyDeps): RouterDuty {
+export function certificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
   return {
     handlers: new Map([
       [
@@ -59,13 +63,15 @@ export function certificateDuty(deps: CertificateDutyDeps): RouterDuty {
 }
 
 async function extend(
-  { certifier, proposer, anchorsPem }: CertificateDutyDeps,
+  { state, certifier, proposer, anchorsPem }: CertificateHandlerDeps,
   connection: RouterConnection,
   { body }: ChannelMessage,
 ): Promise<void> {
   const { router, channel } = connection
   const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
-  const kind = requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND
+  const kind = requireVerification
+    ? CommandKind.ROUTER_EXTEND_BEGIN
+    : routerRenewalKind(state.featureLevel)
   // Checked first, because the two signatures cost far more than the request message.
   // @guard audit-pushed-out--signed
   proposer.judge({ kind, actor: actorOf(connection) })
@@ -91,7 +97,7 @@ async function extend(
     serverCertPem: serverPem,
     caCertsPem: anchorsPem(),
   })
-  connection.offeredCertPem = pem
+  if (requireVerification) connection.offeredCertPem = pem
   // Not sent as a reply, because routers recognize it by its type.
   channel.send({
     contentType: controlMessage.enrollmentCertsResponse,
@@ -100,7 +106,7 @@ async function extend(
 }
 
 async function verify(
-  { proposer, log }: CertificateDutyDeps,
+  { proposer, log }: CertificateHandlerDeps,
   connection: RouterConnection,
   message: ChannelMessage,
 ): Promise<void> {
@@ -138,7 +144,7 @@ async function write(
 }
 
 async function answered(
-  { log }: CertificateDutyDeps,
+  { log }: CertificateHandlerDeps,
   { router, channel }: RouterConnection,
   message: ChannelMessage,
   work: () => Promise<void>,

@@ -1,0 +1,142 @@
+import { expect, test } from 'vitest'
+
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/authority/certificate-request.ts'
+import { noRouterStatuses } from '../../src/ports/router-status.ts'
+import { type CallerOf, client, management } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { made, newIdentity, newService, shown } from './support/network.ts'
+
+// Goal: clients that return after an outage of all controllers get a router that they can reach in
+// their first service session, although routers return at the same time as they do.
+
+const { controller, root, sessionOf } = await controllerForFile({
+  routerReturnMs: 60_000,
+  routerReturnWaitMs: 5000,
+  routerReturnWaitersMax: 2,
+})
+
+const reported = new Map<string, { hostname: string; protocols: Record<string, string> }>()
+controller.machine.routers = {
+  ...noRouterStatuses,
+  of: (id) => {
+    const status = reported.get(id)
+    const version = { version: 'v1', revision: '', buildDate: '', os: '', arch: '' }
+    const none = { capabilities: [], linkListeners: [], interfaces: [] }
+    return status === undefined ? null : { ...status, version, ...none }
+  },
+}
+
+/** A service that a new identity may dial through the edge routers with the attribute. */
+async function dialer(attribute: string): Promise<{ caller: CallerOf; serviceId: string }> {
+  const identityId = await newIdentity(root, `client of ${attribute}`)
+  const serviceId = await newService(root, `service of ${attribute}`)
+  const [identityRoles, serviceRoles] = [[`@${identityId}`], [`@${serviceId}`]]
+  const [semantic, edgeRouterRoles] = ['AnyOf', [`#${attribute}`]]
+  const policy = { name: attribute, semantic }
+  await made(root, `${management}/service-policies`, {
+    ...policy,
+    type: 'Dial',
+    identityRoles,
+    serviceRoles,
+  })
+  await made(root, `${management}/edge-router-policies`, {
+    ...policy,
+    identityRoles,
+    edgeRouterRoles,
+  })
+  await made(root, `${management}/service-edge-router-policies`, {
+    ...policy,
+    serviceRoles,
+    edgeRouterRoles,
+  })
+  return { caller: sessionOf(identityId), serviceId }
+}
+
+async function newRouter(name: string, attribute: string): Promise<string> {
+  return made(root, `${management}/edge-routers`, { name, roleAttributes: [attribute] })
+}
+
+async function enrolledRouter(name: string, attribute: string): Promise<string> {
+  const id = await newRouter(name, attribute)
+  const { enrollmentToken: token } = await shown(root, `${management}/edge-routers/${id}`)
+  const [clientCsr, serverCsr] = await Promise.all(
+    [id, name].map((subject) =>
+      createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: subject }),
+    ),
+  )
+  const enrolled = await root.call('POST', `${client}/enroll/erott`, {
+    token,
+    clientCsr,
+    serverCsr,
+  })
+  expect(enrolled.status, enrolled.text).toBe(200)
+  return id
+}
+
+/** A request for a service session, and whether it has been answered. */
+function open({ caller, serviceId }: { caller: CallerOf; serviceId: string }): {
+  readonly routers: Promise<readonly unknown[]>
+  isAnswered(): boolean
+} {
+  let isAnswered = false
+  const routers = caller
+    .call('POST', `${client}/sessions`, { serviceId, type: 'Dial' })
+    .then((reply) => {
+      isAnswered = true
+      expect(reply.status, reply.text).toBe(201)
+      const { edgeRouters } = reply.body.data as { edgeRouters: { name: string; urls: unknown }[] }
+      return edgeRouters.map(({ name, urls }) => ({ name, urls }))
+    })
+  return { routers, isAnswered: () => isAnswered }
+}
+
+/** Opens service sessions that wait for no router, so one that does not wait is answered before. */
+async function otherSessions(): Promise<void> {
+  for (let count = 0; count < 3; count += 1) await open(other).routers
+}
+
+const other = await dialer('nothing')
+await newRouter('of-nothing', 'nothing')
+
+test('a new service session waits until a router of its client has reported its address', async () => {
+  const who = await dialer('returning')
+  const router = await enrolledRouter('returns', 'returning')
+  const opened = open(who)
+  await otherSessions()
+  reported.set(router, { hostname: '', protocols: {} })
+  await otherSessions()
+  expect(opened.isAnswered()).toBe(false)
+  const protocols = { tls: 'tls://r1:3022' }
+  reported.set(router, { hostname: 'r1', protocols })
+  expect(await opened.routers).toEqual([{ name: 'returns', urls: protocols }])
+  expect(await open(who).routers).toEqual([{ name: 'returns', urls: protocols }])
+})
+
+test('a new service session waits for no router that cannot serve its client', async () => {
+  const who = await dialer('hopeless')
+  await newRouter('never-enrolled', 'hopeless')
+  const disabled = await enrolledRouter('disabled', 'hopeless')
+  const url = `${management}/edge-routers/${disabled}`
+  expect((await root.call('PATCH', url, { disabled: true })).status).toBe(200)
+  const linksOnly = await enrolledRouter('links-only', 'hopeless')
+  reported.set(linksOnly, { hostname: 'r2', protocols: {} })
+  const names = (await open(who).routers).map((router) => (router as { name: string }).name)
+  expect(names.sort()).toEqual(['disabled', 'links-only', 'never-enrolled'])
+})
+
+test('the number of waiting requests and the duration of each wait are limited', async () => {
+  const who = await dialer('away')
+  await enrolledRouter('away', 'away')
+  const away = [{ name: 'away', urls: {} }]
+  const waiting = [open(who), open(who)]
+  await otherSessions()
+  expect(await open(who).routers).toEqual(away)
+  expect(waiting.map((one) => one.isAnswered())).toEqual([false, false])
+  controller.clock.advance(5000)
+  expect(await Promise.all(waiting.map((one) => one.routers))).toEqual([away, away])
+  controller.clock.advance(55_000)
+  expect(await open(who).routers).toEqual(away)
+})
