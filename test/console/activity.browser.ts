@@ -18,7 +18,7 @@ const network = consoleNetwork(async (cluster) => {
     encryptionRequired: true,
     roleAttributes: ['crm'],
   })
-  await cluster.create('identities', {
+  const bobId = await cluster.create('identities', {
     name: 'Bob',
     type: 'User',
     isAdmin: false,
@@ -32,6 +32,13 @@ const network = consoleNetwork(async (cluster) => {
     serviceRoles: ['#crm'],
   })
   await cluster.send('PATCH', `service-policies/${made.policyId}`, { identityRoles: ['#nobody'] })
+  await cluster.create('service-policies', {
+    name: 'Bob hosts crm',
+    type: 'Bind',
+    semantic: 'AnyOf',
+    identityRoles: [`@${bobId}`],
+    serviceRoles: [`@${made.serviceId}`],
+  })
   made.goneId = await cluster.create('services', { name: attack, encryptionRequired: true })
   await cluster.send('DELETE', `services/${made.goneId}`)
 })
@@ -90,6 +97,9 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     expect(url).toContain('actor=Default+Admin')
     await page.goto(url)
     await entryOf(page, 'created identity Bob').waitFor()
+    await page.goto(network.url(1, 'activity?record=Bob+hosts+crm'))
+    await page.locator('.expand').click()
+    await page.locator('.is', { hasText: '@Bob' }).waitFor()
     await page.getByLabel(activity.actor).fill('nobody')
     await page.getByText(activity.none, { exact: true }).waitFor()
   })

@@ -16,7 +16,7 @@ test('the fields whose values the audit log keeps are those that are recorded', 
   )
 })
 
-test('no field whose name tells of a secret is kept', () => {
+test('no field with a name like that of a secret is kept', () => {
   const kept = [...historyFields].flatMap(([kind, fields]) =>
     fields.kept.map((field) => `${kind}.${field}`),
   )

@@ -1,6 +1,7 @@
 import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
 import { kindAt } from '../records/kinds.ts'
+import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
 import { type ChangedRecord, collectionOf, recordLink } from './activity-data.ts'
 
 export function kindWord(kind: string): string {
@@ -43,7 +44,51 @@ function verbOf({ before, after }: ChangedRecord): 'create' | 'update' | 'delete
   return after === null ? 'delete' : 'update'
 }
 
+/** Collections of the records that fields name. */
+const collectionsOfFields: Readonly<Record<string, string>> = {
+  authPolicyId: 'auth-policies',
+  caId: 'cas',
+  configTypeId: 'config-types',
+  configs: 'configs',
+  edgeRouterRoles: 'edge-routers',
+  enrollAuthPolicyId: 'auth-policies',
+  identityId: 'identities',
+  identityRoles: 'identities',
+  postureCheckRoles: 'posture-checks',
+  routerId: 'edge-routers',
+  serviceId: 'services',
+  serviceRoles: 'services',
+}
+
+/** Ids in the value of a field: `@id` of a role list, else the text itself. */
+function namedIds(name: string, value: unknown): readonly NamedRecord[] {
+  const path = collectionsOfFields[name]
+  if (path === undefined) return []
+  return [value].flat().flatMap((one) => {
+    if (typeof one !== 'string' || one === '' || one.startsWith('#')) return []
+    const isRole = name.endsWith('Roles')
+    return isRole && !one.startsWith('@') ? [] : [{ path, id: one.replace(/^@/, '') }]
+  })
+}
+
+/** The value with names in place of ids. */
+function withNames(name: string, value: unknown, names: ReadonlyMap<string, string>): unknown {
+  const path = collectionsOfFields[name]
+  if (path === undefined) return value
+  const named = (one: unknown): unknown => {
+    if (typeof one !== 'string') return one
+    const found = names.get(`${path}/${one.replace(/^@/, '')}`) ?? ''
+    return found === '' ? one : `${one.startsWith('@') ? '@' : ''}${found}`
+  }
+  return Array.isArray(value) ? value.map(named) : named(value)
+}
+
 function FieldDiff({ change: { before, after } }: { readonly change: ChangedRecord }) {
+  const known = useRecordNames(
+    [before, after].flatMap((values) =>
+      Object.entries(values ?? {}).flatMap(([name, value]) => namedIds(name, value)),
+    ),
+  )
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].sort()
   if (names.length === 0) return null
   return (
@@ -54,13 +99,13 @@ function FieldDiff({ change: { before, after } }: { readonly change: ChangedReco
           {before === null ? null : (
             <dd class="was">
               <span class="visually-hidden">{texts.form.before}</span>
-              {valueText(before[name])}
+              {valueText(withNames(name, before[name], known))}
             </dd>
           )}
           {after === null ? null : (
             <dd class="is">
               <span class="visually-hidden">{texts.form.after}</span>
-              {valueText(after[name])}
+              {valueText(withNames(name, after[name], known))}
             </dd>
           )}
         </div>
