@@ -4,137 +4,45 @@ import type { Fields } from '../../../src/config/engine/schema.ts'
 import { flowOptions } from '../../../src/config/router/shared-options.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { withoutTest } from '../../support/titles.ts'
+import {
+  answers,
+  below,
+  byName,
+  csr,
+  csrBelowEdge,
+  ctrl,
+  each,
+  edge,
+  faults,
+  figures,
+  flow,
+  flowAt,
+  health,
+  hello,
+  intercepted,
+  linkOption,
+  links,
+  listen,
+  listenerFlow,
+  metrics,
+  oneLink,
+  opened,
+  operations,
+  proxied,
+  reachesOf,
+  router,
+  routes,
+  rules,
+  sockets,
+  waitsForCircuit,
+  web,
+  type Proof,
+} from './option-proofs.ts'
 
 // Goal: every option of a router's configuration has the effect that it names, proven by a test.
 // Method: the keys of the configuration, each with its tests by file and title, or with the reason
 // why it has no effect. Keys without a test are listed below, exactly; a new test removes its key
 // from that list.
-
-/** Tests below `test/` as `file > block > test`, or the reason why the key has no effect. */
-type Proof = readonly string[] | string
-
-const router = (title: string): string => `router/router.test.ts > ${title}`
-const links = (title: string): string => `router/links.test.ts > ${title}`
-const rules = (title: string): string => `config/router/rules.test.ts > ${title}`
-const linkOption = (title: string): string => `router/link-options.test.ts > ${title}`
-const operations = (title: string): string => `router/controller-operations.test.ts > ${title}`
-const ctrl = (title: string): string => `router/controller-options.test.ts > ${title}`
-const opened = (title: string): string => `router/listener-options.test.ts > ${title}`
-const metrics = (title: string): string => `router/metrics-options.test.ts > ${title}`
-const edge = (title: string): string => `router/edge/edge-options.test.ts > ${title}`
-const web = (title: string): string =>
-  `router/edge/web-sockets.test.ts > the timeouts of transport.ws > ${title}`
-const byName =
-  'router/server-names.test.ts > The certificate of a name is shown > by a listener for %s'
-const sockets = (title: string): string =>
-  `router/link-sockets.test.ts > A link of several sockets > ${title}`
-const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
-const end = (title: string): string =>
-  `router/forward/xgress-options.test.ts > an option of an end > ${title}`
-const faults = (title: string): string => `router/forward/faults.test.ts > ${title}`
-const enroll = (title: string): string => `cli/router/enroll.test.ts > router enroll > ${title}`
-const proxied = (title: string): string =>
-  `router/proxied.test.ts > A router with a proxy > ${title}`
-const listen = (title: string): string => `router/listen/client-listeners.test.ts > ${title}`
-
-const enrolled = [enroll('writes key, certificates, CA certificates and the endpoints file')]
-const hello = router(
-  'A router > sends a hello with the ID of its certificate, its version, its capabilities and one socket per channel',
-)
-const health = router(
-  'The health-checks API of a router > shows whether a controller answers and how many links exist',
-)
-const figures = router(
-  'A router reports to controllers > its metrics at each interval, the same to all controllers, of which one publishes them',
-)
-const oneLink = links(
-  'Routers with links > report their listeners in their hello, and have one link when one of them dials',
-)
-const circuitStart = end('circuitStartTimeout is how long a terminator waits for the start')
-
-/** Tests of the name server of a tunnel, and of interception in mode tproxy. */
-const answers = (title: string): string =>
-  `router/intercept/name-server.test.ts > The name server of a tunnel > ${title}`
-const intercepted = (title: string): string =>
-  `router/intercept/intercepted-services.namespaced.ts > A service > ${title}`
-
-/** Keys of a section, by their name. */
-function below(place: string, proofs: Readonly<Record<string, Proof>>): [string, Proof][] {
-  return Object.entries(proofs).map(([name, proof]) => [`${place}.${name}`, proof])
-}
-
-/** The same proof for several keys. */
-function each(keys: readonly string[], proof: Proof): [string, Proof][] {
-  return keys.map((key) => [key, proof])
-}
-
-const subject = each(
-  ['country', 'province', 'locality', 'organization', 'organizationalUnit'],
-  enrolled,
-)
-const names = each(['sans.dns', 'sans.ip', 'sans.uri', 'sans.email'], enrolled)
-const csr = Object.fromEntries([...subject, ...names])
-const csrBelowEdge = [
-  rules('csr > is accepted below edge, deprecated; the root section is preferred'),
-]
-
-/** Tests of circuit ends with their options, whatever their source. */
-const flow: Readonly<Record<string, readonly string[] | string>> = {
-  mtu: [end('mtu splits larger payloads')],
-  randomDrops: [end('randomDrops drops one payload in drop1InN')],
-  drop1InN: [end('randomDrops drops one payload in drop1InN')],
-  txQueueSize: [end('txQueueSize limits the number of waiting payloads')],
-  txPortalStartSize: [end('txPortalStartSize is the initial window')],
-  txPortalMinSize: [
-    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
-  ],
-  txPortalMaxSize: [end('txPortalMaxSize is the maximum window')],
-  txPortalIncreaseThresh: [
-    end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
-  ],
-  txPortalIncreaseScale: [
-    end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
-  ],
-  txPortalRetxThresh: [
-    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
-  ],
-  txPortalRetxScale: [
-    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
-  ],
-  txPortalDupAckThresh: [end('txPortalDupAckThresh increases the retransmission delay')],
-  txPortalDupAckScale: 'routers of the family read it and do nothing with it either',
-  rxBufferSize: [end('rxBufferSize limits the bytes that wait for the application')],
-  retxStartMs: [end('retxStartMs is the delay of the first retransmission')],
-  retxScale: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
-  retxAddMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
-  retxMaxMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
-  maxRttScale: [end('maxRttScale limits how fast the round trip grows')],
-  maxCloseWaitMs: [end('maxCloseWaitMs is how long a finished end waits for the other')],
-  circuitStartTimeout: [circuitStart],
-}
-
-/** @param reaches the test that circuit ends there get the options. */
-function flowAt(
-  place: string,
-  reaches: string,
-  more: Readonly<Record<string, Proof>>,
-): [string, Proof][] {
-  const shown = Object.entries(flow).map(([name, proof]): [string, Proof] => [
-    name,
-    typeof proof === 'string' ? proof : [...proof, reaches],
-  ])
-  return below(place, { ...Object.fromEntries(shown), ...more })
-}
-
-const reachesOf = (place: string): string =>
-  `router/flow-options.test.ts > the end of a circuit has the options > of ${place}`
-const listenerFlow = {
-  connectTimeout: 'dialers connect to services, and listeners do not',
-  advertise: 'nobody is told where it listens: its clients are configured with it',
-}
-const waitsForCircuit = [
-  listen('A proxy listener > stops waiting for a circuit after getCircuitTimeout'),
-]
 
 const table: readonly (readonly [string, Proof])[] = [
   ['v', [rules('The file > is refused without v: 3')]],

@@ -1,0 +1,128 @@
+// Names of the tests that prove the options of option-table.test.ts.
+
+/** Tests below `test/` as `file > block > test`, or the reason why the key has no effect. */
+export type Proof = readonly string[] | string
+
+export const router = (title: string): string => `router/router.test.ts > ${title}`
+export const links = (title: string): string => `router/links.test.ts > ${title}`
+export const rules = (title: string): string => `config/router/rules.test.ts > ${title}`
+export const linkOption = (title: string): string => `router/link-options.test.ts > ${title}`
+export const operations = (title: string): string =>
+  `router/controller-operations.test.ts > ${title}`
+export const ctrl = (title: string): string => `router/controller-options.test.ts > ${title}`
+export const opened = (title: string): string => `router/listener-options.test.ts > ${title}`
+export const metrics = (title: string): string => `router/metrics-options.test.ts > ${title}`
+export const edge = (title: string): string => `router/edge/edge-options.test.ts > ${title}`
+export const web = (title: string): string =>
+  `router/edge/web-sockets.test.ts > the timeouts of transport.ws > ${title}`
+export const byName =
+  'router/server-names.test.ts > The certificate of a name is shown > by a listener for %s'
+export const sockets = (title: string): string =>
+  `router/link-sockets.test.ts > A link of several sockets > ${title}`
+export const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
+const end = (title: string): string =>
+  `router/forward/xgress-options.test.ts > an option of an end > ${title}`
+export const faults = (title: string): string => `router/forward/faults.test.ts > ${title}`
+const enroll = (title: string): string => `cli/router/enroll.test.ts > router enroll > ${title}`
+export const proxied = (title: string): string =>
+  `router/proxied.test.ts > A router with a proxy > ${title}`
+export const listen = (title: string): string => `router/listen/client-listeners.test.ts > ${title}`
+
+const enrolled = [enroll('writes key, certificates, CA certificates and the endpoints file')]
+export const hello = router(
+  'A router > sends a hello with the ID of its certificate, its version, its capabilities and one socket per channel',
+)
+export const health = router(
+  'The health-checks API of a router > shows whether a controller answers and how many links exist',
+)
+export const figures = router(
+  'A router reports to controllers > its metrics at each interval, the same to all controllers, of which one publishes them',
+)
+export const oneLink = links(
+  'Routers with links > report their listeners in their hello, and have one link when one of them dials',
+)
+const circuitStart = end('circuitStartTimeout is how long a terminator waits for the start')
+
+/** Tests of the name server of a tunnel, and of interception in mode tproxy. */
+export const answers = (title: string): string =>
+  `router/intercept/name-server.test.ts > The name server of a tunnel > ${title}`
+export const intercepted = (title: string): string =>
+  `router/intercept/intercepted-services.namespaced.ts > A service > ${title}`
+
+/** Keys of a section, by their name. */
+export function below(place: string, proofs: Readonly<Record<string, Proof>>): [string, Proof][] {
+  return Object.entries(proofs).map(([name, proof]) => [`${place}.${name}`, proof])
+}
+
+/** The same proof for several keys. */
+export function each(keys: readonly string[], proof: Proof): [string, Proof][] {
+  return keys.map((key) => [key, proof])
+}
+
+const subject = each(
+  ['country', 'province', 'locality', 'organization', 'organizationalUnit'],
+  enrolled,
+)
+const names = each(['sans.dns', 'sans.ip', 'sans.uri', 'sans.email'], enrolled)
+export const csr = Object.fromEntries([...subject, ...names])
+export const csrBelowEdge = [
+  rules('csr > is accepted below edge, deprecated; the root section is preferred'),
+]
+
+/** Tests of circuit ends with their options, whatever their source. */
+export const flow: Readonly<Record<string, readonly string[] | string>> = {
+  mtu: [end('mtu splits larger payloads')],
+  randomDrops: [end('randomDrops drops one payload in drop1InN')],
+  drop1InN: [end('randomDrops drops one payload in drop1InN')],
+  txQueueSize: [end('txQueueSize limits the number of waiting payloads')],
+  txPortalStartSize: [end('txPortalStartSize is the initial window')],
+  txPortalMinSize: [
+    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
+  ],
+  txPortalMaxSize: [end('txPortalMaxSize is the maximum window')],
+  txPortalIncreaseThresh: [
+    end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
+  ],
+  txPortalIncreaseScale: [
+    end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
+  ],
+  txPortalRetxThresh: [
+    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
+  ],
+  txPortalRetxScale: [
+    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
+  ],
+  txPortalDupAckThresh: [end('txPortalDupAckThresh increases the retransmission delay')],
+  txPortalDupAckScale: 'routers of the family read it and do nothing with it either',
+  rxBufferSize: [end('rxBufferSize limits the bytes that wait for the application')],
+  retxStartMs: [end('retxStartMs is the delay of the first retransmission')],
+  retxScale: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
+  retxAddMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
+  retxMaxMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
+  maxRttScale: [end('maxRttScale limits how fast the round trip grows')],
+  maxCloseWaitMs: [end('maxCloseWaitMs is how long a finished end waits for the other')],
+  circuitStartTimeout: [circuitStart],
+}
+
+/** @param reaches the test that circuit ends there get the options. */
+export function flowAt(
+  place: string,
+  reaches: string,
+  more: Readonly<Record<string, Proof>>,
+): [string, Proof][] {
+  const shown = Object.entries(flow).map(([name, proof]): [string, Proof] => [
+    name,
+    typeof proof === 'string' ? proof : [...proof, reaches],
+  ])
+  return below(place, { ...Object.fromEntries(shown), ...more })
+}
+
+export const reachesOf = (place: string): string =>
+  `router/flow-options.test.ts > the end of a circuit has the options > of ${place}`
+export const listenerFlow = {
+  connectTimeout: 'dialers connect to services, and listeners do not',
+  advertise: 'nobody is told where it listens: its clients are configured with it',
+}
+export const waitsForCircuit = [
+  listen('A proxy listener > stops waiting for a circuit after getCircuitTimeout'),
+]
