@@ -164,7 +164,11 @@ function perform(state: ClusterState, command: Command, place: Place): Performed
   const now = { index: place.index, logTimeMs: state.logTimeMs }
   const audit = entryAuditRecord(state, command, now, { outcome, touched, changes })
   if (audit !== null) state.remember(audit)
-  return { outcome, audit }
+  // Followers keep the record of an entry for long; they have its changes themselves.
+  return {
+    outcome,
+    audit: audit === null || audit.change === '' ? audit : { ...audit, change: '' },
+  }
 }
 
 function performUnaudited(

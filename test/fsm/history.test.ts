@@ -8,7 +8,7 @@ import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { HISTORY_LEVEL } from '../../src/ports/feature-level.ts'
 import type { HistoryQuery, ListResult } from '../../src/ports/state-view.ts'
-import { formedState, identity, service } from './support/log.ts'
+import { formedState, identity, LogWriter, service } from './support/log.ts'
 import { TestStore } from './support/store.ts'
 
 function withHistory() {
@@ -110,6 +110,13 @@ describe('the history of a record', () => {
     await store.write(state.takeDirty(), currentStorePosition(state))
     const audit = [...state.audit.newestLines()].join('\n')
     expect(audit).not.toContain('secret')
+  })
+
+  test('is in the audit log only, not in the records that followers keep', () => {
+    const { log } = withHistory()
+    const payload = LogWriter.write('service', 's1', service('wiki'))
+    const { audit } = log.command(CommandKind.ENTITY_CREATE, payload)
+    expect(audit).toMatchObject({ entityName: 'wiki', change: '' })
   })
 
   test('can be searched by actor, action, kind and time', () => {
