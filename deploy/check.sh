@@ -88,7 +88,7 @@ validator() {
 schemas() {
   program=$1
   for manifest in "$rendered"/*.yaml; do
-    awk 'BEGIN { RS = "---\n"; ORS = "---\n" } !/\nkind: (ServiceMonitor|PrometheusRule)\n/' "$manifest" > "$manifest.own"
+    awk 'BEGIN { RS = "---\n"; ORS = "---\n" } !/\nkind: (ServiceMonitor|PodMonitor|PrometheusRule)\n/' "$manifest" > "$manifest.own"
     for version in 1.27 1.32 1.37; do
       "$program" --strict --quiet --kubernetes-version "$version" "$manifest.own" || return 1
     done

@@ -14,11 +14,10 @@ import type { RouterConfig } from '../src/config/router/table.ts'
 const root = resolve(import.meta.dirname, '..')
 const read = (path: string): string => readFileSync(join(root, 'deploy', path), 'utf8')
 
-/** Every text in the sources of the metrics that looks like a metric name. */
+/** Names of all metrics: the page of the metrics is recorded from the answers of the programs. */
 function exposed(): Set<string> {
-  const pattern = 'flotilla_[a-z0-9_]+|\\$\\{raft\\}[a-z0-9_]+'
-  const found = execFileSync('grep', ['-rhoE', pattern, join(root, 'src')], { encoding: 'utf8' })
-  return new Set(found.replaceAll('${raft}', 'flotilla_raft_').split('\n'))
+  const page = readFileSync(join(root, 'docs/reference/metrics.md'), 'utf8')
+  return new Set(Array.from(page.matchAll(/^\| `(flotilla_\w+)`/gm), ([, name = '']) => name))
 }
 
 test('the chart has the alert rules of prometheus/', () => {
@@ -188,6 +187,21 @@ describe('the router of a container', () => {
       { binding: 'edge', bind: { port: 3022 }, options: { advertise: { host, port: 3122 } } },
     ])
     expect(csr?.sans).toMatchObject(sans)
+  })
+
+  test('serves metrics to monitoring systems where a port for them is set, and nowhere else', async () => {
+    const host = 'router1.routers.svc'
+    const first = await configure({ ROUTER_LINK_HOST: host })
+    const health = { apis: [{ binding: 'health-checks' }] }
+    expect(parsedRouter(first.text).web).toMatchObject([health])
+    const second = await configure({ ROUTER_LINK_HOST: host, ROUTER_METRICS_PORT: '9443' })
+    expect(parsedRouter(second.text).web).toMatchObject([
+      health,
+      {
+        bindPoints: [{ interface: { host: '0.0.0.0', port: 9443 }, address: { host, port: 9443 } }],
+        apis: [{ binding: 'metrics' }],
+      },
+    ])
   })
 
   test('has another host for links if other routers cannot resolve its name', async () => {

@@ -56,6 +56,7 @@ import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/sn
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-grants.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
+import { accessEndLimits } from '../src/fsm/ends/end-access.ts'
 import { previewLimits } from '../src/fsm/access/relation-change.ts'
 import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
@@ -113,7 +114,7 @@ import { edgeLimits } from '../src/router/edge/limits.ts'
 import { modelLimits } from '../src/router/model/limits.ts'
 import { terminatorOfferLimits } from '../src/router/tunnel/limits.ts'
 import { reportLimits } from '../src/router/reports/limits.ts'
-import { healthCheckLimits } from '../src/router/health/limits.ts'
+import { monitoringLimits } from '../src/overlay/monitoring/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
@@ -176,6 +177,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/access/class-grants.ts': classViewLimits,
   'src/fsm/access/explanation.ts': explanationLimits,
   'src/fsm/access/relation-change.ts': previewLimits,
+  'src/fsm/ends/end-access.ts': accessEndLimits,
   'src/fsm/cluster/cluster.ts': joiningLimits,
   'src/fsm/cluster/secret.ts': secretLimits,
   'src/fsm/apply/entity.ts': batchLimits,
@@ -243,7 +245,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/router/model/limits.ts': modelLimits,
   'src/router/tunnel/limits.ts': terminatorOfferLimits,
   'src/router/reports/limits.ts': reportLimits,
-  'src/router/health/limits.ts': healthCheckLimits,
+  'src/overlay/monitoring/limits.ts': monitoringLimits,
   'src/tunnel/limits.ts': tunnelLimits,
   'src/config/engine/load.ts': { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
   'src/config/engine/yaml-tree.ts': yamlTreeLimits,

@@ -166,7 +166,8 @@ tickets() {
 
 # ROUTER_ADVERTISE is the HOST:PORT that clients dial; without it the router has no edge listener. ROUTER_EDGE_PORT,
 # ROUTER_LINK_PORT and ROUTER_HEALTH_PORT are for several routers on one network, ROUTER_LINK_HOST is the name by which other
-# routers dial it, if that is not its own.
+# routers dial it, if that is not its own. ROUTER_METRICS_PORT serves /metrics to clients with a certificate of 'flotilla pki
+# issue'; without it the router serves none.
 router_config() {
   name=$1
   advertise=${ROUTER_ADVERTISE-}
@@ -215,6 +216,16 @@ web:
         address: 127.0.0.1:$health
     apis:
       - binding: health-checks
+CONFIG
+  [ -z "${ROUTER_METRICS_PORT-}" ] || cat << CONFIG
+  - name: metrics
+    bindPoints:
+      - interface: 0.0.0.0:$ROUTER_METRICS_PORT
+        address: $link_host:$ROUTER_METRICS_PORT
+    apis:
+      - binding: metrics
+CONFIG
+  cat << CONFIG
 ctrl:
   endpoints:
 CONFIG
@@ -226,7 +237,7 @@ write_router_config() {
   config=$1
   shift
   if [ -e "$config" ] && ! cmp -s "$config" "$config.written" &&
-    ! (unset ROUTER_ADVERTISE && router_config "$@") | cmp -s - "$config"; then
+    ! (unset ROUTER_ADVERTISE ROUTER_METRICS_PORT && router_config "$@") | cmp -s - "$config"; then
     say "$config was edited, so it stays as it is; remove it to have it written again"
     return 0
   fi

@@ -114,6 +114,7 @@ export function createApi(deps: ApiDeps): Api {
       services.refreshUses.start()
       services.integrity.start()
       services.resealer.start()
+      services.accessEndDuty.start()
       deps.posture.start()
     },
     stop: () => {
@@ -122,6 +123,7 @@ export function createApi(deps: ApiDeps): Api {
       services.refreshUses.stop()
       services.integrity.stop()
       services.resealer.stop()
+      services.accessEndDuty.stop()
       deps.posture.stop()
       return Promise.resolve()
     },

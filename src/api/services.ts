@@ -21,6 +21,7 @@ import { PasswordVerifier } from '../auth/factors/password-verifier.ts'
 import { SecondFactors } from '../auth/factors/second-factors.ts'
 import { SessionTracker } from '../auth/sessions/session-tracker.ts'
 import { TokenSigner } from '../auth/sessions/token-signer.ts'
+import { AccessEndDuty } from './access/access-end-duty.ts'
 import { FactorResealer } from './mfa/factor-resealer.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
 import { LargeBodies } from './http/answers/large-bodies.ts'
@@ -75,6 +76,7 @@ export interface ApiServices {
   readonly unsent: UnsentAnswers
   readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer
+  readonly accessEndDuty: AccessEndDuty
 }
 
 export function createServices(deps: ApiDeps): ApiServices {
@@ -165,6 +167,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     unsent,
     integrity: new IntegrityRunner(deps),
     resealer: new FactorResealer(deps, secondFactors.vault),
+    accessEndDuty: new AccessEndDuty(deps),
     metrics,
     history: historyOf(deps, metrics),
   }

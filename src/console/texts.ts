@@ -79,6 +79,20 @@ export const texts = {
     underOneSecond: '< 1 s ago',
   },
 
+  ends: {
+    none: 'No end',
+    presets: { day: '1 day', week: '1 week', month: '30 days' },
+    about: (subject: string, text: string) => `${subject}: ${text}`,
+    coming: (when: string) => `Ends ${when}`,
+    passed: (when: string) => `Ended ${when}`,
+    ended: 'Ended',
+    attribute: (attribute: string, end: string) => `#${attribute} ${within(end)}`,
+    noAttributes: 'Add a role attribute first.',
+    /** For a policy. */
+    help: 'It grants nothing after this time, and stays in the list.',
+    attributesHelp: 'The identity loses the attribute then.',
+  },
+
   shell: {
     skip: 'Skip to the page',
     navigation: 'Pages',
@@ -334,6 +348,7 @@ export const texts = {
       isOnline: 'State',
       sdkInfo: 'Client',
       versionInfo: 'Version',
+      expiresAt: 'Ends',
       supportedProtocols: 'For clients',
     } as Readonly<Record<string, string>>,
     total: (amount: number, isFiltered: boolean) =>

@@ -3,6 +3,7 @@
  * does not compile. This file is separate because descriptors reference each other by name.
  */
 export const kindNames = [
+  'accessEnd',
   'accessMark',
   'admission',
   'apiSession',

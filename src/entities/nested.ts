@@ -75,10 +75,11 @@ export function pickChangedMembers(schema: JsonObject, value: Json): JsonObject 
 
 /** Merges members that are objects on both sides; `changes` replaces every other member. */
 export function mergeMembers(onto: JsonObject, changes: JsonObject): JsonObject {
-  const result: Record<string, Json> = { ...onto }
+  // A member may be named __proto__, which an assignment would not create.
+  const result = new Map(Object.entries(onto))
   for (const [name, change] of Object.entries(changes)) {
-    const before = Object.hasOwn(onto, name) ? onto[name] : undefined
-    result[name] = isObject(before) && isObject(change) ? mergeMembers(before, change) : change
+    const before = result.get(name)
+    result.set(name, isObject(before) && isObject(change) ? mergeMembers(before, change) : change)
   }
-  return result
+  return Object.fromEntries(result)
 }

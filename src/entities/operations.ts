@@ -170,8 +170,14 @@ function rowOf(entity: Entity, of: Entity, { declaredAs }: SubList): NamedSchema
   const name = `${entity.name}${pascal(of.name)}Detail`
   return {
     name,
-    schema: withOptionalMembers(detail.schema, detailOf(findEntity(declaredAs)).schema),
+    schema: withOptionalMembers(detail.schema, detailSchema(ofContract(findEntity(declaredAs)))),
   }
+}
+
+/** The kind without the fields that OpenZiti does not have: later levels added them. */
+function ofContract(entity: Entity): Entity {
+  const fields = Object.entries(entity.fields).filter(([, { since }]) => since === 1)
+  return { ...entity, fields: Object.fromEntries(fields) }
 }
 
 function subListOperation(entity: Entity, key: string, rule: SubList): EntityOperation {

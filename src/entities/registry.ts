@@ -1,4 +1,5 @@
 import { AssertionError } from '../lib/assert.ts'
+import { accessEnd } from './kinds/access-end.ts'
 import { accessMark } from './kinds/access-mark.ts'
 import { admission } from './kinds/admission.ts'
 import { apiSession } from './kinds/api-session.ts'
@@ -43,6 +44,7 @@ import { type KindName, kindNames } from './kind-names.ts'
 
 /** Descriptors by name. */
 export const kinds = {
+  accessEnd,
   accessMark,
   admission,
   apiSession,

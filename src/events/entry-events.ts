@@ -1,3 +1,4 @@
+import type { AccessEnd, AccessEndNotice } from '../entities/kinds/access-end.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
 import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
@@ -9,6 +10,7 @@ import type { RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 import { eventSubjects } from './namespaces.ts'
 import { publishedKinds, approximateCharacters } from './published-records.ts'
+import { accessEndEvent } from './subjects/access-end.ts'
 import { apiSessionEvent } from './subjects/api-session.ts'
 import { loggedInEvent } from './subjects/authentication.ts'
 import { entityChangeEvents } from './subjects/entity-change.ts'
@@ -47,6 +49,7 @@ const EVENTS_IN_SLOT_MAX = 256
 const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
 const LOG_IN_WEIGHT = 384
+const NOTICE_WEIGHT = 384
 /** Each change makes two events: the change, and its commit. */
 const CHANGE_EVENTS = 2
 
@@ -109,6 +112,9 @@ export class EntryEvents implements RingSlot {
     this.#entry = entry
     let [count, weight] = [0, 0]
     for (const change of entry.changes) {
+      const notices = noticesOf(change)
+      count += notices.length
+      weight += notices.length * NOTICE_WEIGHT
       const own = eventsOf(change)
       if (own === null) continue
       count += CHANGE_EVENTS + own.length
@@ -164,7 +170,10 @@ export class EntryEvents implements RingSlot {
   }
 }
 
-/** First every change, then the commit of each, then the events of its kind. */
+/**
+ * First every change, then the commit of each, then the events of its kind, then the notices of
+ * access that ends.
+ */
 function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
@@ -179,7 +188,15 @@ function newEventsOf(
     ...changes.flatMap((change) =>
       (eventsOf(change) ?? []).map((make) => make(change.after ?? change.before, entry)),
     ),
+    ...entry.changes.flatMap((change) =>
+      noticesOf(change).map((notice) => accessEndEvent(notice, entry.timeMs)),
+    ),
   ]
+}
+
+/** Ends of access that the entry has announced or carried out. */
+function noticesOf(change: RecordChange): readonly AccessEndNotice[] {
+  return change.kind === 'accessEnd' ? ((change.after as AccessEnd | undefined)?.notices ?? []) : []
 }
 
 function byKind(a: RecordChange, b: RecordChange): number {
@@ -191,6 +208,7 @@ function byKind(a: RecordChange, b: RecordChange): number {
  */
 function eventsOf(change: RecordChange): readonly RecordEvent[] | null {
   const { kind, before, after } = change
+  if (kind === 'accessEnd') return null
   if (before !== undefined && after !== undefined) return isActivityAlone(change) ? null : noEvents
   return recordEvents.get(kind)?.[after === undefined ? 'deleted' : 'created'] ?? noEvents
 }

@@ -1,5 +1,6 @@
 import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventSubject } from './field.ts'
+import { accessEndSubject } from './subjects/access-end.ts'
 import { alert } from './subjects/alert.ts'
 import { apiSession } from './subjects/api-session.ts'
 import { authentication } from './subjects/authentication.ts'
@@ -17,6 +18,7 @@ import { terminator } from './subjects/terminator.ts'
 import { usage } from './subjects/usage.ts'
 
 export const eventSubjects: Readonly<Record<EventNamespace, EventSubject>> = {
+  accessEnd: accessEndSubject,
   alert,
   apiSession,
   authentication,

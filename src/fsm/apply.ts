@@ -13,6 +13,7 @@ import { HISTORY_LEVEL, type KnownCommandKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
+import { endAccess } from './ends/end-access.ts'
 import { settleAccess } from './access/settle.ts'
 import { entryAuditRecord, keptCommands, type TouchedRecord } from './apply/audit.ts'
 import { actorRights } from './apply/authority.ts'
@@ -134,6 +135,7 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.ACCESS_REVOKE]: revokeAccess,
   [CommandKind.CERTIFICATE_ADOPT]: adoptCertificate,
   [CommandKind.PASSWORD_REHASH]: rehashPassword,
+  [CommandKind.ACCESS_END]: endAccess,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
   [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,

@@ -61,6 +61,7 @@ import {
   permissionNames,
 } from './detail.ts'
 import { liveRouterField } from './records/router-facts.ts'
+import { nextAccessEndMs } from './ends/end-access.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
 import { Lister, runListing } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'
@@ -446,6 +447,10 @@ export class StateReader implements Reads {
       throw new AssertionError(`there is a descriptor named ${entity}`)
     const { state } = this
     return { state, callerId, ...shownFor, routers: this.#routers(), nowMs: this.#clock.nowMs() }
+  }
+
+  nextAccessEndMs(): number | null {
+    return nextAccessEndMs(this.state)
   }
 
   sessionsThat(

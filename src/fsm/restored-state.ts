@@ -7,6 +7,7 @@ import {
   sharedSecretNames,
 } from '../lib/cluster-records.ts'
 import type { Index, Position } from '../raft/types.ts'
+import { settleEnds } from './ends/settle-ends.ts'
 import { settleAccess } from './access/settle.ts'
 import type { CommandContext } from './apply/context.ts'
 import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
@@ -52,6 +53,7 @@ export function convertToNewCluster(state: ClusterState, restored: RestoredClust
   for (const name of sharedSecretNames) {
     put(state, 'sharedSecret', { id: name, versions: restored.secrets[name] }, context)
   }
+  settleEnds(state, context)
   settleAccess(state, context)
   state.clusterId = restored.clusterId
   state.configuration = Uint8Array.from(restored.configuration)

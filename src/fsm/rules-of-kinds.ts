@@ -11,6 +11,7 @@ import { edgeRouterRules, fabricRouterRules, transitRouterRules } from './servic
 import { externalJwtSignerRules } from './sessions/external-jwt-signer-rules.ts'
 import { postureCheckRules } from './services/posture-check-rules.ts'
 import { revocationRules } from './sessions/revocation-rules.ts'
+import { servicePolicyRules } from './services/service-policy-rules.ts'
 import { serviceRules } from './services/service-rules.ts'
 import { fabricTerminatorRules, terminatorRules } from './services/terminator-rules.ts'
 
@@ -32,6 +33,7 @@ const byKind: { readonly [K in KindName]?: KindRules<RecordOf<K>> } = {
   revocation: revocationRules,
   router: transitRouterRules,
   service: serviceRules,
+  servicePolicy: servicePolicyRules,
   terminator: terminatorRules,
   transitRouter: transitRouterRules,
 }

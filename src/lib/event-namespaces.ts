@@ -1,5 +1,6 @@
 /** Namespaces of events; each has a file in `src/events/subjects`. */
 export const EVENT_NAMESPACES = [
+  'accessEnd',
   'alert',
   'apiSession',
   'authentication',

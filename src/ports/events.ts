@@ -12,6 +12,7 @@ import type { NetworkValidations } from './network-validations.ts'
  * does not compile without an entry.
  */
 const readers: Readonly<Record<EventNamespace, 'administrators' | 'ops.read'>> = {
+  accessEnd: 'administrators',
   alert: 'ops.read',
   apiSession: 'administrators',
   authentication: 'administrators',

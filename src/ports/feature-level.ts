@@ -22,6 +22,9 @@ export const MIGRATION_LEVEL = 3
 /** Feature level from which the audit log keeps the changes of network records. */
 export const HISTORY_LEVEL = 3
 
+/** Feature level of service policies and role attributes that end at a time. */
+export const ACCESS_END_LEVEL = 3
+
 /** Feature level at which all controllers activate the pending certificate of a router. */
 export const RENEWAL_LEVEL = 3
 
@@ -83,6 +86,7 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.ACCESS_REVOKE]: 2,
   [CommandKind.CERTIFICATE_ADOPT]: MIGRATION_LEVEL,
   [CommandKind.PASSWORD_REHASH]: MIGRATION_LEVEL,
+  [CommandKind.ACCESS_END]: ACCESS_END_LEVEL,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,

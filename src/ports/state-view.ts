@@ -271,6 +271,9 @@ export interface StateView extends RecordSource {
   /** Service sessions in id order: at most `max`, beginning after `afterId`. */
   serviceSessionsAfter(afterId: string, max: number): readonly RecordOf<'session'>[]
 
+  /** Log time at which access ends, or its end is to be announced, next; null: never. */
+  nextAccessEndMs(): number | null
+
   /** Expired API sessions, with their stored activity: at most `max`, in any order. */
   sessionsThat(
     isOver: (session: RecordOf<'apiSession'>) => boolean,

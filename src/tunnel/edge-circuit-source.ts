@@ -7,6 +7,7 @@ import {
 } from '../overlay/circuits/circuit-source.ts'
 import { edgeErrorCode } from '../channel/messages/edge.ts'
 import { emptyCircuitData } from '../overlay/services/tunnel-exchange.ts'
+import type { TunnelCounts } from './counts.ts'
 import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { FollowedServices } from './followed-services.ts'
@@ -17,6 +18,7 @@ interface EdgeCircuitSourceDeps {
   readonly services: Pick<FollowedServices, 'idNamed'>
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
   readonly circuits: Pick<EdgeCircuits, 'abandon'>
+  readonly counts: Pick<TunnelCounts, 'dials'>
   /** Connected edge routers, nearest first. */
   readonly routers: () => readonly EdgeChannel[]
   readonly clock: { readonly monotonicMs: () => number }
@@ -42,6 +44,23 @@ export class EdgeCircuitSource implements CircuitSource {
     _client: string,
     timeoutMs: number,
     circuitData: CircuitData = emptyCircuitData,
+  ): Promise<LocalCircuit> {
+    const { dials } = this.#deps.counts
+    try {
+      const circuit = await this.#requestFor(service, timeoutMs, circuitData)
+      dials.add(service, 'success')
+      return circuit
+    } catch (error) {
+      const isRefused = error instanceof Error && error.cause instanceof EdgeRefusal
+      dials.add(service, isRefused ? 'refused' : 'failed')
+      throw error
+    }
+  }
+
+  async #requestFor(
+    service: string,
+    timeoutMs: number,
+    circuitData: CircuitData,
   ): Promise<LocalCircuit> {
     const { services, clock } = this.#deps
     const serviceId = services.idNamed(service)

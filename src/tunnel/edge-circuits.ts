@@ -10,6 +10,7 @@ import { refusedCircuitEnd } from '../overlay/circuits/refused-end.ts'
 import { Xgress } from '../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../overlay/circuits/xgress-options.ts'
 import { circuitLimits } from '../overlay/circuits/limits.ts'
+import { circuitMessage } from '../channel/messages/payload.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** The edge router that carries one circuit. */
@@ -43,10 +44,25 @@ export class EdgeCircuits {
   /** Circuits that exist at an edge router and are not open yet. */
   readonly #reserved = new Map<string, Reserved>()
   readonly #open = new Map<string, Open>()
+  #receivedBytes = 0
+  #sentBytes = 0
   #ticker: NodeJS.Timeout | null = null
 
   constructor(clock: Clock) {
     this.#clock = clock
+  }
+
+  /** Open circuits, and the bytes of payloads since the start. */
+  get figures(): {
+    readonly openCircuits: number
+    readonly receivedBytes: number
+    readonly sentBytes: number
+  } {
+    return {
+      openCircuits: this.#open.size,
+      receivedBytes: this.#receivedBytes,
+      sentBytes: this.#sentBytes,
+    }
   }
 
   /** Reserves a circuit that the caller opens next. @returns false if it already exists. */
@@ -89,7 +105,12 @@ export class EdgeCircuits {
       transmit: (message, kind) => {
         const bytesMax =
           kind === 'acknowledgement' ? acknowledgementsQueuedBytesMax : payloadsQueuedBytesMax
-        if (path.transmit(message, bytesMax)) return 'sent'
+        if (path.transmit(message, bytesMax)) {
+          if (message.contentType === circuitMessage.payload) {
+            this.#sentBytes += message.body?.length ?? 0
+          }
+          return 'sent'
+        }
         path.onceWritable(waker)
         return 'full'
       },
@@ -107,7 +128,10 @@ export class EdgeCircuits {
 
   /** Handles a frame that the edge router sent for a circuit. */
   receive(circuitId: string, message: ChannelMessage): void {
-    this.#open.get(circuitId)?.stream.receive(message)
+    const open = this.#open.get(circuitId)
+    if (open === undefined) return
+    if (message.contentType === circuitMessage.payload) this.#receivedBytes += message.body.length
+    open.stream.receive(message)
   }
 
   /** The edge router ended the circuit or disconnected. Data received before is still delivered. */

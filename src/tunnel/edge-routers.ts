@@ -13,6 +13,7 @@ import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
 import { EDGE_PROTOCOL, edgeHeader } from '../channel/messages/edge.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
+import type { TunnelCounts } from './counts.ts'
 import { EdgeChannel } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
@@ -31,6 +32,7 @@ interface EdgeRoutersDeps {
   readonly version: VersionLine
   readonly names?: LastAddresses
   readonly circuits: EdgeCircuits
+  readonly counts: Pick<TunnelCounts, 'routerDials' | 'lostRouters'>
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -84,6 +86,19 @@ export class EdgeRouters {
       .filter(({ open }) => open?.isOpen === true)
       .sort((one, other) => one.roundTripMs - other.roundTripMs)
       .flatMap(({ open }) => open ?? [])
+  }
+
+  /** All edge routers that the identity may use. */
+  get figures(): readonly {
+    readonly name: string
+    readonly isConnected: boolean
+    readonly roundTripMs: number
+  }[] {
+    return Array.from(this.#followed.values(), ({ name, open, roundTripMs }) => ({
+      name,
+      isConnected: open?.isOpen === true,
+      roundTripMs,
+    }))
   }
 
   /** `host:port` of all edge routers. */
@@ -163,7 +178,7 @@ export class EdgeRouters {
   }
 
   async #dial(followed: Followed): Promise<void> {
-    const { token } = this.#deps
+    const { token, counts } = this.#deps
     const shown = token()
     const isBusy = followed.giveUp !== null || followed.open?.isOpen === true
     // The next session dials it.
@@ -172,7 +187,9 @@ export class EdgeRouters {
     followed.giveUp = giveUp
     try {
       await this.#open(followed, shown, giveUp.signal)
+      counts.routerDials.add('success')
     } catch (error) {
+      if (!giveUp.signal.aborted) counts.routerDials.add('failed')
       this.#onFailure(followed, errorMessage(error))
     } finally {
       followed.giveUp = null
@@ -235,6 +252,7 @@ export class EdgeRouters {
     if (followed.open !== edge) return
     followed.open = null
     if (!this.#isFollowed(followed)) return
+    this.#deps.counts.lostRouters += 1
     this.#deps.log.warn({ router: followed.name, reason }, 'edge router lost; dialing it again')
     this.#deps.onLost()
     this.#dialIn(followed, this.#waitAfter(followed))

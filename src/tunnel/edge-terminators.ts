@@ -9,6 +9,7 @@ import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
 import type { OfferedTerminators } from '../overlay/services/hosted-services.ts'
 import { type OfferedTerminator, terminatorPrecedence } from '../channel/messages/terminators.ts'
+import type { TunnelCounts } from './counts.ts'
 import type { EdgeChannel, HostedDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
@@ -21,6 +22,7 @@ interface EdgeTerminatorsDeps {
   readonly dialer: () => TerminatorDialer
   /** '' for an unknown service. */
   readonly serviceName: (id: string) => string
+  readonly counts: Pick<TunnelCounts, 'hostedDials'>
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -59,6 +61,13 @@ export class EdgeTerminators implements OfferedTerminators {
 
   constructor(deps: EdgeTerminatorsDeps) {
     this.#deps = deps
+  }
+
+  get figures(): readonly { readonly service: string; readonly hostedAt: number }[] {
+    return Array.from(this.#hosted.values(), ({ wanted, at }) => ({
+      service: this.#deps.serviceName(wanted.serviceId),
+      hostedAt: [...at.values()].filter((connectionId) => connectionId !== null).length,
+    }))
   }
 
   start(): void {
@@ -219,7 +228,20 @@ export class EdgeTerminators implements OfferedTerminators {
     log.warn({ serviceId, service, reason }, 'service not hosted; trying again')
   }
 
-  #dial(hosted: Hosted, dial: HostedDial): Promise<ReadonlyMap<number, Uint8Array>> {
+  async #dial(hosted: Hosted, dial: HostedDial): Promise<ReadonlyMap<number, Uint8Array>> {
+    const { counts, serviceName } = this.#deps
+    const service = serviceName(hosted.wanted.serviceId)
+    try {
+      const answer = await this.#dialTarget(hosted, dial)
+      counts.hostedDials.add(service, 'success')
+      return answer
+    } catch (error) {
+      counts.hostedDials.add(service, 'failed')
+      throw error
+    }
+  }
+
+  #dialTarget(hosted: Hosted, dial: HostedDial): Promise<ReadonlyMap<number, Uint8Array>> {
     const { id, address, controllerId, peerData, dialerId } = dial
     return this.#deps.dialer().dial(
       {

@@ -12,6 +12,7 @@ import {
   SessionEndedError,
   readTextField,
 } from './controller-api.ts'
+import type { TunnelCounts } from './counts.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import {
@@ -23,12 +24,15 @@ import {
 interface IdentitySessionDeps {
   readonly api: ControllerApi
   readonly services: FollowedServices
+  readonly counts: Pick<TunnelCounts, 'logIns' | 'polls'>
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
   /** Called when a new session is open. Everything obtained with the previous one is invalid. */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
+  /** Whether the last list had an edge router; those that are offline are left out of it. */
+  readonly knowsRouters: () => boolean
   readonly onRouters: (routers: readonly UsableEdgeRouter[]) => void
 }
 
@@ -141,7 +145,7 @@ export class IdentitySession {
   async #step(): Promise<number> {
     try {
       if (this.#token === null) await this.#logIn()
-      await this.#follow()
+      await this.#poll()
       if (this.#failures > 0) this.#deps.log.info({}, 'controllers answer again')
       this.#failures = 0
       this.#fault = ''
@@ -166,6 +170,17 @@ export class IdentitySession {
   }
 
   async #logIn(): Promise<void> {
+    const { logIns } = this.#deps.counts
+    try {
+      await this.#openSession()
+      logIns.add('success')
+    } catch (error) {
+      logIns.add(error instanceof LogInRefusedError ? 'refused' : 'failed')
+      throw error
+    }
+  }
+
+  async #openSession(): Promise<void> {
     const { api, log, onSession } = this.#deps
     const { token, identityId, identityName, lacks } = await api.logIn()
     if (this.#isStopped) return
@@ -181,11 +196,23 @@ export class IdentitySession {
     onSession(token)
   }
 
+  async #poll(): Promise<void> {
+    const { polls } = this.#deps.counts
+    try {
+      await this.#follow()
+      polls.add('success')
+    } catch (error) {
+      polls.add(error instanceof SessionEndedError ? 'refused' : 'failed')
+      throw error
+    }
+  }
+
   async #follow(): Promise<void> {
-    const { api, clock } = this.#deps
+    const { api, clock, knowsRouters } = this.#deps
     const updates = fieldsOf(await api.get('/current-api-session/service-updates'))
     const changedAt = readTextField(updates, 'lastChangeAt')
-    const isDue = clock.monotonicMs() - this.#refreshedMs >= refreshedEveryMs
+    const isOld = clock.monotonicMs() - this.#refreshedMs >= refreshedEveryMs
+    const isDue = isOld || !knowsRouters()
     if (isDue) await this.#refresh()
     if (changedAt === this.#changedAt) return
     await this.#loadServices()

@@ -7,6 +7,7 @@ import type { ProgramLogger } from '../overlay/logger.ts'
 import type { ConfiguredServicePort } from '../overlay/services/offered-services.ts'
 import { TunnelServices } from '../overlay/tunnel-services.ts'
 import type { ControllerApi } from './controller-api.ts'
+import { TunnelCounts } from './counts.ts'
 import { EdgeCircuitSource } from './edge-circuit-source.ts'
 import { EdgeCircuits } from './edge-circuits.ts'
 import { EdgeRouters, type IdentityCredential } from './edge-routers.ts'
@@ -14,6 +15,7 @@ import { EdgeTerminators } from './edge-terminators.ts'
 import { FollowedServices } from './followed-services.ts'
 import { IdentitySession } from './identity-session.ts'
 import { ServiceSessions } from './service-sessions.ts'
+import type { TunnelFigures } from './tunnel-metrics.ts'
 
 interface IdentityTunnelDeps {
   /** Same options as a router listener with the binding `tunnel`. */
@@ -41,6 +43,7 @@ interface IdentityTunnelDeps {
 export class IdentityTunnel {
   readonly #deps: IdentityTunnelDeps
   readonly #followed = new FollowedServices()
+  readonly #counts = new TunnelCounts()
   readonly #sessions: ServiceSessions
   readonly #session: IdentitySession
   readonly #circuits: EdgeCircuits
@@ -51,19 +54,23 @@ export class IdentityTunnel {
   constructor(deps: IdentityTunnelDeps) {
     this.#deps = deps
     const { api, clock } = deps
+    const counts = this.#counts
     const routers = () => this.#routers.open
     this.#sessions = new ServiceSessions({ api, clock })
     this.#circuits = new EdgeCircuits(clock)
     this.#session = new IdentitySession({
       ...deps,
       services: this.#followed,
+      counts,
       onSession: () => this.#onSession(),
       onServices: () => this.#onServices(),
       onRouters: (places) => this.#routers.follow(places),
+      knowsRouters: () => this.#routers.figures.length > 0,
     })
     this.#routers = new EdgeRouters({
       ...deps,
       circuits: this.#circuits,
+      counts,
       token: () => this.#session.token,
       onOpen: (routerName) => void this.#onRouter(routerName),
       onLost: () => {
@@ -74,6 +81,7 @@ export class IdentityTunnel {
       ...deps,
       sessions: this.#sessions,
       routers,
+      counts,
       dialer: () => this.#running.dialer,
       serviceName: (id) => this.#followed.service(id)?.name ?? '',
     })
@@ -91,6 +99,7 @@ export class IdentityTunnel {
       services: this.#followed,
       sessions: this.#sessions,
       circuits: this.#circuits,
+      counts: this.#counts,
       routers: () => this.#routers.open,
       clock: this.#deps.clock,
     })
@@ -123,6 +132,19 @@ export class IdentityTunnel {
     await this.#session.stop()
   }
 
+  get figures(): TunnelFigures {
+    return {
+      counts: this.#counts,
+      hasSession: this.#session.token !== null,
+      knownControllers: this.#session.controllers.length,
+      routers: this.#routers.figures,
+      dialableServices: this.#followed.idsOf('Dial').size,
+      hostableServices: this.#followed.idsOf('Bind').size,
+      terminators: this.#terminators.figures,
+      ...this.#circuits.figures,
+    }
+  }
+
   get #running(): TunnelServices {
     if (this.#services === null) throw new Error('the tunnel is not started')
     return this.#services
@@ -140,7 +162,13 @@ export class IdentityTunnel {
     }
     this.#sessions.keepOnly((id, type) => (type === 'Dial' ? Dial : Bind).has(id))
     this.#services?.refresh()
+    this.#counts.dials.follow(this.#namesOf(Dial))
+    this.#counts.hostedDials.follow(this.#namesOf(Bind))
     this.#deps.log.info({ dialable: Dial.size, hostable: Bind.size }, 'services followed')
+  }
+
+  #namesOf(ids: ReadonlySet<string>): readonly string[] {
+    return Array.from(ids, (id) => this.#followed.service(id)?.name ?? '')
   }
 
   async #onRouter(routerName: string): Promise<void> {

@@ -47,6 +47,12 @@ export const tunnelLimits = {
   dialsMax: 128,
   /** Bytes buffered by all circuits; services share them. */
   bufferedBytesMax: 256 * 1024 * 1024,
+  /** Services of an identity that have separate metrics. */
+  measuredServicesMax: 500,
+  /** Time for a request for metrics, for its answer, and for the next one on its connection. */
+  metricsReadMs: 5000,
+  metricsWriteMs: 10_000,
+  metricsIdleMs: 60_000,
   /** Logged length of a refusal. */
   reasonCharactersMax: 512,
   /** Maximum duration of a clean stop. */

@@ -1,8 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
+import { expectOnMetricsPage } from '../support/metrics-page.ts'
 import { admin, startController, type TestController } from './support/controller.ts'
 
 // Goal: a monitoring system reads the numbers by its own conventions.
@@ -125,14 +124,6 @@ test('the age of the newest backup exists only where scheduled backups are confi
   }
 })
 
-test('docs/reference/metrics.md lists every metric (FLOTILLA_RECORD=1 records it)', () => {
-  const path = join(import.meta.dirname, '../../docs/reference/metrics.md')
-  const rows = [...text.matchAll(/^# HELP (flotilla_\S+) (.*)\n# TYPE \S+ (\S+)$/gm)].map(
-    ([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |`,
-  )
-  const table = `| metric | type | meaning |\n|---|---|---|\n${rows.sort().join('\n')}\n`
-  const page = readFileSync(path, 'utf8')
-  const [opening = ''] = page.split(/^\| metric /m)
-  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, opening + table)
-  expect(readFileSync(path, 'utf8')).toBe(opening + table)
+test('docs/reference/metrics.md lists every metric of a controller (FLOTILLA_RECORD=1 records it)', () => {
+  expectOnMetricsPage('Controllers', text)
 })

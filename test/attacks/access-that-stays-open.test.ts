@@ -5,6 +5,7 @@ import { RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
 import { encodeInt32, encodeText } from '../../src/channel/headers.ts'
 import { client, management } from '../api/support/caller.ts'
 import { type Detail, made, newIdentity, newService } from '../api/support/network.ts'
+import { raiseLevel } from '../api/support/raise-level.ts'
 import { clientKey } from '../api/support/tls.ts'
 import {
   attackedByCertificates,
@@ -170,6 +171,14 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
     }
   },
   'its policy is deleted': ({ policyId }) => manage('DELETE', `/service-policies/${policyId}`),
+  'its policy reaches its end': async ({ policyId }) => {
+    await raiseLevel(controller)
+    const { clock, scheduler, parts } = controller
+    const expiresAt = new Date(clock.nowMs() + 1000).toISOString()
+    await manage('PATCH', `/service-policies/${policyId}`, { expiresAt })
+    clock.advance(1000)
+    scheduler.run(parts.limits.accessEndMs)
+  },
   'its policy means other identities': ({ policyId }) =>
     manage('PATCH', `/service-policies/${policyId}`, { identityRoles: ['#nobody'] }),
   'its service is deleted': ({ serviceId }) => manage('DELETE', `/services/${serviceId}`),

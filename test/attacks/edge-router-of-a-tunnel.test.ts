@@ -17,6 +17,7 @@ import { seededRandom } from '../../src/lib/random.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { payloadMessage } from '../../src/channel/messages/payload.ts'
 import type { EdgeChannel } from '../../src/tunnel/edge-channel.ts'
+import { TunnelCounts } from '../../src/tunnel/counts.ts'
 import { EdgeCircuits } from '../../src/tunnel/edge-circuits.ts'
 import { EdgeRouters } from '../../src/tunnel/edge-routers.ts'
 import { eventually, TestNetwork, version } from '../router/support.ts'
@@ -111,6 +112,7 @@ beforeEach(async () => {
     credential: { ...key, caPem: network.root.certificatePem },
     version,
     circuits,
+    counts: new TunnelCounts(),
     clock: systemClock,
     random: seededRandom(1),
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },

@@ -4,7 +4,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { healthCheckLimits as limits } from '../../src/router/health/limits.ts'
+import { monitoringLimits as limits } from '../../src/overlay/monitoring/limits.ts'
 import { eventually, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
@@ -84,9 +84,9 @@ function probe(localAddress: string): Promise<number> {
 test('A probe is answered although its address also has half-open handshakes', async () => {
   await running('60s')
   const some = await Promise.all(
-    Array.from({ length: limits.healthConnectionsMax }, () => half('127.0.0.2')),
+    Array.from({ length: limits.monitoringConnectionsMax }, () => half('127.0.0.2')),
   )
-  await eventually(() => held(some)).toBeLessThanOrEqual(limits.healthHandshakesPerSourceMax)
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.monitoringHandshakesPerSourceMax)
   expect(await probe('127.0.0.2')).toBe(200)
   expect(await probe('127.0.0.3')).toBe(200)
 })
@@ -97,17 +97,17 @@ test('A probe is answered while many sources have stopped during their handshake
   const some = await Promise.all(
     sources.flatMap((source) => Array.from({ length: 16 }, () => half(source))),
   )
-  await eventually(() => held(some)).toBeLessThanOrEqual(limits.healthHandshakesMax)
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.monitoringHandshakesMax)
   expect(await probe('127.0.0.3')).toBe(200)
 })
 
 test('One source holds few connections after the handshake, and a probe from another is answered', async () => {
   await running('60s')
   const some: Socket[] = []
-  for (let count = 0; count < limits.healthConnectionsMax; count += 1) {
+  for (let count = 0; count < limits.monitoringConnectionsMax; count += 1) {
     some.push(await silent('127.0.0.2'))
   }
-  await eventually(() => held(some)).toBeLessThanOrEqual(limits.healthConnectionsPerSourceMax)
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.monitoringConnectionsPerSourceMax)
   expect(await probe('127.0.0.3')).toBe(200)
 })
 

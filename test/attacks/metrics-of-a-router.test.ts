@@ -10,6 +10,7 @@ import {
 import { externalSpiffeId } from '../../src/pki/spiffe.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { newCa } from '../support/authorities.ts'
+import { expectOnMetricsPage } from '../support/metrics-page.ts'
 import { freePort } from '../support/ports.ts'
 
 // The attack: somebody reads the metrics of a router without a certificate of `flotilla pki issue`: with none, one of another network,
@@ -89,6 +90,12 @@ test('A certificate for monitoring reads metrics in the format of Prometheus', a
   expect(text).toMatch(
     /^flotilla_router_own_certificate_not_after_timestamp_seconds\{certificate="client"\} \d+$/m,
   )
+})
+
+test('docs/reference/metrics.md lists every metric of a router (FLOTILLA_RECORD=1 records it)', async () => {
+  await serve(BOTH)
+  const { text } = await get('/metrics', await leafOf(network.root, [MONITOR]))
+  expectOnMetricsPage('Routers', text)
 })
 
 test('No other certificate of the network, and none of another network, reads metrics', async () => {

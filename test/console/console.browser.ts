@@ -544,7 +544,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('option', { name: '#web' }).first().click()
     await page.getByRole('button', { name: 'Save' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByText('may dial').first().waitFor()
+    await dialog.getByText(texts.preview.rights.given.dial).first().waitFor()
     const away = isLeader ? leader : first
     network.cluster.kill(away, signal)
     const killed = performance.now()

@@ -257,3 +257,90 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     await page.getByRole('button', { name: texts.acts.refresh }).waitFor()
   })
 })
+
+describe.skipIf(browserMissing !== null)('Time-limited access', () => {
+  const HOUR_MS = 60 * 60_000
+  const WEEK_MS = 7 * 24 * HOUR_MS
+
+  async function pick(page: Page, label: string, typed: string): Promise<void> {
+    await page.getByLabel(label, { exact: true }).fill(typed)
+    await page.getByRole('option', { name: typed }).first().click()
+  }
+
+  test('gives #contractors one service for a week, with its effect shown first', async () => {
+    const books = { name: 'books', encryptionRequired: true, roleAttributes: [] }
+    await network.create('services', books)
+    const contractor = { type: 'User', isAdmin: false, roleAttributes: ['contractors'] }
+    await network.create('identities', { name: 'carla', ...contractor })
+    const page = await network.open(1, 'service-policies/new')
+    await page.getByLabel('Name *').fill('books for contractors')
+    await page.getByLabel('Semantic *').selectOption('AnyOf')
+    await pick(page, 'Identity roles', '#contractors')
+    await pick(page, 'Service roles', '@books')
+    await page.getByRole('button', { name: texts.ends.presets.week, exact: true }).click()
+    await page.getByText('Ends in 7 days').waitFor()
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('+ carla may use books').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await dialog.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await page.getByRole('heading', { name: 'books for contractors' }).waitFor()
+    await page.getByRole('heading').getByText('Ends in').waitFor()
+
+    const { id, expiresAt } = await network.recordOf('service-policies', 'books for contractors')
+    const leftMs = Date.parse(String(expiresAt)) - Date.now()
+    expect(leftMs).toBeGreaterThan(WEEK_MS - HOUR_MS)
+    expect(leftMs).toBeLessThanOrEqual(WEEK_MS + 60_000)
+    await page.goto(network.url(1, 'service-policies?is-ends=coming'))
+    await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
+    await page.locator('tbody').getByText('Ends in').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+
+    const soon = { expiresAt: new Date(Date.now() + 6000).toISOString() }
+    await network.send('PATCH', `service-policies/${id}`, soon)
+    await until('the policy has ended', async () => {
+      const row = await network.recordOf('service-policies', 'books for contractors')
+      return row['isEnded'] === true
+    })
+    await page.goto(network.url(1, 'service-policies?is-ends=ended'))
+    await page.locator('tbody').getByText(texts.ends.passed('')).waitFor()
+    await page.goto(network.url(1, `service-policies/${id}`))
+    await page.getByRole('heading').getByText(texts.ends.passed('')).waitFor()
+    const carla = await network.recordOf('identities', 'carla')
+    const service = await network.recordOf('services', 'books')
+    await page.goto(network.url(1, `access?identity=${carla.id}&service=${service.id}`))
+    await page.getByText('The Dial policy that includes both has ended').waitFor()
+  })
+
+  test('ends a role attribute of an identity, and brings it back', async () => {
+    const person = { type: 'User', isAdmin: false, roleAttributes: ['staff', 'visitors'] }
+    const id = await network.create('identities', { name: 'dora', ...person })
+    const page = await network.open(1, `identities/${id}?tab=edit`)
+    await page.getByRole('button', { name: '#visitors: 1 week' }).click()
+    await page.getByRole('button', { name: texts.form.save, exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: texts.form.save }).click()
+    await until('the end is stored', async () => {
+      const row = await network.recordOf('identities', 'dora')
+      return Object.keys(row['roleAttributesExpireAt'] ?? {}).join() === 'visitors'
+    })
+    await page.goto(network.url(1, 'identities?is-ends=some'))
+    await page.locator('tbody').getByText('#visitors ends in').waitFor()
+    const soon = { visitors: new Date(Date.now() + 6000).toISOString() }
+    await network.send('PATCH', `identities/${id}`, { roleAttributesExpireAt: soon })
+    await until('the attribute has ended', async () => {
+      const { roleAttributes } = await network.recordOf('identities', 'dora')
+      return String(roleAttributes) === 'staff'
+    })
+    await page.goto(network.url(1, `identities/${id}`))
+    await page.getByText('#visitors ended').waitFor()
+    await page.goto(network.url(1, `identities/${id}?tab=edit`))
+    await page.getByRole('button', { name: '#visitors: 1 day' }).click()
+    await page.getByRole('button', { name: texts.form.save, exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: texts.form.save }).click()
+    await until('the attribute is back', async () => {
+      const { roleAttributes } = await network.recordOf('identities', 'dora')
+      return String(roleAttributes) === 'staff,visitors'
+    })
+    expect(await axeFindings(page)).toEqual([])
+  })
+})

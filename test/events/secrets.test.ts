@@ -133,6 +133,8 @@ test('no event of any kind contains a withheld field', () => {
   const marks: string[] = []
   const changes = entities.flatMap(({ name, table, fields }): RecordChange[] => {
     if (table !== name || follower?.kinds.includes(name) !== true) return []
+    // Its record is a list of notices, and their events are tested with their subject.
+    if (name === 'accessEnd') return []
     const withheld = withheldIn({ fields })
     const values = Object.keys(fields).map((field) => {
       const mark = `mark-${name}-${field}`

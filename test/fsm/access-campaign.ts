@@ -283,6 +283,7 @@ class Run {
   #holdReload(): void {
     const { state } = this.#network
     const loaded = new ClusterState()
+    loaded.featureLevel = state.featureLevel
     for (const { key, value } of state.takeDirty()) if (value !== null) loaded.load(key, value)
     loaded.loaded()
     loaded.position = state.position
@@ -290,6 +291,8 @@ class Run {
     strictEqual(loaded.stateDigest(), state.stateDigest())
     this.#holdLastChanges(loaded, new StateReader(loaded, clock))
     strictEqual(loaded.access.classes.count, state.access.classes.count)
+    const endsOf = (of: ClusterState) => of.ends.between('', '~', Infinity)
+    deepStrictEqual(endsOf(loaded), endsOf(state))
   }
 }
 

@@ -71,14 +71,15 @@ function slowPairs(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>
   return pairs
 }
 
-/** Posture checks of each service policy, with their requirements. */
+/** Posture checks of each service policy in force, with their requirements. */
 function slowChecks(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>> {
   const reader = new StateReader(state, clock)
   const everything = { limit: -1 } as const
   return new Map(
-    [...state.table('servicePolicy').ids].map((id) => {
+    [...state.table('servicePolicy').ids].flatMap((id) => {
+      if (state.get('servicePolicy', id)?.isEnded === true) return []
       const found = reader.subList('servicePolicy', id, 'posture-checks', everything)
-      return [id, new Set((found?.records ?? []).map((check) => check.id))]
+      return [[id, new Set((found?.records ?? []).map((check) => check.id))]]
     }),
   )
 }

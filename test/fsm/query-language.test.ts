@@ -441,14 +441,14 @@ describe('a symbol of a referenced record', () => {
 test.each([
   [
     'identity',
-    'name roleAttributes externalId type authPolicyId isAdmin isDefaultAdmin disabled hasApiSession hasEdgeRouterConnection',
+    'name roleAttributes roleAttributeEndsAt externalId type authPolicyId isAdmin isDefaultAdmin disabled hasApiSession hasEdgeRouterConnection',
   ],
   ['service', 'name terminatorStrategy roleAttributes configs isFabricOnly'],
   ['config', 'name type'],
   ['configType', 'name schema target'],
   [
     'servicePolicy',
-    'name type semantic identityRoles serviceRoles postureCheckRoles identities services',
+    'name type semantic identityRoles serviceRoles postureCheckRoles expiresAt isEnded identities services',
   ],
   [
     'authPolicy',

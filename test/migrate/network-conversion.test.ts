@@ -159,6 +159,8 @@ describe('A network of OpenZiti', () => {
       authPolicyId: 'strict',
       externalId: 'ext-7',
       roleAttributes: ['Zebra', 'apple', 'blue'],
+      roleAttributesExpireAt: {},
+      roleAttributeEndsAt: null,
       appData: { nested: { a: [1, 'x'] } },
       defaultHostingCost: 11,
       defaultHostingPrecedence: 'required',

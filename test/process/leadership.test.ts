@@ -5,3 +5,4 @@ import { shareCluster, subject } from './support/shared-cluster.ts'
 shareCluster()
 subject('handover', () => import('./leadership/handover.ts'))
 subject('failover', () => import('./leadership/failover.ts'))
+subject('ends', () => import('./leadership/ends.ts'))

@@ -101,7 +101,7 @@ describe('A server of web', () => {
 
   test('is logged with its name', async () => {
     await serve('')
-    expect(network.logged('serving health checks')[0]?.fields).toMatchObject({
+    expect(network.logged('monitoring server listens')[0]?.fields).toMatchObject({
       name: 'checks of r',
     })
   })

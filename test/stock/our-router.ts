@@ -75,8 +75,9 @@ ${sections.join('\n')}
     ])
   }
 
-  start(): void {
-    this.#child = spawn(flotilla, ['router', 'run', this.config], {
+  /** @param more options of `router run`. */
+  start(...more: readonly string[]): void {
+    this.#child = spawn(flotilla, ['router', 'run', this.config, ...more], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: this.options.env ?? process.env,
     })

@@ -159,6 +159,28 @@ test('A lost edge router is dialed again, and services are hosted there again', 
   expect(await said('again')).toBe('again')
 })
 
+test('A tunnel whose only edge router is offline reads the list with every poll, and dials it once it is listed', async () => {
+  const { port, client, host } = await joined()
+  const listed = client.api.edgeRouters
+  // Controllers list no address of a router that is offline.
+  for (const { api } of [host, client]) api.edgeRouters = []
+  await stage.restartRouter()
+  await eventually(() => [host, client].map(({ tunnel }) => tunnel.figures.routers)).toEqual([
+    [],
+    [],
+  ])
+  const seen = client.api.asked.length
+  for (const { api } of [host, client]) api.edgeRouters = listed
+  await eventually(() =>
+    [host, client].map(({ tunnel }) => tunnel.figures.routers[0]?.isConnected),
+  ).toEqual([true, true])
+  const polls = client.api.asked.slice(seen).filter((path) => path.includes('service-updates'))
+  expect(polls.length).toBeLessThanOrEqual(2)
+  await eventually(() => stage.terminators.size).toBe(1)
+  const { said } = await opened(port)
+  expect(await said('again')).toBe('again')
+})
+
 test('After its session has ended, the tunnel opens a new one and restores services and connections', async () => {
   const { port, host, client } = await joined()
   for (const { api } of [host, client]) api.faults.push(new SessionEndedError('it is over'))

@@ -38,6 +38,8 @@ const right = wholeObject(
   {
     isGranted: flag,
     isReachable: flag,
+    /** When the last policy that grants the right ends for the identity. */
+    endsAt: { anyOf: [dateTime, { type: 'null' }] },
     policiesCount: count,
     policies: withheldOr(
       arraySchema(
@@ -63,7 +65,7 @@ const right = wholeObject(
     nearestPolicy: withheldOr(refWith({ identityLacks: texts, serviceLacks: texts })),
   },
   // An older controller does not send it.
-  ['nearestPolicy'],
+  ['nearestPolicy', 'endsAt'],
 )
 
 const routerPolicies = withheldOr(

@@ -141,6 +141,9 @@ export class ExplanationView {
     return {
       isGranted: right.isGranted,
       isReachable: missing.length === 0,
+      endsAt: this.#readable.only('service-policy.read', () =>
+        right.endsAtMs === null ? null : rfc3339Text(right.endsAtMs),
+      ),
       policiesCount: this.#readable.only('service-policy.read', () => right.granting.total),
       policies: this.#readable.only('service-policy.read', () =>
         right.granting.first.map((link) => ({
@@ -161,7 +164,7 @@ export class ExplanationView {
   }
 
   #facts(
-    { type, isGranted, granting, ofIdentity, ofService }: ExplainedRight,
+    { type, isGranted, ended, granting, ofIdentity, ofService }: ExplainedRight,
     found: AccessExplanation,
     sessions: JudgedSessions,
     terminators: Terminators,
@@ -180,6 +183,7 @@ export class ExplanationView {
       isEnrolling: this.#isEnrolling(identity.id),
       hasApiSession: sessions.total > 0,
       isGranted,
+      ended,
       ofIdentity,
       ofService,
       failingChecks: this.#failingChecks(found, type, granting, sessions),

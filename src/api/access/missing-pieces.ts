@@ -4,8 +4,10 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RecordOf } from '../../entities/kind-records.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
 import type { LimitedList } from '../../fsm/access/explanation.ts'
+import type { PastEnds } from '../../fsm/access/explained-ends.ts'
 import type { LogInAbility } from '../../fsm/access/log-in-way.ts'
 import type { DialBind } from '../../ports/state-view.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
 
 /** One obstacle between an identity and a service. */
 export interface MissingPiece {
@@ -20,6 +22,8 @@ export interface MissingPiece {
 export const missingPieceCodes = [
   'IDENTITY_DISABLED',
   'NO_LOG_IN',
+  'POLICY_ENDED',
+  'ROLE_ATTRIBUTE_ENDED',
   'NO_POLICY_OF_IDENTITY',
   'NO_POLICY_OF_SERVICE',
   'NO_SHARED_POLICY',
@@ -44,6 +48,7 @@ export interface MissingPieceFacts {
   readonly isEnrolling: boolean
   readonly hasApiSession: boolean
   readonly isGranted: boolean
+  readonly ended: PastEnds
   readonly ofIdentity: LimitedList<ServicePolicy>
   readonly ofService: LimitedList<ServicePolicy>
   /** Ids of the failing checks, if no session passes. */
@@ -99,11 +104,11 @@ function ofIdentity(facts: MissingPieceFacts): MissingPiece[] {
   return pieces
 }
 
-function ofPolicies(
-  { type, identity, service, isGranted, ofIdentity: one, ofService: other }: MissingPieceFacts,
-  mayCount: boolean,
-): MissingPiece[] {
+function ofPolicies(facts: MissingPieceFacts, mayCount: boolean): MissingPiece[] {
+  const { type, identity, service, isGranted, ofIdentity: one, ofService: other } = facts
   if (isGranted) return []
+  const ended = ofEnds(facts, mayCount)
+  if (ended.length > 0) return ended
   const pieces: MissingPiece[] = []
   if (one.total === 0) {
     pieces.push({
@@ -134,6 +139,34 @@ function ofPolicies(
       ids: ids.map(({ id }) => id),
     },
   ]
+}
+
+/** Access that a policy gave until its end, or until the end of a role attribute. */
+function ofEnds(
+  { type, identity, ended }: MissingPieceFacts,
+  mayReadPolicies: boolean,
+): MissingPiece[] {
+  const pieces: MissingPiece[] = []
+  const [policy] = ended.policies
+  if (policy !== undefined) {
+    const endMs = Math.max(...ended.policies.map(({ expiresAt }) => expiresAt ?? 0))
+    const ids = ended.policies.slice(0, namedMax).map(({ id }) => id)
+    const at = mayReadPolicies ? ` at ${rfc3339Text(endMs)}` : ''
+    const message = `The ${type} policy that includes both has ended${at}`
+    pieces.push({ code: 'POLICY_ENDED', message, kind: 'servicePolicy', ids })
+  }
+  if (ended.attributes.length > 0) {
+    const ends = ended.attributes
+      .slice(0, namedMax)
+      .map(({ attribute, atMs }) => `#${attribute} at ${rfc3339Text(atMs)}`)
+    pieces.push({
+      code: 'ROLE_ATTRIBUTE_ENDED',
+      message: `Role attributes of the identity ended: ${ends.join(', ')}`,
+      kind: 'identity',
+      ids: [identity.id],
+    })
+  }
+  return pieces
 }
 
 function ofPosture({ isGranted, type, failingChecks }: MissingPieceFacts): MissingPiece[] {

@@ -1,4 +1,4 @@
-import { expirySchema } from '../../entities/kinds/enrollment.ts'
+import { expirySchema } from '../../entities/parts/expiry.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { disableMinutesMax } from '../../fsm/identities/identity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'

@@ -3,6 +3,7 @@ import { normalizeBody } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { roleAttributeEndsIn } from './access-ends.ts'
 import { enrollmentStep, type NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
@@ -28,7 +29,8 @@ export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const typeId = await typeIn(deps, mode, body['type'], id)
     const normal = normalizeBody(identity, mode, body)
-    const fields = typeId === null ? normal.fields : { ...normal.fields, typeId }
+    const ofType = typeId === null ? {} : { typeId }
+    const fields = { ...normal.fields, ...ofType, ...roleAttributeEndsIn(body) }
     const prepared = { ...normal, fields }
     const asked = mode === 'create' ? enrollmentIn(body['enrollment']) : null
     if (asked === null) return prepared

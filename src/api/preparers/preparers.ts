@@ -5,6 +5,7 @@ import { router } from '../../entities/kinds/router.ts'
 import { terminator } from '../../entities/kinds/terminator.ts'
 import { transitRouter } from '../../entities/kinds/transit-router.ts'
 import type { Preparer } from './preparer.ts'
+import { prepareServicePolicy } from './access-ends.ts'
 import { prepareAuthPolicy } from './auth-policy.ts'
 import { authenticatorPreparer } from './authenticator.ts'
 import { prepareCa } from './ca.ts'
@@ -64,6 +65,7 @@ export class Preparers {
       ['identity', identityPreparer(deps)],
       ['revocation', revocationPreparer(deps)],
       ['router', transitRouterPreparer(deps, router)],
+      ['servicePolicy', prepareServicePolicy],
       ['terminator', terminatorPreparer(deps, terminator)],
       ['transitRouter', transitRouterPreparer(deps, transitRouter)],
       ['externalJwtSigner', externalJwtSignerPreparer(deps)],

@@ -71,6 +71,10 @@ export const apiSessionLimits = {
   sweepMs: 5 * SECOND_MS,
   /** Maximum sessions that it removes at a time. */
   sweepBatchMax: 500,
+  /** Interval at which the leader ends access whose time is over. */
+  accessEndMs: 500,
+  /** Another controller does so if the leader is later than this. */
+  accessEndLateMs: 5 * SECOND_MS,
   /** Maximum service sessions that the leader checks for posture in one `sweepMs`. */
   postureLooksMax: 10_000,
   /** Maximum service sessions that one command ends because of posture. */

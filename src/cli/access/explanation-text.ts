@@ -50,7 +50,7 @@ function rightLines(word: string, right: ExplainedPairRight, pair: ExplainedPair
   const policies = right.policies ?? []
   const more = (right.policiesCount ?? 0) - policies.length
   return [
-    `${word}: ${stateText(right)}`,
+    `${word}: ${stateText(right)}${endText(right)}`,
     ...policies.flatMap((policy) => [
       `  policy ${policy.name}: ${linkText(policy, pair)}`,
       ...(policy.checks ?? []).map(checkText),
@@ -61,6 +61,10 @@ function rightLines(word: string, right: ExplainedPairRight, pair: ExplainedPair
     ),
     ...nearestLines(right, pair),
   ]
+}
+
+function endText({ endsAt }: ExplainedPairRight): string {
+  return typeof endsAt === 'string' ? `, until ${endsAt}` : ''
 }
 
 function nearestLines(

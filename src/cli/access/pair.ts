@@ -30,7 +30,8 @@ export interface ExplainedPairRight {
     readonly message: string
     readonly records: readonly NamedRecord[]
   }[]
-  /** An older controller does not send it. */
+  /** An older controller does not send it, nor the end. */
+  readonly endsAt?: string | null
   readonly nearestPolicy?:
     | (NamedRecord & {
         readonly identityLacks: readonly string[]
@@ -109,6 +110,7 @@ const right = objectShape<ExplainedPairRight>({
   missing: listShape(
     objectShape({ code: textShape, message: textShape, records: listShape(named) }),
   ),
+  endsAt: optionalShape(nullableShape(textShape)),
   nearestPolicy: optionalShape(
     nullableShape(
       objectShape({

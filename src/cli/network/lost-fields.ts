@@ -14,6 +14,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
   postureCheck: ['version'],
   service: ['config', 'permissions', 'postureQueries'],
   edgeRouterPolicy: ['isSystem'],
+  servicePolicy: ['isEnded'],
   edgeRouter: [
     'adoptableFingerprint',
     'certificateNames',
@@ -43,6 +44,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
     'hasApiSession',
     'hasEdgeRouterConnection',
     'edgeRouterConnectionStatus',
+    'roleAttributeEndsAt',
     'interfaces',
   ],
 }

@@ -1,6 +1,7 @@
 import { nearestWord } from '../../config/engine/suggest.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { kindById, kindWords } from '../records/kinds.ts'
+import { hasEnded, isKeptEnd } from './access-ends.ts'
 import { isSameTime } from './disabled-state.ts'
 import type { FileFault, FileObject } from './document.ts'
 import {
@@ -104,10 +105,11 @@ class Planner {
   #stepFor(wanted: FileObject): Writing[] {
     const live = this.#liveByKey.get(keyIn(wanted))
     if (live !== undefined) {
-      const changes = changesOf(live.fields, wanted.fields)
+      const changes = changesOf(wanted.section.kind.id, live.fields, wanted.fields)
       this.#judgeFixed(wanted, changes)
       return changes.length === 0 ? [] : [{ verb: 'update', wanted, live, changes }]
     }
+    if (hasEnded(wanted.section.kind.id, wanted.fields)) return []
     if (wanted.fields['isDefaultAdmin'] === true) {
       this.#fault(wanted, 'isDefaultAdmin', 'this network has no default administrator')
     }
@@ -302,9 +304,10 @@ function nameKey(kind: string, name: string): string {
 }
 
 /** The fields in which two objects differ. */
-function changesOf(from: JsonObject, to: JsonObject): readonly FieldChange[] {
+function changesOf(kind: string, from: JsonObject, to: JsonObject): readonly FieldChange[] {
   const names = [...new Set([...Object.keys(from), ...Object.keys(to)])]
   return names.flatMap((field) => {
+    if (isKeptEnd(kind, field, to)) return []
     const [before = null, after = null] = [from[field], to[field]]
     const isSame =
       isSameJson(before, after) || (field === 'disabledUntil' && isSameTime(before, after))

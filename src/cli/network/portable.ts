@@ -9,6 +9,7 @@ import { completeBody } from '../records/bodies.ts'
 import { type KindField, type ReferenceShape, usualValues } from '../records/fields.ts'
 import { kindEntity, type Kind } from '../records/kinds.ts'
 import { readMember, type Row, withMember } from '../records/names.ts'
+import { normalizeGivenEnds, normalizeReadEnds } from './access-ends.ts'
 import { readDisabledFields, normalizeDisabled } from './disabled-state.ts'
 
 /** Name of a field in the file. */
@@ -37,7 +38,7 @@ export function readPortableFields(kind: Kind, row: Row): JsonObject {
   }
   if (kind.id !== 'identity') return fields
   return {
-    ...fields,
+    ...normalizeReadEnds(kind.id, fields),
     ...(row['isDefaultAdmin'] === true ? { isDefaultAdmin: true } : {}),
     ...readDisabledFields(row),
   }
@@ -105,9 +106,10 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
     if (!isUsual(kind, field, value)) result[fileFieldName(field)] = sorted(value)
   }
-  if (kind.id !== 'identity') return result
-  if (fields['isDefaultAdmin'] === true) result['isDefaultAdmin'] = true
-  return { ...result, ...normalizeDisabled(fields) }
+  const ended = normalizeGivenEnds(kind.id, fields, result)
+  if (kind.id !== 'identity') return ended
+  const isDefaultAdmin = fields['isDefaultAdmin'] === true ? { isDefaultAdmin: true } : {}
+  return { ...ended, ...isDefaultAdmin, ...normalizeDisabled(fields) }
 }
 
 /** Fields that no descriptor describes. */

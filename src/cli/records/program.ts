@@ -66,6 +66,8 @@ function addCreate(program: Command): void {
     .argument('<kind>', KIND)
     .argument('[field=value...]', 'fields; FIELD@FILE reads a value from a file')
     .option('-f, --file <file>', 'fields in YAML or JSON, or - for standard input')
+    .option('--until <time>', 'end of a service policy or enrollment')
+    .option('--for <duration>', 'the same, from now, such as 7d, 12h or 90m')
     .description('create a record')
     .addHelpText(
       'after',
@@ -77,6 +79,7 @@ Examples:
   flotilla create identity name=laptop roleAttributes=staff,mobile enrollment.ott=true
   flotilla create service name=web encryptionRequired=true configs=web-intercept,web-host tags.owner=ops
   flotilla create service-policy name=dial-web type=Dial semantic=AnyOf identityRoles=#staff serviceRoles=@web
+  flotilla create service-policy name=audit type=Dial semantic=AnyOf identityRoles=#auditors serviceRoles=@books --for 7d
   flotilla create authenticator method=updb identity=alice username=alice password@- < password
   flotilla create config -f web-host.yml`,
     )
@@ -92,6 +95,8 @@ function addUpdate(program: Command): void {
     .argument('<name>', 'name or id')
     .argument('[field=value...]', 'fields to change; FIELD@FILE reads a value from a file')
     .option('-f, --file <file>', 'fields in YAML or JSON, or - for standard input')
+    .option('--until <time>', 'new end of a service policy')
+    .option('--for <duration>', 'the same, from now, such as 7d, 12h or 90m')
     .description('update fields of a record')
     .addHelpText(
       'after',
@@ -102,6 +107,8 @@ other members of its object unchanged.
 Examples:
   flotilla update service web name=website
   flotilla update identity laptop roleAttributes=staff tags.owner=ops
+  flotilla update identity laptop roleAttributes=staff,auditors roleAttributesExpireAt.auditors=7d
+  flotilla update service-policy audit expiresAt=null
   flotilla update auth-policy Default primary.updb.minPasswordLength=12`,
     )
     .action(async (kind: string, name: string, words: string[], options: RecordWriteOptions) => {

@@ -1,6 +1,7 @@
 import { nearestWord } from '../../config/engine/suggest.ts'
 import { usageFailure } from '../../controller/failure.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { parseTimeWord } from './time-words.ts'
 import { schemaProperties, schemaTypes } from './fields.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
@@ -12,12 +13,19 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 export function parseFieldValue(path: string, word: string, schema: JsonObject): Json {
   const types = schemaTypes(schema)
   if (types.length === 0) return freeValue(word)
+  if (isTime(schema)) return word === 'null' ? null : parseTimeWord(path, word)
   if (types.includes('string')) return checkedChoice(path, word, schema)
   if (word === 'null' && types.includes('null')) return null
   if (types.includes('boolean')) return flagOf(path, word)
   if (types.includes('integer') || types.includes('number')) return numberOf(path, word)
   if (types.includes('array')) return listOf(path, word, schema)
   return objectOf(path, word)
+}
+
+function isTime(schema: JsonObject): boolean {
+  const { format, anyOf } = schema
+  if (Array.isArray(anyOf)) return (anyOf as readonly JsonObject[]).some(isTime)
+  return format === 'date-time'
 }
 
 /** Value of a map that allows any values: parsed as JSON, or else used as a text. */

@@ -1,5 +1,5 @@
 import { kebab } from '../../entities/define.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { anyShape, checkedAnswer } from '../client/answer-shape.ts'
@@ -10,7 +10,7 @@ import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
 import { holdersOf } from './holders.ts'
-import { type Kind, findKind, requireShape, recordPath, kindWords } from './kinds.ts'
+import { type Kind, findKind, requireShape, recordPath, kindWords, withArticle } from './kinds.ts'
 import {
   requestOfKind,
   createdShape,
@@ -21,9 +21,13 @@ import {
   withMember,
 } from './names.ts'
 import { rowName } from './table.ts'
+import { parseDurationWord, parseTimeWord } from './time-words.ts'
 
 export interface RecordWriteOptions extends ContextOptions {
   readonly file?: string
+  /** End of the record, as a time or as a duration from now. */
+  readonly until?: string
+  readonly for?: string
 }
 
 export interface DeleteOptions extends ContextOptions {
@@ -39,7 +43,8 @@ export async function createRecord(
 ): Promise<void> {
   const kind = findKind(word)
   requireShape(kind, 'create')
-  const { body } = bodyFromArguments(kind, 'create', assignments, options.file)
+  const words = [...assignments, ...endAssignments(kind, options)]
+  const { body } = bodyFromArguments(kind, 'create', words, options.file)
   mustBeWhole(kind, body)
   const client = connect(options)
   const label = labelOf(kind, body)
@@ -72,7 +77,8 @@ export async function updateRecord(
 ): Promise<void> {
   const kind = findKind(word)
   requireShape(kind, 'patch')
-  const wanted = bodyFromArguments(kind, 'patch', assignments, options.file)
+  const words = [...assignments, ...endAssignments(kind, options)]
+  const wanted = bodyFromArguments(kind, 'patch', words, options.file)
   if (Object.keys(wanted.body).length === 0 && wanted.partial.length === 0) {
     throw new CommandFailure(EXIT_USAGE, 'nothing to change; pass FIELD=VALUE, or -f FILE')
   }
@@ -86,6 +92,24 @@ export async function updateRecord(
   await patchRecordIn(client, kind, id, sent, label, etag)
   if (options.json === true) printJson({ kind: kind.name, id })
   else printLine(`updated ${label}`)
+}
+
+/** The end that `--until` or `--for` give, as an assignment. */
+function endAssignments(kind: Kind, options: RecordWriteOptions): readonly string[] {
+  const { until, for: duration } = options
+  if (until === undefined && duration === undefined) return []
+  if (until !== undefined && duration !== undefined) {
+    throw usageFailure('give --until or --for, not both')
+  }
+  if (!kind.fields.some(({ name, settable }) => name === 'expiresAt' && settable !== 'never')) {
+    const hint = kind.id === 'identity' ? '; use roleAttributesExpireAt.ATTRIBUTE=TIME' : ''
+    throw usageFailure(`${withArticle(kindWords(kind.name))} has no end${hint}`)
+  }
+  const time =
+    until === undefined
+      ? parseDurationWord('--for', duration ?? '')
+      : parseTimeWord('--until', until)
+  return [`expiresAt=${time}`]
 }
 
 /** Fields that a patch of the record must repeat. */

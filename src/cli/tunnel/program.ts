@@ -23,6 +23,7 @@ export function addTunnel(program: Command): void {
     .option('--resolver <url>', 'mode tproxy: address of its name server', 'udp://127.0.0.1:53')
     .option('--dns-upstream <server...>', 'mode tproxy: name servers asked for all other names')
     .option('--dns-range <cidr>', 'mode tproxy: addresses given to names', '100.64.0.1/10')
+    .option('--metrics <address>', 'serve metrics at PORT of 127.0.0.1, or at ADDRESS:PORT')
     .addOption(
       new Option('--log-level <level>', 'minimum severity of log lines')
         .choices(LOG_LEVELS)
@@ -38,10 +39,13 @@ host.v2. Mode proxy offers services that it may dial at ports of this host, of -
 tproxy takes over connections of this host to the addresses and names of their config intercept.v1; it needs Linux, ip
 of iproute2 and CAP_NET_ADMIN. A controller or an edge router that is lost is replaced by another one.
 
+--metrics serves http://ADDRESS:PORT/metrics for Prometheus, without log-in and in plain text, to everyone who reaches
+the address: name a private one that only the monitoring system reaches.
+
 Examples:
   flotilla tunnel run --identity laptop.json --proxy web:8080
   flotilla tunnel run --identity laptop.json --proxy web:8080 dns:5300:udp
-  flotilla tunnel run --identity server.json
+  flotilla tunnel run --identity server.json --metrics 9101
   sudo flotilla tunnel run --identity laptop.json --mode tproxy`,
     )
     .action(async (options: RunTunnelOptions) => {

@@ -1,5 +1,5 @@
 import { flushCompileCache } from 'node:module'
-import { isIPv4 } from 'node:net'
+import { BlockList, isIP, isIPv4 } from 'node:net'
 
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
@@ -12,8 +12,14 @@ import {
   parseConfiguredService,
 } from '../../overlay/services/offered-services.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
+import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
+import type { MonitoringServer } from '../../overlay/monitoring/monitoring-server.ts'
+import { parseCertificate } from '../../pki/certificate.ts'
 import { IdentityTunnel } from '../../tunnel/identity-tunnel.ts'
 import { tunnelLimits } from '../../tunnel/limits.ts'
+import { startMetricsServer } from '../../tunnel/metrics-server.ts'
+import { tunnelMetrics } from '../../tunnel/tunnel-metrics.ts'
 import {
   createProgramLog,
   exitUnlessStopped,
@@ -33,6 +39,7 @@ export interface RunTunnelOptions {
   readonly resolver: string
   readonly dnsUpstream?: readonly string[]
   readonly dnsRange: string
+  readonly metrics?: string
   readonly logLevel: string
 }
 
@@ -50,7 +57,7 @@ const fixedOptions = {
  * @throws {CommandFailure} exit 2 for invalid options or files, 1 when it cannot start.
  */
 export async function runTunnel(options: RunTunnelOptions): Promise<void> {
-  const { configured, mode } = checkedOptions(options)
+  const { configured, mode, metricsAt } = checkedOptions(options)
   const identities = options.identity.map((path) => ({ path, ...readIdentityFile(path) }))
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)
@@ -60,7 +67,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   const sockets = new TargetSockets()
   const tunnels = identities.map((identity) => {
     const names = new LastAddresses({ path: `${identity.path}.addresses`, clock: systemClock })
-    return new IdentityTunnel({
+    const tunnel = new IdentityTunnel({
       options: {
         ...fixedOptions,
         mode,
@@ -80,7 +87,9 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
       random: systemRandom,
       log: identities.length === 1 ? log : log.child({ file: identity.path }),
     })
+    return { identity, tunnel }
   })
+  const metrics = await startMetrics(metricsAt, { mode, tunnels, log })
   log.info({ mode, version: programVersion(), pid }, 'tunnel running')
   // The tunnel waits for a controller if none answers, and the start of the unit must not wait for
   // it.
@@ -89,13 +98,19 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   flushCompileCache()
   limitHeapGrowth()
   try {
-    await Promise.race([stopped, startAll(tunnels, stopped)])
+    await Promise.race([
+      stopped,
+      startAll(
+        tunnels.map(({ tunnel }) => tunnel),
+        stopped,
+      ),
+    ])
   } catch (error) {
     if (!(error instanceof ProgramFailure)) throw error
     throw new CommandFailure(EXIT_FAILED, error.message, error)
   } finally {
     serviceManager.stopping()
-    const all = Promise.all(tunnels.map((tunnel) => tunnel.stop()))
+    const all = Promise.all([metrics?.stop(), ...tunnels.map(({ tunnel }) => tunnel.stop())])
     await exitUnlessStopped(
       tunnelLimits.stopMsMax,
       all.then(() => undefined),
@@ -104,15 +119,49 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   log.info({}, 'tunnel stopped')
 }
 
+interface MetricsDeps {
+  readonly mode: string
+  readonly tunnels: readonly {
+    readonly identity: { readonly path: string; readonly certificatePem: string }
+    readonly tunnel: IdentityTunnel
+  }[]
+  readonly log: ProgramLogger
+}
+
+/** @throws {CommandFailure} exit 1 when the address cannot be opened. */
+async function startMetrics(
+  bind: HostPort | null,
+  { mode, tunnels, log }: MetricsDeps,
+): Promise<MonitoringServer | null> {
+  if (bind === null) return null
+  const measured = tunnels.map(({ identity, tunnel }) => ({
+    file: identity.path,
+    certificateNotAfterMs: parseCertificate(identity.certificatePem).notAfterMs,
+    tunnel,
+  }))
+  const metrics = () =>
+    tunnelMetrics(
+      { mode, version: programVersion() },
+      measured.map(({ tunnel, ...about }) => ({ ...about, figures: tunnel.figures })),
+    )
+  try {
+    return await startMetricsServer(bind, { metrics, log })
+  } catch (error) {
+    if (!(error instanceof ProgramFailure)) throw error
+    throw new CommandFailure(EXIT_FAILED, error.message, error)
+  }
+}
+
 /** Resolves with the signal. Rejects if one of the tunnels cannot continue. */
 async function startAll(tunnels: readonly IdentityTunnel[], stopped: Promise<void>): Promise<void> {
   await Promise.all(tunnels.map((tunnel) => tunnel.start()))
   await stopped
 }
 
-function checkedOptions({ identity, mode, proxy = [], bind }: RunTunnelOptions): {
+function checkedOptions({ identity, mode, proxy = [], bind, metrics }: RunTunnelOptions): {
   readonly configured: readonly ConfiguredServicePort[]
   readonly mode: string
+  readonly metricsAt: HostPort | null
 } {
   const fail = (reason: string): CommandFailure => new CommandFailure(EXIT_USAGE, reason)
   if (identity.length > tunnelLimits.identitiesMax) {
@@ -136,5 +185,25 @@ function checkedOptions({ identity, mode, proxy = [], bind }: RunTunnelOptions):
     throw fail(`--bind: expected an IPv4 address of this host, found ${JSON.stringify(bind)}`)
   }
   const chosen = mode ?? (proxy.length > 0 ? 'proxy' : 'host')
-  return { configured, mode: chosen }
+  const metricsAt = metrics === undefined ? null : metricsAddress(metrics)
+  if (typeof metricsAt === 'string') throw fail(`--metrics: ${metricsAt}`)
+  return { configured, mode: chosen, metricsAt }
 }
+
+/** @returns one clause if the address cannot be used. */
+function metricsAddress(text: string): HostPort | string {
+  const found = parseHostPort(/^\d+$/.test(text) ? `127.0.0.1:${text}` : text)
+  if (found === null || isIP(found.host) === 0) {
+    return `expected PORT, or ADDRESS:PORT with an address of this host, found ${JSON.stringify(text)}`
+  }
+  // @guard metrics-of-a-tunnel--every-address
+  if (EVERY_ADDRESS.check(found.host, isIPv4(found.host) ? 'ipv4' : 'ipv6')) {
+    return `exposes the metrics on every address of this host (${text}); name a private address`
+  }
+  return found
+}
+
+/** `::` and `0.0.0.0`, in all of their forms. */
+const EVERY_ADDRESS = new BlockList()
+EVERY_ADDRESS.addAddress('0.0.0.0')
+EVERY_ADDRESS.addAddress('::', 'ipv6')

@@ -66,6 +66,7 @@ export interface AccessExplained {
 export interface AccessExplainedDial {
   readonly isGranted: boolean
   readonly isReachable: boolean
+  readonly endsAt?: string | null
   readonly policiesCount: number | null
   readonly policies:
     | readonly {
@@ -94,6 +95,8 @@ export interface AccessExplainedDial {
     readonly code:
       | 'IDENTITY_DISABLED'
       | 'NO_LOG_IN'
+      | 'POLICY_ENDED'
+      | 'ROLE_ATTRIBUTE_ENDED'
       | 'NO_POLICY_OF_IDENTITY'
       | 'NO_POLICY_OF_SERVICE'
       | 'NO_SHARED_POLICY'
@@ -382,7 +385,9 @@ export interface IdentityDetail {
     readonly lockedUntil: string | null
   }
   readonly permissions: readonly string[] | null
+  readonly roleAttributeEndsAt?: string
   readonly roleAttributes: readonly string[]
+  readonly roleAttributesExpireAt?: Readonly<Record<string, string>>
   readonly sdkInfo: {
     readonly appId?: string
     readonly appVersion?: string

@@ -13,6 +13,8 @@ interface ButtonProps {
   /** Why the button is disabled: it stays focusable, and shows the reason. */
   readonly refused?: string | null
   readonly isBusy?: boolean
+  /** Name for screen readers, if the text alone does not say what the button acts on. */
+  readonly label?: string
   readonly children: ComponentChildren
 }
 
@@ -26,6 +28,7 @@ export function Button(props: ButtonProps) {
       class={`button ${kind === 'plain' ? '' : kind} ${props.isWide === true ? 'wide' : ''}`}
       aria-disabled={isOff}
       aria-busy={isBusy}
+      aria-label={props.label}
       title={refused ?? undefined}
       onClick={(event) => {
         if (isOff) event.preventDefault()

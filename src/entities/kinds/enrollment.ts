@@ -2,14 +2,12 @@ import { usernameSchema } from './authenticator.ts'
 import { createOnlyMember } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, optionalText, reference, text, timestamp } from '../fields.ts'
+import { expirySchema } from '../parts/expiry.ts'
 import { published, withheld } from '../published.ts'
 import { nullableReferenceField, referenceField, referenceWithUrlNameField } from '../refs.ts'
 
 const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
 export type EnrollmentMethod = (typeof enrollmentMethods)[number]
-
-/** RFC 3339 time of a request body. */
-export const expirySchema = { type: 'string', format: 'date-time', maxLength: 64 } as const
 
 const idSchema = { type: 'string', maxLength: 128 } as const
 /**

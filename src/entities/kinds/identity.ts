@@ -2,7 +2,6 @@ import { createOnlyMember, everyBodyMember } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import {
-  attributes,
   boolean,
   choice,
   computed,
@@ -17,15 +16,15 @@ import {
 } from '../fields.ts'
 import { published } from '../published.ts'
 import { identityStates, ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
+import { roleEndsSchema, roleFields, roleSymbols } from '../parts/role-attribute-ends.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
 import { nullableReferenceField, referenceField } from '../refs.ts'
 import { applicationData, envInfoSchema, flag, sdkInfoSchema } from '../shapes.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 import { interfaces } from '../parts/router-fields.ts'
-import { costMax, precedences } from '../parts/terminator-fields.ts'
+import { costMax, precedences, precedenceSchema } from '../parts/terminator-fields.ts'
 
 const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
-const precedence = { type: 'string', enum: precedences } as const
 const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as const
 const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
 /** Derived from `type` in bodies. Below feature level 2 only `Default` and `Router` exist. */
@@ -43,12 +42,12 @@ export const identity = defineEntity({
     isDefaultAdmin: boolean({ settable: 'never' }),
     authPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
     externalId: optionalText({ unique: 'externalId must be unique' }),
-    roleAttributes: attributes(),
+    ...roleFields,
     appData: object(applicationData, {}),
     defaultHostingCost: integer({ maximum: costMax }),
     defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
     serviceHostingCosts: map<number>({ values: cost, keysOf: 'service' }),
-    serviceHostingPrecedences: map<string>({ values: precedence, keysOf: 'service' }),
+    serviceHostingPrecedences: map<string>({ values: precedenceSchema, keysOf: 'service' }),
     permissions: texts({ values: grantablePermissions, nullIfEmpty: true }),
     disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
@@ -71,11 +70,12 @@ export const identity = defineEntity({
   body: {
     type: everyBodyMember(kind, 'create', 'replace'),
     enrollment: createOnlyMember(wantedEnrollments, 'optional'),
+    roleAttributesExpireAt: everyBodyMember(roleEndsSchema),
   },
   indexes: ['roleAttributes', 'isAdmin'],
   symbols: [
     'name',
-    'roleAttributes',
+    ...roleSymbols,
     'externalId',
     { name: 'type', field: 'typeId' },
     'authPolicyId',

@@ -1,6 +1,8 @@
+import { everyBodyMember } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, choice, computed, nameText, roleList } from '../fields.ts'
+import { boolean, choice, computed, nameText, roleList, timestamp } from '../fields.ts'
+import { expirySchema } from '../parts/expiry.ts'
 import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 
@@ -26,6 +28,10 @@ export const servicePolicy = defineEntity({
     // @guard posture-checks-taken-away--named
     postureCheckRoles: roleList('postureCheck', { refusedFrom: 2 }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),
+    /** Null: without end. A PUT that omits it keeps it, because clients of OpenZiti omit it. */
+    expiresAt: timestamp({ settable: 'proposer', shown: 'whenSet', since: 3 }),
+    /** Log time has reached `expiresAt`, so the policy grants nothing. */
+    isEnded: boolean({ settable: 'never', shown: 'whenSet', since: 3 }),
     identityRolesDisplay: computed(
       { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },
       namedRoles,
@@ -39,6 +45,7 @@ export const servicePolicy = defineEntity({
       namedRoles,
     ),
   }),
+  body: { expiresAt: everyBodyMember(expirySchema) },
   indexes: ['type'],
   symbols: [
     'name',
@@ -47,6 +54,8 @@ export const servicePolicy = defineEntity({
     'identityRoles',
     'serviceRoles',
     'postureCheckRoles',
+    'expiresAt',
+    'isEnded',
     { name: 'identities', list: 'identities' },
     { name: 'services', list: 'services' },
   ],

@@ -4,6 +4,7 @@ import { referenceField } from '../refs.ts'
 
 export const costMax = 65_535
 export const precedences = ['default', 'required', 'failed'] as const
+export const precedenceSchema = { type: 'string', enum: precedences } as const
 const idSchema = { type: 'string', maxLength: 128 } as const
 export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMax: 4096 } as const
 

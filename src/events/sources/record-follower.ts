@@ -21,7 +21,7 @@ export class RecordFollower {
   constructor(bus: EventBus, state: ChangeFeed & Pick<StateView, 'get'>) {
     this.#bus = bus
     this.#state = state
-    this.#unfollow = state.follow(publishedKinds, {
+    this.#unfollow = state.follow([...publishedKinds, 'accessEnd'], {
       onEntry: (index, changes, facts) => this.#onEntry(index, changes, facts),
       onReplaced: () => bus.noteGap(),
     })

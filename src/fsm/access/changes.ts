@@ -2,6 +2,7 @@ import { type Entity, isInScope } from '../../entities/define.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { RecordChanges } from '../records/record-changes.ts'
+import { isInForce } from '../records/roles.ts'
 import type { Table } from '../records/table.ts'
 
 /** An empty set of changes for each kind that affects access or client views. */
@@ -48,14 +49,17 @@ export function takeAccessChanges(
   return changes
 }
 
-/** The change of a kind: a record outside of its scope counts as missing, before and after. */
+/**
+ * The change of a kind: a record outside of its scope counts as missing, before and after, and so
+ * does a policy that has ended.
+ */
 export function changeWithinScope<K extends KindName>(
   entity: Entity,
   change: RecordChange<K>,
 ): RecordChange<K> {
-  if (entity.scope === null) return change
+  if (entity.scope === null && entity.name !== 'servicePolicy') return change
   const seen = (record: RecordOf<K> | undefined): RecordOf<K> | undefined =>
-    record !== undefined && isInScope(entity, record) ? record : undefined
+    record !== undefined && isInScope(entity, record) && isInForce(record) ? record : undefined
   return { ...change, before: seen(change.before), after: seen(change.after) }
 }
 

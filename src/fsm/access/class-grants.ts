@@ -2,6 +2,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import {
   BIND,
   DIAL,
+  isInForce,
   type PolicyGrants,
   unorderedRoleMembers,
   type RoleList,
@@ -47,7 +48,7 @@ export function grantsOfAccessClass(state: State, policies: Iterable<string>): A
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {
     const policy = state.get('servicePolicy', id)
-    if (policy === undefined) continue
+    if (policy === undefined || !isInForce(policy)) continue
     lists[policy.type].push({ roles: policy.serviceRoles, semantic: policy.semantic })
   }
   const bind = new Set(unorderedRoleMembers(state, 'service', lists.Bind))

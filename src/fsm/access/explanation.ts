@@ -17,6 +17,7 @@ import {
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import { policyChecks, identityPolicies } from './checked-policies.ts'
+import { grantsEndMs, pastEnds, type PastEnds } from './explained-ends.ts'
 import { type LogInAbility, logInAbility } from './log-in-way.ts'
 import { type RouterOverlap, findRouterOverlap } from './routers.ts'
 import type { ClusterState } from './cluster-state.ts'
@@ -51,6 +52,10 @@ export interface LinkingPolicy {
 export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean
+  /** When the last granting policy ends for the identity, UTC ms; null: not at a time. */
+  readonly endsAtMs: number | null
+  /** Ends that took the right; empty if it is granted. */
+  readonly ended: PastEnds
   readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
   /** Policies of the type that select the identity; empty if the right is granted. */
   readonly ofIdentity: LimitedList<ServicePolicy>
@@ -143,6 +148,8 @@ function explainedRight(
   return {
     type,
     isGranted,
+    endsAtMs: grantsEndMs(identity, granting),
+    ended: isGranted ? { policies: [], attributes: [] } : pastEnds(state, identity, service, type),
     granting: { total: granting.length, first: shown },
     ofIdentity: firstIn(ofIdentity),
     ofService: firstIn(ofService),

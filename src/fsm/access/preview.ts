@@ -14,7 +14,7 @@ import type {
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { applyStep } from '../apply/entity.ts'
-import { recordRoleAttributes, policiesMatching } from '../records/roles.ts'
+import { isInForce, recordRoleAttributes, policiesMatching } from '../records/roles.ts'
 import { type State, TooManyWritesError } from '../records/state.ts'
 import { isSameTexts } from './changes.ts'
 import { policyChecks } from './checked-policies.ts'
@@ -168,7 +168,7 @@ function checkChanges(
   return [...policies].sort().flatMap((policyId) => {
     const [old, now] = [before, after].map((state) => {
       const policy = state.get('servicePolicy', policyId)
-      return policy === undefined ? null : policyChecks(state, policy)
+      return policy === undefined || !isInForce(policy) ? null : policyChecks(state, policy)
     })
     if (old === null || old === undefined || now === null || now === undefined) return []
     const given = without(now, old)

@@ -2,6 +2,7 @@ import type { KindName } from '../../entities/kind-records.ts'
 import type { AccessRight } from './access-difference.ts'
 import {
   unorderedRoleMembers,
+  isInForce,
   policiesMatching,
   type Policy,
   type RoleList,
@@ -66,14 +67,15 @@ export const roleRelations: readonly RoleRelation[] = [
   },
 ]
 
-/** The policy with this id, if it can grant the right of the relation. */
+/** The policy with this id, if it is in force and can grant the right of the relation. */
 export function findRelationPolicy(
   state: State,
   { policyKind, type }: RoleRelation,
   id: string,
 ): Policy | undefined {
   const policy: Policy | undefined = state.get(policyKind, id)
-  return policy === undefined || type === null || policy['type'] === type ? policy : undefined
+  if (policy === undefined || !isInForce(policy)) return undefined
+  return type === null || policy['type'] === type ? policy : undefined
 }
 
 export function policyRolesForSide({ field }: RelationSide, policy: Policy): RoleList {

@@ -38,12 +38,14 @@ const unaudited: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Attempts to log in. They are not recorded, because they would fill the audit log; attempts that
- * lock a password are recorded.
+ * Commands that are recorded only if they write a record. Attempts to log in would fill the audit
+ * log; attempts that lock a password are recorded.
  */
-const attempts: ReadonlySet<number> = new Set([
+const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
+  // It may only announce an end, or come twice.
+  CommandKind.ACCESS_END,
 ])
 
 /**
@@ -85,10 +87,11 @@ export function entryAuditRecord(
 ): AuditRecord | null {
   if (unaudited.has(command.kind)) return null
   const { outcome, touched } = result
-  if (attempts.has(command.kind) && touched.length === 0) return null
-  const recorded = outcome.ok ? recordedAction(command) : null
+  if (recordedWhenWritten.has(command.kind) && touched.length === 0) return null
+  const recorded = outcome.ok ? recordedAction(command, touched) : null
   const own = touched.find(({ id }) => outcome.ok && id === outcome.id)
-  const named = own ?? (recorded === null ? touched[0] : undefined)
+  const isOfRecord = recorded === null || command.kind === CommandKind.ACCESS_END
+  const named = own ?? (isOfRecord ? touched[0] : undefined)
   const reason = recorded?.reason ?? restoreReason(command)
   const { actor } = command
   const who = actorName(actor)
@@ -134,14 +137,18 @@ function recordName(
 }
 
 /** An action other than a record write that a command reports, as planned or as done. */
-function recordedAction({
-  kind,
-  payload,
-}: Command): Pick<AuditRecord, 'action' | 'entity' | 'outcome' | 'reason'> | null {
+function recordedAction(
+  { kind, payload }: Command,
+  touched: readonly TouchedRecord[],
+): Pick<AuditRecord, 'action' | 'entity' | 'outcome' | 'reason'> | null {
   if (kind === CommandKind.ACCESS_REVOKE) {
     const { nodeId } = fromBinary(AccessRevokeSchema, payload)
     const reason = `${nodeId} is reported as compromised`
     return { action: 'access-revoke', entity: 'controller', outcome: 'done', reason }
+  }
+  if (kind === CommandKind.ACCESS_END) {
+    const entity = touched[0]?.entity ?? ''
+    return { action: 'access-end', entity, outcome: 'done', reason: '' }
   }
   if (kind !== CommandKind.CLUSTER_ACTION) return null
   const { action, target, outcome, reason } = fromBinary(ClusterActionSchema, payload)

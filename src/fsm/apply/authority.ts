@@ -93,6 +93,7 @@ const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.ACCESS_REVOKE,
   CommandKind.CERTIFICATE_ADOPT,
   CommandKind.PASSWORD_REHASH,
+  CommandKind.ACCESS_END,
 ])
 
 function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | null {

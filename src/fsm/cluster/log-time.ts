@@ -4,6 +4,7 @@ import { logTimeReset, logTimeResetId } from '../../entities/kinds/log-time-rese
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
+import { settleEnds } from '../ends/settle-ends.ts'
 import { requestAheadMsMax } from '../records/dedupe.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
@@ -39,6 +40,7 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
   state.forgetRequests()
   state.staged.clear()
   moveBack(state, targetMs, context.index)
+  settleEnds(state, context)
   return acceptedOutcome(String(aheadMs))
 }
 

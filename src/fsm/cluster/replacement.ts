@@ -11,11 +11,12 @@ import type { ShapedRecord } from '../records/record-blocks.ts'
 
 /**
  * Kinds that a restore does not replace: admissions and shared secrets of the controllers,
- * revocations, the log-time reset, and the last integrity run. Restoring them would admit revoked
- * controllers or tokens again. Identity types belong to the feature level, and backups contain no
- * others.
+ * revocations, the log-time reset, announced ends of access, and the last integrity run. Restoring
+ * them would admit revoked controllers or tokens again. Identity types belong to the feature level,
+ * and backups contain no others.
  */
 const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
+  'accessEnd',
   'admission',
   'identityType',
   'integrityRun',

@@ -7,6 +7,7 @@ import {
   type RestoreEnd,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
+import { settleEnds } from '../ends/settle-ends.ts'
 import { entitiesByName } from '../../entities/registry.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -169,6 +170,8 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
   // @guard tokens-after-a-restore
   revokeSessions(state, context)
   applyReplacement(state, replacement)
+  // @guard access-that-ended--restored
+  settleEnds(state, context)
   state.staged.clear(id)
   return acceptedOutcome(id)
 }

@@ -1,5 +1,6 @@
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
+import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { adminLossReason } from '../apply/admins.ts'
 import { gainsRights } from '../apply/authority.ts'
 import type {
@@ -12,11 +13,32 @@ import type {
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { WITHDRAWN_FROM_LEVEL, withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
+import {
+  isSameRoleAttributes,
+  roleAttributeEndFault,
+  writtenRoleAttributes,
+} from '../ends/role-attribute-ends.ts'
 
 export const identityRules: KindRules<Identity> = {
   judgeWrite: judgeIdentity,
   judgeDelete: judgeIdentityDelete,
-  afterWrite: withdrawReadEnrollments,
+  afterWrite: followIdentityWrite,
+}
+
+function followIdentityWrite(written: CompletedWrite<Identity>, consequences: Consequences): void {
+  settleRoleAttributes(written, consequences)
+  withdrawReadEnrollments(written, consequences)
+}
+
+function settleRoleAttributes(
+  { before, after }: CompletedWrite<Identity>,
+  { context, put }: Consequences,
+): void {
+  if (Object.keys(after.roleAttributesExpireAt).length + (after.roleAttributeEndsAt ?? 0) === 0) {
+    return
+  }
+  const settled = writtenRoleAttributes(before, after, context.logTimeMs)
+  if (!isSameRoleAttributes(after, settled)) put('identity', after.id, { ...after, ...settled })
 }
 
 function withdrawReadEnrollments(
@@ -43,10 +65,32 @@ function judgeIdentity(
       reason: 'only routers make identities of the type Router',
     })
   }
+  const fault = roleAttributeEndFault(before, after, context.logTimeMs)
+  if (fault !== null) return fieldFaultOutcome(fault)
+  if (changesOwnEnds(state, write, context)) return refusedOutcome('UNAUTHORIZED', ownEnds)
   if (before?.isAdmin !== true) return null
   const change = { kind: 'identity', id: before.id, after } as const
   const reason = adminLossReason(state, change, context.logTimeMs)
   return reason === null ? null : refusedOutcome('ENTITY_CAN_NOT_BE_UPDATED', reason)
+}
+
+const ownEnds = 'only another identity may change the ends of your role attributes'
+
+/**
+ * Whether a caller that is no administrator changes when its own role attributes end. It could also
+ * do so by giving up an attribute and taking it again without an end.
+ */
+function changesOwnEnds(
+  state: State,
+  { before, after }: AllowedWrite<Identity>,
+  { authority, sessionId, logTimeMs }: CommandContext,
+): boolean {
+  if (authority === 'full' || before === undefined) return false
+  const caller = state.get('apiSession', sessionId)?.identityId
+  // @guard access-that-ended--own
+  if (caller !== before.id) return false
+  const written = writtenRoleAttributes(before, { ...before, ...after }, logTimeMs)
+  return !isSameJson(written.roleAttributesExpireAt, before.roleAttributesExpireAt)
 }
 
 function judgeIdentityDelete(

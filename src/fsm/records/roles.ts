@@ -173,8 +173,23 @@ export function unorderedRoleMembers(
 /** A record whose role lists share one semantic. */
 export type Policy = EntityRecord & { readonly semantic: string }
 
-/** The policies of the table whose role list `field` selects the record, in id order. */
+/** Whether a policy grants anything: false for a service policy that has ended. */
+export function isInForce(policy: EntityRecord): boolean {
+  // @guard access-that-ended--policy
+  return policy['isEnded'] !== true
+}
+
+/** The policies in force whose role list `field` selects the record, in id order. */
 export function policiesMatching<P extends Policy>(
+  policies: Table<P>,
+  field: Extract<keyof P, string>,
+  record: EntityRecord,
+): P[] {
+  return policiesSelecting(policies, field, record).filter(isInForce)
+}
+
+/** Like `policiesMatching`, with the policies that have ended. */
+export function policiesSelecting<P extends Policy>(
   policies: Table<P>,
   field: Extract<keyof P, string>,
   record: EntityRecord,

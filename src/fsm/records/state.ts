@@ -71,7 +71,10 @@ export class State {
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
   /** Called for each write of a record, such as the access index. */
-  readonly #followers: WriteFollower[] = []
+  readonly #followers: {
+    readonly of: WriteFollower
+    readonly kinds: ReadonlySet<KindName> | null
+  }[] = []
   readonly audit: AuditLog
   /** Records of a restore in progress; they are not part of the state yet. */
   readonly staged: StagedRestore
@@ -137,9 +140,12 @@ export class State {
     this.staged = new StagedRestore(this.#otherDigest, this, (key, value) => this.#note(key, value))
   }
 
-  /** Calls the follower at each write. */
-  follow(follower: WriteFollower): void {
-    this.#followers.push(follower)
+  /**
+   * Calls the follower at each write.
+   * @param kinds of tables whose writes it follows; null: all.
+   */
+  follow(of: WriteFollower, kinds: ReadonlySet<KindName> | null = null): void {
+    this.#followers.push({ of, kinds })
   }
 
   get clusterId(): string {
@@ -231,7 +237,7 @@ export class State {
     this.#isWholesale = true
     run()
     this.#isWholesale = false
-    for (const follower of this.#followers) follower.rebuild()
+    for (const { of } of this.#followers) of.rebuild()
     this.changes.noteReplaced()
   }
 
@@ -249,7 +255,9 @@ export class State {
     if (row !== undefined) digest.add(row.lanes)
     if (this.#isWholesale) return
     this.#undo?.push({ table, id, row: before })
-    for (const follower of this.#followers) follower.note(name, id, before?.record)
+    for (const { of, kinds } of this.#followers) {
+      if (kinds === null || kinds.has(name)) of.note(name, id, before?.record)
+    }
     this.changes.note(name, id, before?.record)
     this.#history.note(name, id, before?.record)
   }
@@ -360,7 +368,7 @@ export class State {
       if (table.entity.name === name) table.loaded()
     }
     this.requests.loaded()
-    for (const follower of this.#followers) follower.rebuild()
+    for (const { of } of this.#followers) of.rebuild()
   }
 
   /** Recomputes the indexes of a table and the digest that includes it. */

@@ -39,7 +39,12 @@ export function* policyMemberChanges(
   changes: readonly RecordChange[],
 ): Iterable<ModelEvent> {
   const byKind = changesByKind(changes)
-  const policies = new Map((byKind.get('servicePolicy') ?? []).map((change) => [change.id, change]))
+  const policies = new Map(
+    (byKind.get('servicePolicy') ?? []).map((change) => [
+      change.id,
+      changeWithinScope(kinds.servicePolicy, change),
+    ]),
+  )
   for (const of of memberKinds) {
     const moved = new Moved()
     const changed = new Map(

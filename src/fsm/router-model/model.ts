@@ -4,6 +4,7 @@ import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
+import { isInForce } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import { changeWithinScope } from '../access/changes.ts'
 import { allMembers, policyMemberChanges } from './members.ts'
@@ -17,7 +18,7 @@ export function* wholeModel(state: State): Iterable<ModelEvent> {
   for (const kind of modelKinds) {
     const { rows } = state.table(kind)
     for (const { record } of rows.values()) {
-      if (!isInScope(kinds[kind], record)) continue
+      if (!isInScope(kinds[kind], record) || !isInForce(record)) continue
       yield recordEvent(state, kind, 'create', record)
       if (kind === 'servicePolicy') yield* allMembers(state, record as ServicePolicy)
     }

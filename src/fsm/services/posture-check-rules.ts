@@ -5,7 +5,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext, KindRules, AllowedWrite } from '../apply/context.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { matchesRoles, unorderedRoleMembers, policiesMatching } from '../records/roles.ts'
+import { matchesRoles, unorderedRoleMembers, policiesSelecting } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 export const postureCheckRules: KindRules<PostureCheck> = {
@@ -42,13 +42,15 @@ function judgeLoss(
   { authority, held }: CommandContext,
 ): Outcome | null {
   if (state.featureLevel < KEPT_FROM_LEVEL) return null
-  const losing = policiesMatching(state.table('servicePolicy'), 'postureCheckRoles', before).filter(
-    ({ postureCheckRoles: roles, semantic }) => {
-      if (roles.includes(`@${before.id}`)) return false
-      // @guard posture-checks-taken-away--semantic
-      return after === null || !matchesRoles(after, roles, semantic)
-    },
-  )
+  const losing = policiesSelecting(
+    state.table('servicePolicy'),
+    'postureCheckRoles',
+    before,
+  ).filter(({ postureCheckRoles: roles, semantic }) => {
+    if (roles.includes(`@${before.id}`)) return false
+    // @guard posture-checks-taken-away--semantic
+    return after === null || !matchesRoles(after, roles, semantic)
+  })
   if (losing.length === 0) return null
   // @guard posture-checks-taken-away--rights
   if (authority === 'limited' && !isGranted(held, 'service-policy.update', false)) {

@@ -1,23 +1,24 @@
 import type { IncomingMessage } from 'node:http'
-import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 
-import { limitConnections } from '../../lib/bounds/connections.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
 import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
-import { healthCheckLimits as limits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { hasExternalSpiffeId } from '../../pki/spiffe.ts'
-import { prometheusContentType, prometheusText, type RouterFigures } from './prometheus.ts'
+import { expose, prometheusContentType } from '../../overlay/monitoring/exposition.ts'
+import {
+  type MonitoringAnswer,
+  MonitoringServer,
+  notFoundAnswer,
+} from '../../overlay/monitoring/monitoring-server.ts'
+import { type RouterFigures, routerMetrics } from './prometheus.ts'
 import { healthAnswer, type HealthCheck } from './checks.ts'
-import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
-import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 type WebConfig = RouterConfig['web'][number]
 
@@ -38,26 +39,19 @@ interface Credentials {
   readonly ca: string
 }
 
-interface Answer {
-  readonly status: number
-  readonly type: string
-  readonly text: string
-}
-
 const METRICS_PATH = '/metrics'
-const NO_MONITOR: Answer = {
+const NO_MONITOR: MonitoringAnswer = {
   status: 401,
   type: 'text/plain',
   text: "metrics need a client certificate of 'flotilla pki issue'\n",
 }
-const NOT_FOUND: Answer = { status: 404, type: 'text/plain', text: 'not found\n' }
 
 const TLS_VERSIONS = { 'TLS1.2': 'TLSv1.2', 'TLS1.3': 'TLSv1.3' } as const
 
 /** The HTTPS servers in `web`: health checks and metrics. */
 export class HealthServers {
   readonly #deps: HealthServersDeps
-  readonly #servers: { readonly server: Server; readonly renew: () => void }[] = []
+  readonly #servers: MonitoringServer[] = []
 
   constructor(deps: HealthServersDeps) {
     this.#deps = deps
@@ -74,22 +68,16 @@ export class HealthServers {
 
   /** Bound ports, in the order of the configuration. */
   get ports(): readonly number[] {
-    return this.#servers.map(({ server }) => listeningPort(server))
+    return this.#servers.map(({ port }) => port)
   }
 
   /** New connections get the current certificates. */
   renew(): void {
-    for (const { renew } of this.#servers) renew()
+    for (const server of this.#servers) server.renew()
   }
 
   async stop(): Promise<void> {
-    await Promise.all(
-      this.#servers.map(({ server }) => {
-        const closed = closeServer(server)
-        server.closeAllConnections()
-        return closed
-      }),
-    )
+    await Promise.all(this.#servers.map((server) => server.stop()))
   }
 
   async #open(
@@ -98,80 +86,51 @@ export class HealthServers {
     pointPlace: string,
     point: WebConfig['bindPoints'][number],
   ): Promise<void> {
-    const { log } = this.#deps
-    const credentials = (): Credentials => this.#credentials(web, place)
+    const { log, identity, handshakeTimeoutMs } = this.#deps
     const { options } = web
-    const server = createServer({
-      ...credentials(),
-      ...(web.identity === null ? { SNICallback: certificateByName(this.#deps.identity) } : {}),
-      minVersion: TLS_VERSIONS[options.minTLSVersion],
-      maxVersion: TLS_VERSIONS[options.maxTLSVersion],
-      requestCert: true,
-      rejectUnauthorized: false,
-      requestTimeout: options.readTimeout,
-      headersTimeout: options.readTimeout,
-      keepAliveTimeout: options.idleTimeout,
-      connectionsCheckingInterval: 1000,
-    })
-    server.maxConnections = limits.healthConnectionsMax
-    server.setTimeout(options.readTimeout + options.writeTimeout)
-    server.on('request', (request, response) => {
-      const late = setTimeout(() => response.destroy(), options.writeTimeout)
-      response.once('finish', () => clearTimeout(late))
-      response.once('close', () => clearTimeout(late))
-      void this.#answer(web, request).then(
-        ({ status, type, text }) => {
-          const moved = point.newAddress
-          response.writeHead(status, {
-            'content-type': type,
-            'content-length': Buffer.byteLength(text),
-            'cache-control': 'no-store',
-            ...(moved === null ? {} : { 'ziti-ctrl-address': formatHostPort(moved) }),
-          })
-          response.end(request.method === 'HEAD' ? undefined : text)
+    const moved = point.newAddress
+    const server = new MonitoringServer({
+      tls: {
+        options: {
+          ...(web.identity === null ? { SNICallback: certificateByName(identity) } : {}),
+          minVersion: TLS_VERSIONS[options.minTLSVersion],
+          maxVersion: TLS_VERSIONS[options.maxTLSVersion],
+          requestCert: true,
+          rejectUnauthorized: false,
         },
-        (error: unknown) => {
-          log.warn({ err: error }, 'a request to the health server failed')
-          response.destroy()
-        },
-      )
-      // Request bodies are ignored.
-      request.resume()
-    })
-    server.on('tlsClientError', (_error, socket) => socket.destroy())
-    limitConnections(server, {
-      // @guard health-checks-kept-busy--held
-      connectionsPerSourceMax: limits.healthConnectionsPerSourceMax,
-      // @guard health-checks-kept-busy--time
-      handshakeTimeoutMs: this.#deps.handshakeTimeoutMs,
-      // @guard health-checks-kept-busy--all
-      handshakesMax: limits.healthHandshakesMax,
-      // @guard health-checks-kept-busy--source
-      handshakesPerSourceMax: limits.healthHandshakesPerSourceMax,
-    })
-    await bindServer(server, point.interface, `${pointPlace}.interface`)
-    server.on('error', (error) => log.warn({ err: error }, 'health server failed'))
-    this.#servers.push({
-      server,
-      renew: () => {
-        server.setSecureContext(credentials())
+        credentials: () => this.#credentials(web, place),
+        handshakeTimeoutMs,
       },
+      readTimeoutMs: options.readTimeout,
+      writeTimeoutMs: options.writeTimeout,
+      idleTimeoutMs: options.idleTimeout,
+      headers: moved === null ? {} : { 'ziti-ctrl-address': formatHostPort(moved) },
+      answer: (request) => this.#answer(web, request),
+      log,
     })
-    log.info({ name: web.name, address: formatHostPort(point.interface) }, 'serving health checks')
+    await server.listen(point.interface, `${pointPlace}.interface`)
+    this.#servers.push(server)
+    const fields = { name: web.name, address: formatHostPort(point.interface) }
+    log.info(
+      { ...fields, apis: web.apis.map(({ binding }) => binding) },
+      'monitoring server listens',
+    )
   }
 
   /** Every path shows the health checks, as in OpenZiti, except that of the metrics. */
-  async #answer({ apis }: WebConfig, request: IncomingMessage): Promise<Answer> {
+  async #answer({ apis }: WebConfig, request: IncomingMessage): Promise<MonitoringAnswer> {
     const has = (name: WebConfig['apis'][number]['binding']): boolean =>
       apis.some(({ binding }) => binding === name)
     const url = URL.parse(request.url ?? '/', 'https://router')
     if (has('metrics') && url?.pathname === METRICS_PATH) {
       if (!isMonitor(request.socket)) return NO_MONITOR
       const { figures, identity, version } = this.#deps
-      const text = await prometheusText({ figures: figures(), identity: identity(), version })
+      const text = await expose(
+        routerMetrics({ figures: figures(), identity: identity(), version }),
+      )
       return { status: 200, type: prometheusContentType, text }
     }
-    if (!has('health-checks')) return NOT_FOUND
+    if (!has('health-checks')) return notFoundAnswer
     const isShort = url?.searchParams.get('type') === 'short'
     const text = JSON.stringify(healthAnswer(this.#deps.checks, isShort), null, 2)
     return { status: 200, type: 'application/json', text }

@@ -1,6 +1,5 @@
-import { Counter, Gauge, Registry } from 'prom-client'
-
 import type { MetricsBatch } from '../../channel/messages/reports.ts'
+import type { Metric, MetricSample } from '../../overlay/monitoring/exposition.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 
 export type RouterFigures = Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
@@ -48,112 +47,122 @@ const OF_LINK = /^link\.(.+)\.(latency|queue_time)$/
 const DROPPED = 'link.dropped_msgs:'
 
 /**
- * The metrics of a router in the Prometheus text format: the values that it reports to the
- * controllers, in seconds and bytes, and the expiry of its certificates.
+ * The metrics of a router for Prometheus: the values that it reports to the controllers, in seconds
+ * and bytes, and the expiry of its certificates.
  */
-export async function prometheusText(sources: PrometheusSources): Promise<string> {
-  const registry = new Registry()
-  addAbout(registry, sources)
-  addFigures(registry, sources.figures)
-  addTraffic(registry, sources.figures)
-  addLinks(registry, sources.figures)
-  return await registry.metrics()
+export function routerMetrics({ identity, version, figures }: PrometheusSources): Metric[] {
+  return [
+    ...aboutRouter(identity, version),
+    ...figureMetrics(figures),
+    ...trafficMetrics(figures),
+    ...linkMetrics(figures),
+  ]
 }
 
-export const prometheusContentType = Registry.PROMETHEUS_CONTENT_TYPE
-
-function addAbout(registry: Registry, { identity, version }: PrometheusSources): void {
-  const registers = [registry]
-  const info = new Gauge({
-    name: `${PREFIX}build_info`,
-    help: 'Always 1; the labels hold ID and version.',
-    labelNames: ['id', 'version'],
-    registers,
-  })
-  info.set({ id: identity.id, version }, 1)
-  const ends = new Gauge({
-    name: `${PREFIX}own_certificate_not_after_timestamp_seconds`,
-    help: 'Expiry of the certificates of this router, Unix time.',
-    labelNames: ['certificate'],
-    registers,
-  })
-  const certificates = { client: identity.leaf, server: identity.server?.leaf }
-  for (const [certificate, leaf] of Object.entries(certificates)) {
-    if (leaf !== undefined) ends.set({ certificate }, Math.floor(leaf.notAfterMs / 1000))
-  }
+function aboutRouter(
+  { id, leaf, server }: PrometheusSources['identity'],
+  version: string,
+): Metric[] {
+  const certificates = { client: leaf, server: server?.leaf }
+  return [
+    {
+      type: 'gauge',
+      name: `${PREFIX}build_info`,
+      help: 'Always 1; the labels hold ID and version.',
+      labelNames: ['id', 'version'],
+      samples: [{ labels: { id, version }, value: 1 }],
+    },
+    {
+      type: 'gauge',
+      name: `${PREFIX}own_certificate_not_after_timestamp_seconds`,
+      help: 'Expiry of the certificates of this router, Unix time.',
+      labelNames: ['certificate'],
+      samples: Object.entries(certificates).flatMap(([certificate, found]) =>
+        found === undefined
+          ? []
+          : [{ labels: { certificate }, value: Math.floor(found.notAfterMs / 1000) }],
+      ),
+    },
+  ]
 }
 
-function addFigures(registry: Registry, { integers, numbers }: RouterFigures): void {
-  const registers = [registry]
-  for (const [key, [name, help]] of Object.entries(COUNTERS)) {
-    new Counter({ name: PREFIX + name, help, registers }).inc(integers[key] ?? 0)
-  }
-  for (const [key, [name, help]] of Object.entries(GAUGES)) {
+function figureMetrics({ integers, numbers }: RouterFigures): Metric[] {
+  const counters = Object.entries(COUNTERS).map(([key, [name, help]]): Metric => {
+    const value = integers[key] ?? 0
+    return { type: 'counter', name: PREFIX + name, help, samples: [{ value }] }
+  })
+  const gauges = Object.entries(GAUGES).flatMap(([key, [name, help]]): Metric[] => {
     const value = integers[key]
-    if (value !== undefined) new Gauge({ name: PREFIX + name, help, registers }).set(value)
-  }
-  new Counter({
+    if (value === undefined) return []
+    return [{ type: 'gauge', name: PREFIX + name, help, samples: [{ value }] }]
+  })
+  const cpu: Metric = {
+    type: 'counter',
     name: `${PREFIX}cpu_seconds_total`,
     help: 'Processor time of the process.',
-    registers,
-  }).inc(numbers['process.cpu_seconds'] ?? 0)
+    samples: [{ value: numbers['process.cpu_seconds'] ?? 0 }],
+  }
+  return [...counters, ...gauges, cpu]
 }
 
-function addTraffic(registry: Registry, { integers }: RouterFigures): void {
-  const labelNames = ['side', 'direction'] as const
+function trafficMetrics({ integers }: RouterFigures): Metric[] {
   const about =
     'at ends of clients (ingress), of hosts (egress) and at links (fabric); rx: received, tx: sent'
-  const registers = [registry]
-  const counters = {
-    msgs: new Counter({
+  const samplesIn = (unit: string): MetricSample[] =>
+    Object.entries(integers).flatMap(([key, value]) => {
+      const [, side = '', direction = '', found] = TRAFFIC.exec(key) ?? []
+      return found === unit ? [{ labels: { side, direction }, value }] : []
+    })
+  const labelNames = ['side', 'direction']
+  return [
+    {
+      type: 'counter',
       name: `${PREFIX}traffic_messages_total`,
       help: `Messages ${about}.`,
       labelNames,
-      registers,
-    }),
-    bytes: new Counter({
+      samples: samplesIn('msgs'),
+    },
+    {
+      type: 'counter',
       name: `${PREFIX}traffic_bytes_total`,
       help: `Bytes ${about}.`,
       labelNames,
-      registers,
-    }),
-  }
-  for (const [key, value] of Object.entries(integers)) {
-    const [, side = '', direction = '', unit] = TRAFFIC.exec(key) ?? []
-    if (unit === 'msgs' || unit === 'bytes') counters[unit].inc({ side, direction }, value)
-  }
+      samples: samplesIn('bytes'),
+    },
+  ]
 }
 
-function addLinks(registry: Registry, { integers, latenciesNs }: RouterFigures): void {
-  const labelNames = ['link'] as const
-  const registers = [registry]
-  const gauges = {
-    latency: new Gauge({
+function linkMetrics({ integers, latenciesNs }: RouterFigures): Metric[] {
+  const labelNames = ['link']
+  const secondsOf = (part: string): MetricSample[] =>
+    Object.entries(latenciesNs).flatMap(([key, ns]) => {
+      const [, link = '', found] = OF_LINK.exec(key) ?? []
+      return found === part ? [{ labels: { link }, value: ns / NANOSECONDS_A_SECOND }] : []
+    })
+  const dropped = Object.entries(integers).flatMap(([key, value]) =>
+    key.startsWith(DROPPED) ? [{ labels: { link: key.slice(DROPPED.length) }, value }] : [],
+  )
+  return [
+    {
+      type: 'gauge',
       name: `${PREFIX}link_latency_seconds`,
       help: 'Round trip of the last heartbeat of a link.',
       labelNames,
-      registers,
-    }),
-    queue_time: new Gauge({
+      samples: secondsOf('latency'),
+    },
+    {
+      type: 'gauge',
       name: `${PREFIX}link_queue_seconds`,
       help: 'Time that the first message waits at a link.',
       labelNames,
-      registers,
-    }),
-  }
-  for (const [key, ns] of Object.entries(latenciesNs)) {
-    const [, link = '', part] = OF_LINK.exec(key) ?? []
-    if (part === 'latency' || part === 'queue_time') {
-      gauges[part].set({ link }, ns / NANOSECONDS_A_SECOND)
-    }
-  }
-  const dropped = new Counter({
-    name: `${PREFIX}link_dropped_messages_total`,
-    help: 'Messages that a link had no room for.',
-    labelNames,
-    registers,
-  })
-  for (const [key, value] of Object.entries(integers)) {
-    if (key.startsWith(DROPPED)) dropped.inc({ link: key.slice(DROPPED.length) }, value)
-  }
+      samples: secondsOf('queue_time'),
+    },
+    {
+      type: 'counter',
+      name: `${PREFIX}link_dropped_messages_total`,
+      help: 'Messages that a link had no room for.',
+      labelNames,
+      samples: dropped,
+    },
+  ]
 }

@@ -66,7 +66,14 @@ export const examples: Readonly<Record<string, Example>> = {
     enrollAuthPolicyId: undefined,
     enabled: true,
   }),
-  '/identities': async () => ({ type: 'User', enrollment: undefined, permissions: [] }),
+  '/identities': async () => ({
+    type: 'User',
+    enrollment: undefined,
+    permissions: [],
+    // Only an attribute of the identity can end.
+    roleAttributes: ['limited'],
+    roleAttributesExpireAt: { limited: '2099-01-02T03:04:05Z' },
+  }),
   '/posture-checks': async () => ({ typeId: 'MFA', timeoutSeconds: 600 }),
   '/routers': async () => ({
     configs: [],

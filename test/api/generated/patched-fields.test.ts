@@ -292,7 +292,8 @@ const examples: readonly Example[] = [
       isAdmin: turn === 0,
       authPolicyId: await openPolicyId(turn),
       externalId: uniqueText('external'),
-      roleAttributes: [`role${turn}`],
+      roleAttributes: ['limited', `role${turn}`],
+      roleAttributesExpireAt: { limited: `209${turn}-01-01T00:00:00Z` },
       appData: { [`a${turn}`]: 'b' },
       defaultHostingCost: 1 + turn,
       defaultHostingPrecedence: pick(turn, 'required', 'failed'),
@@ -301,7 +302,10 @@ const examples: readonly Example[] = [
       permissions: [pick(turn, 'ops.read', 'service.read')],
       tags: tags(turn),
     }),
-    stored: { type: ['typeId'] },
+    stored: {
+      type: ['typeId'],
+      'roleAttributesExpireAt.limited': ['roleAttributesExpireAt.limited', 'roleAttributeEndsAt'],
+    },
   },
   check('OS', (turn) => ({
     operatingSystems: [{ type: pick(turn, 'Linux', 'macOS'), versions: [`>=1${turn}.0.0`] }],
@@ -347,6 +351,7 @@ const examples: readonly Example[] = [
       identityRoles: roles(turn),
       serviceRoles: roles(turn),
       postureCheckRoles: roles(turn),
+      expiresAt: `209${turn}-01-01T00:00:00Z`,
     }),
   },
   {

@@ -60,6 +60,50 @@ test('apply with a dry run prints the difference only; without it, the other net
   expect(await other.out('apply', '-f', path, '--dry-run')).toBe('no change needed\n')
 })
 
+test('apply keeps an end that a file omits, sets another one, and removes it by null', async () => {
+  const file = (rest: string): string =>
+    person.file(
+      'ends.yml',
+      `version: 1\nservicePolicies:\n  - name: visit\n    type: Dial\n    semantic: AnyOf\n    identityRoles: ["#visitors"]\n    serviceRoles: ["@web"]\n${rest}`,
+    )
+  const end = async (): Promise<unknown> => {
+    const row = JSON.parse(await person.out('get', 'service-policy', 'visit', '-o', 'json')) as {
+      readonly expiresAt?: string
+    }
+    return row.expiresAt
+  }
+  const first = '2099-01-31T18:00:00.000Z'
+  expect(await person.out('apply', '-f', file(''))).toBe('no change needed\n')
+  expect(await person.out('apply', '-f', file('    tags: {a: 1}\n'))).toContain('tags')
+  expect(await end()).toBe(first)
+  const moved = await person.out('apply', '-f', file('    expiresAt: 2099-03-01T00:00:00+01:00\n'))
+  expect(moved).toContain(`expiresAt: "${first}" -> "2099-02-28T23:00:00.000Z"`)
+  await person.out('apply', '-f', file('    expiresAt: null\n'))
+  expect(await end()).toBe(undefined)
+  await person.out('update', 'service-policy', 'visit', '--until', first, 'tags={}')
+  expect(await person.out('export')).toBe(text)
+})
+
+test('apply leaves out what has ended: it grants nothing', async () => {
+  const path = person.file(
+    'ended.yml',
+    `version: 1
+identities:
+  - name: visitor
+    roleAttributes: [staff, former, visitors]
+    roleAttributesExpireAt: {former: "2020-01-01T00:00:00Z", visitors: "2099-01-31T18:00:00Z"}
+servicePolicies:
+  - name: former
+    type: Dial
+    semantic: AnyOf
+    identityRoles: ["#former"]
+    serviceRoles: ["@web"]
+    expiresAt: 2020-01-01T00:00:00Z
+`,
+  )
+  expect(await person.out('apply', '-f', path)).toBe('no change needed\n')
+})
+
 test('apply deletes absent records only with --prune, and updates changed ones', async () => {
   const path = join(other.folder, 'less.yml')
   const less = text

@@ -26,12 +26,14 @@ export async function fillNetwork(person: Administrator): Promise<void> {
     `service name=wiki encryptionRequired=false terminatorStrategy=weighted maxIdleTimeMillis=60000`,
     `identity name=laptop roleAttributes=staff,mobile authPolicy=strict externalId=l-1 serviceHostingCosts.web=4 serviceHostingPrecedences.web=required appData.a=1 permissions=service.read`,
     `identity name=guest`,
+    `identity name=visitor roleAttributes=staff,visitors roleAttributesExpireAt.visitors=2099-01-31T19:00:00+01:00`,
     `terminator service=web router=gate binding=transport address=tcp:10.0.0.1:80 cost=2`,
     `terminator service=web router=gate binding=transport address=tcp:10.0.0.1:80`,
     `terminator service=wiki router=core binding=transport address=tcp:10.0.0.2:80 identity=wiki-1`,
     `edge-router-policy name=all semantic=AnyOf identityRoles=#all edgeRouterRoles=@gate,#eu`,
     `service-edge-router-policy name=any semantic=AllOf serviceRoles=#all edgeRouterRoles=#all`,
     `service-policy name=dial-web type=Dial semantic=AnyOf identityRoles=@laptop,@gate,#staff serviceRoles=@web postureCheckRoles=@mac,#checked`,
+    `service-policy name=visit type=Dial semantic=AnyOf identityRoles=#visitors serviceRoles=@web --until 2099-01-31T18:00:00Z`,
     `controller-setting controllerId=global oidc.redirectUris=https://console.test/`,
   ]
   for (const line of lines) await person.out('create', ...line.split(' '))

@@ -39,6 +39,27 @@ describe('a verb refuses in one sentence', () => {
       2,
       'encryptionRequired: expected true or false, found "yes"',
     ],
+    ['create service name=x encryptionRequired=true --for 7d', 2, 'a service has no end'],
+    [
+      'update identity berta --until 2099-01-01T00:00:00Z',
+      2,
+      'an identity has no end; use roleAttributesExpireAt.ATTRIBUTE=TIME',
+    ],
+    [
+      'create sp name=x type=Dial semantic=AnyOf --for soon',
+      2,
+      '--for: expected a duration such as 7d, 12h or 90m, found "soon"',
+    ],
+    [
+      'create sp name=x type=Dial semantic=AnyOf expiresAt=tomorrow',
+      2,
+      'expiresAt: expected a time such as 2030-01-31T18:00:00Z, or a duration from now such as 7d, found "tomorrow"',
+    ],
+    [
+      'create sp name=x type=Dial semantic=AnyOf --for 7d --until 2099-01-01T00:00:00Z',
+      2,
+      'give --until or --for, not both',
+    ],
     ['create service name=x permissions=a', 2, 'permissions of a service is read-only'],
     [
       'create sp name=x type=Dia semantic=AnyOf',

@@ -46,6 +46,7 @@ export class RandomNetwork {
     this.#hasChecks = this.#random.next() < 0.5
     this.log = new LogWriter((entry) => apply(this.state, entry))
     this.#form()
+    if (this.#chance(0.5)) this.log.raiseLevel()
     if (this.#chance(0.7)) this.#open()
   }
 
@@ -108,6 +109,23 @@ export class RandomNetwork {
     return ['a', 'b', 'c'].filter(() => this.#chance(0.4))
   }
 
+  /** Some of them end; now and then an end is of an attribute that the identity does not have. */
+  #roleAttributes(): JsonObject {
+    const roleAttributes = this.#attributes()
+    if (this.#chance(0.6)) return { roleAttributes }
+    const ends = [...roleAttributes, ...(this.#chance(0.1) ? ['a'] : [])].map((name) => {
+      const end = this.#end()
+      return [name, end === null ? null : new Date(end).toISOString()] as const
+    })
+    return { roleAttributes, roleAttributesExpireAt: Object.fromEntries(ends) }
+  }
+
+  /** Mostly soon; now and then none, or one that has passed. */
+  #end(): number | null {
+    if (this.#chance(0.2)) return null
+    return this.#chance(0.05) ? 1 : this.log.timeMs + this.#random.integer(10, 60)
+  }
+
   /** Now and then of an id that is not there, so that the write is refused. */
   #roles(kind: Kind): string[] {
     if (this.#chance(0.12)) return ['#all']
@@ -127,6 +145,7 @@ export class RandomNetwork {
           identityRoles: this.#roles('identity'),
           serviceRoles: this.#roles('service'),
           postureCheckRoles: this.#chance(0.4) ? this.#roles('postureCheck') : [],
+          ...(this.#chance(0.3) ? { expiresAt: this.#end() } : {}),
         }
       case 'edgeRouterPolicy':
         return {
@@ -147,7 +166,7 @@ export class RandomNetwork {
   #fields(kind: Kind): JsonObject {
     switch (kind) {
       case 'identity':
-        return { isAdmin: this.#chance(0.1), roleAttributes: this.#attributes() }
+        return { isAdmin: this.#chance(0.1), ...this.#roleAttributes() }
       case 'service':
         return { roleAttributes: this.#attributes(), configs: this.#configs() }
       case 'edgeRouter':
@@ -325,7 +344,8 @@ export class RandomNetwork {
     if (roll < 0.21) return this.log.touch(this.#someApiSession(), this.log.timeMs)
     if (roll < 0.23) return this.log.disable(this.#known('identity') ?? 'i9', 0)
     if (roll < 0.25) return this.log.enable(this.#known('identity') ?? 'i9')
-    if (roll < 0.35) return this.#overrides()
+    if (roll < 0.33) return this.#overrides()
+    if (roll < 0.37) return this.log.endAccess().outcome ?? { ok: true, id: '' }
     if (roll < 0.5) return this.#batch()
     if (roll < 0.55) {
       const kind = this.#someKind()

@@ -45,7 +45,13 @@ export function slowServicePolicies(
   identity: EntityRecord,
   service: EntityRecord,
 ): EntityRecord[] {
-  return slowLinked(state, 'servicePolicy', ['identityRoles', 'serviceRoles'], [identity, service])
+  const linked = slowLinked(
+    state,
+    'servicePolicy',
+    ['identityRoles', 'serviceRoles'],
+    [identity, service],
+  )
+  return linked.filter((policy) => policy['isEnded'] !== true)
 }
 
 export function slowTypes(

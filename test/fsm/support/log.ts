@@ -6,6 +6,7 @@ import {
   EntityBatchSchema,
   EntityDeleteSchema,
   EntityWriteSchema,
+  FeatureLevelRaiseSchema,
   FormSchema,
   IdentityDisableSchema,
   IdentityEnableSchema,
@@ -16,6 +17,7 @@ import {
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { normalizeBody } from '../../../src/entities/normalise.ts'
+import type { RequestMode } from '../../../src/entities/define.ts'
 import { findEntity } from '../../../src/entities/registry.ts'
 import { apply } from '../../../src/fsm/apply.ts'
 import { formingRecords } from '../../../src/fsm/seed/seed.ts'
@@ -25,6 +27,7 @@ import type { Outcome } from '../../../src/ports/proposer.ts'
 import type { Entry, EntryType } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay, type StateDigests } from '../../support/replayed.ts'
+import { FEATURE_LEVEL } from '../../../src/ports/feature-level.ts'
 import { type Actor, systemActor } from '../../../src/ports/actor.ts'
 import { anySystem } from '../../support/commands.ts'
 import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
@@ -36,6 +39,15 @@ type CommandInput = Partial<Pick<Command, 'origin' | 'request' | 'judgedOn' | 'l
 }
 
 const utf8 = new TextEncoder()
+
+/** The fields of a command; members that a preparer takes from the body must have their form. */
+function fieldsOf(kind: string, mode: RequestMode, body: JsonObject): JsonObject {
+  const entity = findEntity(kind)
+  const prepared = Object.entries(body).filter(
+    ([name]) => name in entity.body && entity.fields[name]?.settable === 'proposer',
+  )
+  return { ...normalizeBody(entity, mode, body).fields, ...Object.fromEntries(prepared) }
+}
 
 /** Writes a log as controllers would, and passes each entry to every machine that applies it. */
 export class LogWriter {
@@ -106,17 +118,17 @@ export class LogWriter {
   }
 
   create(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
-    const { fields } = normalizeBody(findEntity(entity), 'create', body)
+    const fields = fieldsOf(entity, 'create', body)
     return this.#outcome(CommandKind.ENTITY_CREATE, LogWriter.write(entity, id, fields), input)
   }
 
   replace(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
-    const { fields } = normalizeBody(findEntity(entity), 'replace', body)
+    const fields = fieldsOf(entity, 'replace', body)
     return this.#outcome(CommandKind.ENTITY_REPLACE, LogWriter.write(entity, id, fields), input)
   }
 
   patch(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
-    const { fields } = normalizeBody(findEntity(entity), 'patch', body)
+    const fields = fieldsOf(entity, 'patch', body)
     return this.#outcome(CommandKind.ENTITY_PATCH, LogWriter.write(entity, id, fields), input)
   }
 
@@ -177,6 +189,16 @@ export class LogWriter {
         : CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
       toBinary(ServiceConfigsSchema, message),
     )
+  }
+
+  raiseLevel(level = FEATURE_LEVEL): Outcome {
+    const message = create(FeatureLevelRaiseSchema, { level })
+    const payload = toBinary(FeatureLevelRaiseSchema, message)
+    return this.#outcome(CommandKind.FEATURE_LEVEL_RAISE, payload)
+  }
+
+  endAccess(): AppliedEntry {
+    return this.command(CommandKind.ACCESS_END, new Uint8Array(), { level: 3 })
   }
 
   logOut(id: string): Outcome {

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
 import { pathTo } from '../../app/navigation.ts'
+import { endText } from '../../controls/end-input.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Badge, type Tone } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -181,6 +182,9 @@ function PolicyLink({
       ) : (
         <Policies row={row} policies={policies} />
       )}
+      {typeof direction.endsAt === 'string' ? (
+        <p class="small">{endText(direction.endsAt)}</p>
+      ) : null}
     </ChainLink>
   )
 }

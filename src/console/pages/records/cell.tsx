@@ -5,8 +5,10 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
+import { endText } from '../../controls/end-input.tsx'
 import { isObject } from './form-model.ts'
 import { kindAt } from './kinds.ts'
+import { attributeText } from './role-ends.tsx'
 
 const SHOWN_ITEMS = 3
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
@@ -40,6 +42,7 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   versionInfo: (row) => memberText(row['versionInfo'], 'version'),
   supportedProtocols: (row) =>
     isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
+  expiresAt: (row) => <EndState row={row} />,
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
 }
 
@@ -52,7 +55,22 @@ export function FieldCell({ row, name, onAttribute }: RowCell) {
   }
   const display = row[`${name}Display`]
   const value = Array.isArray(display) && display.length > 0 ? display : row[name]
-  return <Cell name={name} value={value} {...(onAttribute === undefined ? {} : { onAttribute })} />
+  const ends = name === 'roleAttributes' ? row['roleAttributesExpireAt'] : undefined
+  const more = onAttribute === undefined ? {} : { onAttribute }
+  return <Cell name={name} value={value} ends={ends} {...more} />
+}
+
+/** When a policy ends, or that it has ended. */
+export function EndState({ row }: { readonly row: RowCell['row'] }) {
+  const end = endText(row['expiresAt'])
+  if (end === null) return <span class="faint">–</span>
+  return row['isEnded'] === true ? (
+    <Badge tone="warn">{end}</Badge>
+  ) : (
+    <time dateTime={String(row['expiresAt'])} title={String(row['expiresAt'])}>
+      {end}
+    </time>
+  )
 }
 
 /** Whether an identity is connected, in one word. */
@@ -91,10 +109,13 @@ function memberText(value: unknown, name: string): string {
 export function Cell({
   name,
   value,
+  ends,
   onAttribute,
 }: {
   readonly name: string
   readonly value: unknown
+  /** Ends of role attributes. */
+  readonly ends?: unknown
   readonly onAttribute?: (attribute: string) => void
 }) {
   if (value === null || value === undefined || value === '') return <span class="faint">–</span>
@@ -102,7 +123,7 @@ export function Cell({
   if (typeof value === 'boolean' && state !== undefined) return <State isOn={value} {...state} />
   if (typeof value === 'boolean') return <>{value ? texts.cell.yes : texts.cell.no}</>
   if (Array.isArray(value)) {
-    return <Items name={name} items={value} onAttribute={onAttribute ?? null} />
+    return <Items name={name} items={value} ends={ends} onAttribute={onAttribute ?? null} />
   }
   if (isObject(value)) return <Reference value={value} />
   const text = String(value)
@@ -123,9 +144,10 @@ function State(props: {
 function Items(props: {
   readonly name: string
   readonly items: readonly unknown[]
+  readonly ends: unknown
   readonly onAttribute: ((attribute: string) => void) | null
 }) {
-  const { name, items, onAttribute } = props
+  const { name, items, ends, onAttribute } = props
   if (items.length === 0) return <span class="faint">–</span>
   const isAttribute = name === 'roleAttributes'
   const shown = items.slice(0, SHOWN_ITEMS)
@@ -134,7 +156,7 @@ function Items(props: {
       {shown.map((item, at) => (
         <Item
           key={at}
-          text={isAttribute ? `#${itemText(item)}` : itemText(item)}
+          text={isAttribute ? visibleText(attributeText(String(item), ends)) : itemText(item)}
           onClick={isAttribute && onAttribute !== null ? () => onAttribute(String(item)) : null}
         />
       ))}

@@ -1,4 +1,7 @@
 export type Widget =
+  | { readonly is: 'end' }
+  /** Ends of the role attributes that another field of the form has. */
+  | { readonly is: 'roleEnds' }
   | { readonly is: 'text' | 'longText' | 'secret' | 'number' | 'flag' | 'json' | 'texts' }
   | { readonly is: 'choice'; readonly options: readonly string[]; readonly mayBeNone: boolean }
   | { readonly is: 'reference' | 'references'; readonly kind: string }

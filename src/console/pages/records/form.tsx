@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
+import { EndInput } from '../../controls/end-input.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import {
@@ -12,6 +13,7 @@ import {
   withValue,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
+import { RoleEndsInput } from './role-ends.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
 interface FormProps {
@@ -154,26 +156,36 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
           onChange={onChange}
         />
       )
+    case 'end':
+      return <EndInput ids={ids} value={value} about="" onChange={onChange} />
+    case 'roleEnds':
+      return <RoleEndsInput ids={ids} draft={draft} value={value} onChange={onChange} />
     case 'text':
     case 'secret':
-      return (
-        <input
-          {...ids}
-          class="input"
-          // The type of an input is a union of texts that a variable with two of them does not
-          // match.
-          type={(widget.is === 'secret' ? 'password' : 'text') as 'text'}
-          autocomplete={widget.is === 'secret' ? 'new-password' : 'off'}
-          spellcheck={false}
-          required={isRequired}
-          value={textOf(value)}
-          onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
-        />
-      )
+      return <TextInput {...props} isSecret={widget.is === 'secret'} />
     case 'flag':
     case 'group':
       return null
   }
+}
+
+function TextInput(
+  props: ControlProps & { readonly ids: Ids; readonly value: unknown; readonly isSecret: boolean },
+) {
+  const { ids, field, value, isSecret, onChange } = props
+  return (
+    <input
+      {...ids}
+      class="input"
+      // The type of an input is a union of texts that a variable with two of them does not match.
+      type={(isSecret ? 'password' : 'text') as 'text'}
+      autocomplete={isSecret ? 'new-password' : 'off'}
+      spellcheck={false}
+      required={field.isRequired}
+      value={textOf(value)}
+      onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
+    />
+  )
 }
 
 function ChoiceInput(props: {

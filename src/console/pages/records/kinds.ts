@@ -1,4 +1,5 @@
 import type { IconName } from '../../controls/icon-paths.ts'
+import { texts } from '../../texts.ts'
 import type { Widget } from './form-field.ts'
 
 /** Text and control for a field, in place of those derived from its schema. */
@@ -99,12 +100,22 @@ export const kinds: readonly Kind[] = [
           ['logged-in', 'Logged in', 'hasApiSession = true'],
           ['disabled', 'Disabled', 'disabled = true'],
         ),
+        facet('ends', 'Ends', [
+          'some',
+          'With a role attribute that ends',
+          'roleAttributeEndsAt != null',
+        ]),
         facet('admin', 'Rights', ['yes', 'Administrators', 'isAdmin = true']),
       ],
       fields: {
         name: {},
         type: { help: 'Device, User and Service differ in name alone.' },
         roleAttributes: attributes('identities'),
+        roleAttributesExpireAt: {
+          label: 'Ends of role attributes',
+          help: texts.ends.attributesHelp,
+          widget: { is: 'roleEnds' },
+        },
         isAdmin: { label: 'Administrator', help: 'May do everything on the management API.' },
         enrollment: { label: 'Enrollment' },
         authPolicyId: { label: 'Authentication policy', widget: ref('auth-policies') },
@@ -194,8 +205,22 @@ export const kinds: readonly Kind[] = [
     'policy',
     'service-policy',
     {
-      columns: ['type', 'semantic', 'serviceRoles', 'identityRoles', 'postureCheckRoles'],
+      columns: [
+        'type',
+        'semantic',
+        'serviceRoles',
+        'identityRoles',
+        'postureCheckRoles',
+        'expiresAt',
+      ],
       facets: [
+        facet(
+          'ends',
+          'Ends',
+          ['coming', 'With an end to come', 'expiresAt != null and isEnded = false'],
+          ['ended', 'Ended', 'isEnded = true'],
+          ['never', 'Without an end', 'expiresAt = null'],
+        ),
         facet(
           'type',
           'Right',
@@ -210,6 +235,7 @@ export const kinds: readonly Kind[] = [
         identityRoles: roles('identities'),
         serviceRoles: roles('services'),
         postureCheckRoles: roles('posture-checks'),
+        expiresAt: { label: 'Ends', help: texts.ends.help, widget: { is: 'end' } },
         tags: { widget: json },
       },
     },
@@ -391,7 +417,7 @@ export const kinds: readonly Kind[] = [
       fields: {
         method: {},
         identityId: { label: 'Identity', widget: ref('identities') },
-        expiresAt: { help: 'RFC 3339, like 2027-01-31T12:00:00Z' },
+        expiresAt: { label: 'Ends', widget: { is: 'end' } },
         caId: { label: 'Certificate authority', widget: ref('cas') },
       },
     },

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 
 import { pathTo } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
+import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { Cell, FieldCell } from './cell.tsx'
@@ -9,6 +10,7 @@ import { formatListState } from './filters.ts'
 import { fieldLabel, isObject } from './form-model.ts'
 import type { Kind } from './kinds.ts'
 import type { RecordRow } from './record-data.ts'
+import { attributeText, endedAttributes } from './role-ends.tsx'
 
 /** Fields of the overview in their order, where the columns of the list are not enough. */
 const facts: Readonly<Record<string, readonly string[]>> = {
@@ -100,13 +102,20 @@ function FactValue({
   readonly name: string
 }) {
   const value = record[name]
-  if (name === 'roleAttributes' && Array.isArray(value) && value.length > 0) {
+  const ended = name === 'roleAttributes' ? endedAttributes(record) : []
+  if (name === 'roleAttributes' && Array.isArray(value) && value.length + ended.length > 0) {
+    const ends = record['roleAttributesExpireAt']
     return (
       <span class="chips">
         {value.map((one) => (
           <a class="chip" key={String(one)} href={attributePath(kind, String(one))}>
-            <span>#{visibleText(String(one))}</span>
+            <span>{visibleText(attributeText(String(one), ends))}</span>
           </a>
+        ))}
+        {ended.map((one) => (
+          <Badge key={`ended ${one}`} tone="warn">
+            {visibleText(attributeText(one, ends))}
+          </Badge>
         ))}
       </span>
     )

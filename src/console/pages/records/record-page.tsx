@@ -19,7 +19,7 @@ import { type Draft, recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
-import { IdentityState, RouterState } from './cell.tsx'
+import { EndState, IdentityState, RouterState } from './cell.tsx'
 import { Explained } from '../access/access-page.tsx'
 import { ActivityList } from '../activity/activity-list.tsx'
 import { emptyQuery, historyKind } from '../activity/activity-data.ts'
@@ -239,10 +239,13 @@ function RecordAccess({ kind, id }: { readonly kind: Kind; readonly id: string }
   return <Explained query={query.value} onQuery={(next) => (query.value = next)} />
 }
 
-/** State of an identity or a router beside its name. */
+/** State of an identity or a router, or the end of a policy, beside its name. */
 function HeadState({ kind, record }: { readonly kind: Kind; readonly record: RecordRow | null }) {
   if (record === null) return null
   if (kind.path === 'identities') return <IdentityState row={record} />
+  if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
+    return <EndState row={record} />
+  }
   return kind.path === 'edge-routers' ? <RouterState row={record} /> : null
 }
 

@@ -1,12 +1,12 @@
-/** Limits of HTTPS servers for health checks. */
-export const healthCheckLimits = {
+/** Limits of servers for health checks and metrics. */
+export const monitoringLimits = {
   /** Open connections per server. */
-  healthConnectionsMax: 256,
+  monitoringConnectionsMax: 256,
   /** Open connections per source; several probes may share an address. */
-  healthConnectionsPerSourceMax: 64,
+  monitoringConnectionsPerSourceMax: 64,
   /**
    * Pending handshakes per server; one more closes the oldest of its source, or of the busiest one.
    */
-  healthHandshakesMax: 128,
-  healthHandshakesPerSourceMax: 32,
+  monitoringHandshakesMax: 128,
+  monitoringHandshakesPerSourceMax: 32,
 } as const

@@ -1,0 +1,26 @@
+import { servicePolicy } from '../../entities/kinds/service-policy.ts'
+import { isObject } from '../../entities/check.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { parseTimeMs } from './enrollment.ts'
+import type { Preparer } from './preparer.ts'
+
+/** A body without an end leaves the stored one, because clients of OpenZiti know none. */
+export const prepareServicePolicy: Preparer = (_call, mode, body) => {
+  const prepared = normalizeBody(servicePolicy, mode, body)
+  const { expiresAt } = body
+  if (expiresAt === undefined) return prepared
+  const atMs = expiresAt === null ? null : parseTimeMs(expiresAt)
+  return { ...prepared, fields: { ...prepared.fields, expiresAt: atMs } }
+}
+
+/** The ends of role attributes in their stored form; {} if the body has none. */
+export function roleAttributeEndsIn(body: JsonObject): JsonObject {
+  const { roleAttributesExpireAt: ends } = body
+  if (!isObject(ends)) return {}
+  const stored = Object.entries(ends).map(([attribute, end]): [string, Json] => [
+    attribute,
+    end === null ? null : new Date(parseTimeMs(end)).toISOString(),
+  ])
+  return { roleAttributesExpireAt: Object.fromEntries(stored) }
+}

@@ -1,0 +1,81 @@
+import { texts } from '../texts.ts'
+import { Button } from './button.tsx'
+import { agoText } from './time.tsx'
+
+const MINUTE_MS = 60_000
+const DAY_MS = 24 * 60 * MINUTE_MS
+
+/** Usual distances of an end from now. */
+const presets = [
+  { text: texts.ends.presets.day, ms: DAY_MS },
+  { text: texts.ends.presets.week, ms: 7 * DAY_MS },
+  { text: texts.ends.presets.month, ms: 30 * DAY_MS },
+] as const
+
+/** An end in words; null: there is none. */
+export function endText(end: unknown, nowMs = Date.now()): string | null {
+  const ms = typeof end === 'string' ? Date.parse(end) : NaN
+  if (Number.isNaN(ms)) return null
+  return ms > nowMs ? texts.ends.coming(agoText(ms, nowMs)) : texts.ends.passed(agoText(ms, nowMs))
+}
+
+/** A time as the value of an input of the type datetime-local, in the user's zone. */
+export function localTimeValue(end: unknown): string {
+  const date = new Date(typeof end === 'string' ? end : NaN)
+  if (Number.isNaN(date.getTime())) return ''
+  const local = new Date(date.getTime() - date.getTimezoneOffset() * MINUTE_MS)
+  return local.toISOString().slice(0, 16)
+}
+
+/** RFC 3339 of the value of such an input; undefined for an empty or incomplete one. */
+export function endOfLocalTime(value: string): string | undefined {
+  const date = new Date(value)
+  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
+}
+
+/** The time after this long, as a whole minute. */
+export function endAfter(ms: number, nowMs = Date.now()): string {
+  return new Date(Math.ceil((nowMs + ms) / MINUTE_MS) * MINUTE_MS).toISOString()
+}
+
+interface EndInputProps {
+  readonly ids: {
+    readonly id: string
+    readonly 'aria-describedby': string | undefined
+    readonly 'aria-invalid': boolean
+  }
+  readonly value: unknown
+  /** Subject of the end, for the names of the buttons; '' if the page has no other end. */
+  readonly about: string
+  readonly onChange: (end: string | undefined) => void
+}
+
+/** A time, chosen in the user's zone or by its distance from now. */
+export function EndInput({ ids, value, about, onChange }: EndInputProps) {
+  const shown = endText(value)
+  const named = (text: string): string => (about === '' ? text : texts.ends.about(about, text))
+  return (
+    <div class="end-input">
+      <div class="row">
+        <input
+          {...ids}
+          class="input"
+          type="datetime-local"
+          value={localTimeValue(value)}
+          onInput={({ currentTarget }) => onChange(endOfLocalTime(currentTarget.value))}
+        />
+        {presets.map(({ text, ms }) => (
+          <Button key={text} label={named(text)} onClick={() => onChange(endAfter(ms))}>
+            {text}
+          </Button>
+        ))}
+        {shown === null ? null : (
+          <Button label={named(texts.ends.none)} onClick={() => onChange(undefined)}>
+            {texts.ends.none}
+          </Button>
+        )}
+      </div>
+      {shown === null ? null : <span class="hint">{shown}</span>}
+    </div>
+  )
+}

@@ -1,0 +1,122 @@
+import { accessEnd, type AccessEndNotice, accessEndId } from '../../entities/kinds/access-end.ts'
+import { unsetRecord } from '../../entities/define.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { acceptedOutcome } from '../apply/outcome.ts'
+import { settleIdentityEnds, settlePolicyEnd } from './settle-ends.ts'
+import type { State } from '../records/state.ts'
+import { type AccessEnds, endPosition, type PendingEnd, positionAfter } from './pending-ends.ts'
+
+/** The state, with the ends that are to come. */
+type StateWithEnds = State & { readonly ends: AccessEnds }
+
+export const accessEndLimits = {
+  /** Maximum number of ends that one log entry carries out; the next entry continues. */
+  endsPerEntryMax: 256,
+  /** Maximum number of ends that one log entry announces, a day before and an hour before. */
+  noticesPerEntryMax: 256,
+} as const
+
+/** An end is announced when this time is left. */
+const leads = [
+  { field: 'announcedDay', leadMs: 24 * 60 * 60_000 },
+  { field: 'announcedHour', leadMs: 60 * 60_000 },
+] as const
+type Announced = Readonly<Record<(typeof leads)[number]['field'], string>>
+
+/**
+ * Ends the access whose end log time has reached, and announces ends that came near. All
+ * controllers do so at this entry. A repeated command changes nothing.
+ */
+export function endAccess(
+  state: StateWithEnds,
+  _payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { announced, notices } = announceEnds(state, context.logTimeMs)
+  const { endsPerEntryMax: max } = accessEndLimits
+  const due = state.ends.between('', positionAfter(context.logTimeMs), max)
+  notices.push(...endDue(state, due, context))
+  if (announced !== null || notices.length > 0) {
+    const { logTimeMs, index: revision } = context
+    const known = state.get('accessEnd', accessEndId) ?? unsetRecord(accessEnd, accessEndId)
+    const createdAt = known.revision === 0 ? logTimeMs : known.createdAt
+    const base = { createdAt, updatedAt: logTimeMs, revision }
+    state.put('accessEnd', { ...known, ...announced, ...base, notices })
+  }
+  return acceptedOutcome('')
+}
+
+/** The next time at which `endAccess` has something to do; null: never, as the records are now. */
+export function nextAccessEndMs(state: StateWithEnds): number | null {
+  const times: number[] = []
+  const first = state.ends.firstAfter('')
+  if (first !== null) times.push(first.atMs)
+  const announced = announcedPositions(state, state.logTimeMs)
+  for (const { field, leadMs } of leads) {
+    const next = state.ends.firstAfter(announced[field])
+    if (next !== null) times.push(next.atMs - leadMs)
+  }
+  return times.length === 0 ? null : Math.min(...times)
+}
+
+/** Positions up to which ends are announced; after a reset of log time, not beyond it. */
+function announcedPositions(state: StateWithEnds, logTimeMs: number): Announced {
+  const known = state.get('accessEnd', accessEndId)
+  const positions = leads.map(({ field, leadMs }) => {
+    const limit = positionAfter(logTimeMs + leadMs)
+    const position = known?.[field] ?? ''
+    return [field, position < limit ? position : limit] as const
+  })
+  return Object.fromEntries(positions) as Announced
+}
+
+interface Announcement {
+  /** Null: no end came near. */
+  readonly announced: Announced | null
+  readonly notices: AccessEndNotice[]
+}
+
+function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
+  const known = announcedPositions(state, logTimeMs)
+  const notices: AccessEndNotice[] = []
+  const moved: Partial<Record<keyof Announced, string>> = {}
+  const { noticesPerEntryMax: max } = accessEndLimits
+  for (const [at, { field, leadMs }] of leads.entries()) {
+    const limit = positionAfter(logTimeMs + leadMs)
+    const near = state.ends.between(known[field], limit, max)
+    const last = near.at(-1)
+    if (last === undefined) continue
+    moved[field] = near.length < max ? limit : endPosition(last)
+    const shorterMs = leads[at + 1]?.leadMs ?? 0
+    for (const end of near) {
+      // An end that is this near is announced by the shorter lead, or it has come.
+      if (end.atMs - logTimeMs <= shorterMs) continue
+      const record = state.get(end.kind, end.id)
+      // The end was set when less than this time was left, so its author knows.
+      if (record === undefined || record.updatedAt >= end.atMs - leadMs) continue
+      notices.push(noticeOf('approaching', end, record.name))
+    }
+  }
+  const isMoved = Object.keys(moved).length > 0
+  return { announced: isMoved ? { ...known, ...moved } : null, notices }
+}
+
+function noticeOf(type: AccessEndNotice['type'], end: PendingEnd, name: string): AccessEndNotice {
+  const { kind, id, attribute, atMs: expiresAt } = end
+  return { type, kind, id, name, attribute, expiresAt }
+}
+
+function endDue(
+  state: StateWithEnds,
+  due: readonly PendingEnd[],
+  context: CommandContext,
+): AccessEndNotice[] {
+  const notices = due.map((end) => noticeOf('ended', end, state.get(end.kind, end.id)?.name ?? ''))
+  for (const [id, [first]] of Map.groupBy(due, ({ kind, id }) => `${kind} ${id}`)) {
+    if (first === undefined) throw new TypeError(`group ${id} is not empty`)
+    if (first.kind === 'servicePolicy') settlePolicyEnd(state, first.id, context)
+    else settleIdentityEnds(state, first.id, context)
+  }
+  return notices
+}

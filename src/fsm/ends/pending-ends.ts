@@ -1,0 +1,110 @@
+import type { KindName } from '../../entities/kind-records.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { dateTimeMs } from '../../lib/text/date-time.ts'
+import { SortedIds } from '../records/sorted-ids.ts'
+import type { State, WriteFollower } from '../records/state.ts'
+
+/** An end of access that log time has not reached yet. */
+export interface PendingEnd {
+  readonly atMs: number
+  readonly kind: 'servicePolicy' | 'identity'
+  readonly id: string
+  /** Role attribute of an identity; '' for a policy. */
+  readonly attribute: string
+}
+
+/** Digits of the latest time that RFC 3339 can write, in ms. */
+const TIME_DIGITS = 15
+/** Kinds of tables whose records have ends. */
+export const kindsWithEnds: ReadonlySet<KindName> = new Set(['servicePolicy', 'identity'])
+
+function timeKey(atMs: number): string {
+  return String(Math.max(0, Math.floor(atMs))).padStart(TIME_DIGITS, '0')
+}
+
+/** The position in the order of ends after all that end at this time or earlier. */
+export function positionAfter(atMs: number): string {
+  return `${timeKey(atMs)}~`
+}
+
+/** The position of an end: ends are ordered by time, then by record and attribute. */
+export function endPosition({ atMs, kind, id, attribute }: PendingEnd): string {
+  return `${timeKey(atMs)}${JSON.stringify([kind, id, attribute])}`
+}
+
+function endAt(position: string): PendingEnd {
+  const [kind, id, attribute] = JSON.parse(position.slice(TIME_DIGITS)) as [
+    PendingEnd['kind'],
+    string,
+    string,
+  ]
+  return { atMs: Number(position.slice(0, TIME_DIGITS)), kind, id, attribute }
+}
+
+/** Ends of a record that are still to come. */
+export function* pendingEnds(kind: KindName, record: EntityRecord): Iterable<PendingEnd> {
+  const { id } = record
+  if (kind === 'servicePolicy') {
+    const atMs = record['expiresAt']
+    if (typeof atMs === 'number' && record['isEnded'] !== true) {
+      yield { atMs, kind, id, attribute: '' }
+    }
+    return
+  }
+  if (kind !== 'identity') return
+  const ends = Object.entries((record['roleAttributesExpireAt'] ?? {}) as Record<string, unknown>)
+  if (ends.length === 0) return
+  const held = new Set(record['roleAttributes'] as readonly string[])
+  for (const [attribute, end] of ends) {
+    const atMs = dateTimeMs(String(end))
+    if (atMs !== null && held.has(attribute)) yield { atMs, kind, id, attribute }
+  }
+}
+
+/**
+ * The ends of service policies and role attributes that are still to come, in order. They are
+ * derived from the records alone and are not part of the state.
+ */
+export class AccessEnds implements WriteFollower {
+  readonly #state: State
+  #ends = new SortedIds()
+
+  constructor(state: State) {
+    this.#state = state
+  }
+
+  note(kind: KindName, id: string, before: EntityRecord | undefined): void {
+    const after = this.#state.get(kind, id)
+    if (before !== undefined) {
+      for (const end of pendingEnds(kind, before)) this.#ends.delete(endPosition(end))
+    }
+    if (after === undefined) return
+    for (const end of pendingEnds(kind, after)) this.#ends.add(endPosition(end))
+  }
+
+  rebuild(): void {
+    const found: string[] = []
+    for (const kind of kindsWithEnds) {
+      for (const { record } of this.#state.table(kind).rows.values()) {
+        for (const end of pendingEnds(kind, record)) found.push(endPosition(end))
+      }
+    }
+    this.#ends = new SortedIds()
+    for (const position of found) this.#ends.add(position)
+  }
+
+  /** The first ends after one position and not after another. */
+  between(after: string, until: string, max: number): readonly PendingEnd[] {
+    const start = this.#ends.rank(`${after}\0`)
+    return this.#ends
+      .slice(start, max)
+      .filter((position) => position <= until)
+      .map(endAt)
+  }
+
+  /** The first end after a position; null: none. */
+  firstAfter(position: string): PendingEnd | null {
+    const [found] = this.#ends.slice(this.#ends.rank(`${position}\0`), 1)
+    return found === undefined ? null : endAt(found)
+  }
+}

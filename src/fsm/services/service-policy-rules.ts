@@ -1,0 +1,34 @@
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type {
+  AllowedWrite,
+  CommandContext,
+  CompletedWrite,
+  Consequences,
+  KindRules,
+} from '../apply/context.ts'
+import { fieldFaultOutcome } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+
+export const servicePolicyRules: KindRules<ServicePolicy> = {
+  judgeWrite: judgeServicePolicy,
+  afterWrite: settleEnd,
+}
+
+/** A write may keep an end that has passed, but set only one in the future. */
+function judgeServicePolicy(
+  _state: State,
+  { before, after }: AllowedWrite<ServicePolicy>,
+  { logTimeMs }: CommandContext,
+): Outcome | null {
+  const { expiresAt = null } = after
+  if (expiresAt === null || expiresAt === before?.expiresAt || expiresAt > logTimeMs) return null
+  return fieldFaultOutcome({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
+}
+
+/** A later end, or none, puts an ended policy in force again. */
+function settleEnd({ after }: CompletedWrite<ServicePolicy>, { context, put }: Consequences): void {
+  const { id, expiresAt } = after
+  const isEnded = expiresAt !== null && expiresAt <= context.logTimeMs
+  if (isEnded !== after.isEnded) put('servicePolicy', id, { ...after, isEnded })
+}

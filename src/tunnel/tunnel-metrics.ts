@@ -1,0 +1,248 @@
+import type { Metric, MetricSample } from '../overlay/monitoring/exposition.ts'
+import type { ResultCounts, ServiceCounts, TunnelCounts } from './counts.ts'
+import { tunnelLimits } from './limits.ts'
+
+/** The tunnel of one identity at the time of a scrape. */
+export interface TunnelFigures {
+  readonly counts: TunnelCounts
+  readonly hasSession: boolean
+  readonly knownControllers: number
+  readonly routers: readonly {
+    readonly name: string
+    readonly isConnected: boolean
+    /** Infinity before the first answer. */
+    readonly roundTripMs: number
+  }[]
+  readonly dialableServices: number
+  readonly hostableServices: number
+  /** Number of edge routers that host each terminator; a service may have several terminators. */
+  readonly terminators: readonly { readonly service: string; readonly hostedAt: number }[]
+  readonly openCircuits: number
+  readonly receivedBytes: number
+  readonly sentBytes: number
+}
+
+interface MeasuredTunnel {
+  /** Path of its identity file, as in the log. */
+  readonly file: string
+  /** End of the certificate of the identity, UTC ms. */
+  readonly certificateNotAfterMs: number
+  readonly figures: TunnelFigures
+}
+
+const PREFIX = 'flotilla_tunnel_'
+
+/** The metrics of a tunnel program with one or more identities. */
+export function tunnelMetrics(
+  { mode, version }: { readonly mode: string; readonly version: string },
+  tunnels: readonly MeasuredTunnel[],
+): Metric[] {
+  return [
+    {
+      type: 'gauge',
+      name: `${PREFIX}build_info`,
+      help: 'Always 1; the labels hold mode and version.',
+      labelNames: ['mode', 'version'],
+      samples: [{ labels: { mode, version }, value: 1 }],
+    },
+    ...sessionMetrics(tunnels),
+    ...routerMetrics(tunnels),
+    ...serviceMetrics(tunnels),
+    ...circuitMetrics(tunnels),
+  ]
+}
+
+function sessionMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
+  return [
+    gauge(
+      'certificate_not_after_timestamp_seconds',
+      'Expiry of the certificate of the identity, Unix time.',
+      tunnels,
+      ({ certificateNotAfterMs }) => Math.floor(certificateNotAfterMs / 1000),
+    ),
+    gauge('session_open', '1 while an API session is open.', tunnels, ({ figures }) =>
+      figures.hasSession ? 1 : 0,
+    ),
+    gauge(
+      'controllers_known',
+      'Controllers of the cluster, as the controllers list them.',
+      tunnels,
+      ({ figures }) => figures.knownControllers,
+    ),
+    counter(
+      'log_ins_total',
+      'Log-ins at controllers by result; a session that has ended is opened again by a log-in.',
+      tunnels,
+      ({ logIns }) => logIns,
+    ),
+    counter(
+      'controller_polls_total',
+      'Polls of the controllers, which keep the session alive and read changes, by result.',
+      tunnels,
+      ({ polls }) => polls,
+    ),
+  ]
+}
+
+function routerMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
+  return [
+    gauge(
+      'edge_routers_known',
+      'Edge routers that the identity may use.',
+      tunnels,
+      ({ figures }) => figures.routers.length,
+    ),
+    gauge(
+      'edge_routers_connected',
+      'Edge routers with an open channel.',
+      tunnels,
+      ({ figures }) => figures.routers.filter(({ isConnected }) => isConnected).length,
+    ),
+    {
+      type: 'gauge',
+      name: `${PREFIX}edge_router_latency_seconds`,
+      help: 'Round trip of the last probe of a connected edge router.',
+      labelNames: ['file', 'router'],
+      samples: tunnels.flatMap(({ file, figures }) =>
+        figures.routers.flatMap(({ name, isConnected, roundTripMs }) =>
+          isConnected && Number.isFinite(roundTripMs)
+            ? [{ labels: { file, router: name }, value: roundTripMs / 1000 }]
+            : [],
+        ),
+      ),
+    },
+    counter(
+      'edge_router_dials_total',
+      'Attempts to connect to an edge router by result.',
+      tunnels,
+      ({ routerDials }) => routerDials,
+    ),
+    {
+      type: 'counter',
+      name: `${PREFIX}edge_routers_lost_total`,
+      help: 'Channels to edge routers that ended.',
+      labelNames: ['file'],
+      samples: tunnels.map(({ file, figures }) => ({
+        labels: { file },
+        value: figures.counts.lostRouters,
+      })),
+    },
+  ]
+}
+
+function serviceMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
+  return [
+    {
+      type: 'gauge',
+      name: `${PREFIX}services`,
+      help: 'Services that the identity may use, by permission.',
+      labelNames: ['file', 'permission'],
+      samples: tunnels.flatMap(({ file, figures }) => [
+        { labels: { file, permission: 'Dial' }, value: figures.dialableServices },
+        { labels: { file, permission: 'Bind' }, value: figures.hostableServices },
+      ]),
+    },
+    {
+      type: 'gauge',
+      name: `${PREFIX}hosted_terminators`,
+      help: `Terminators at edge routers by service; 0: the service is to be hosted and no edge router hosts it. The first ${tunnelLimits.measuredServicesMax} services of an identity.`,
+      labelNames: ['file', 'service'],
+      samples: tunnels.flatMap(hostedSamples),
+    },
+    serviceCounter(
+      'dials_total',
+      'Circuits that programs of this host asked for, by service and result.',
+      tunnels,
+      ({ dials }) => dials,
+    ),
+    serviceCounter(
+      'hosted_dials_total',
+      'Circuits of clients to services that this host serves, by service and result.',
+      tunnels,
+      ({ hostedDials }) => hostedDials,
+    ),
+  ]
+}
+
+function hostedSamples({ file, figures }: MeasuredTunnel): MetricSample[] {
+  const hosted = new Map<string, number>()
+  for (const { service, hostedAt } of figures.terminators) {
+    hosted.set(service, (hosted.get(service) ?? 0) + hostedAt)
+  }
+  return [...hosted]
+    .slice(0, tunnelLimits.measuredServicesMax)
+    .map(([service, value]) => ({ labels: { file, service }, value }))
+}
+
+function circuitMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
+  return [
+    gauge('circuits', 'Open circuits.', tunnels, ({ figures }) => figures.openCircuits),
+    {
+      type: 'counter',
+      name: `${PREFIX}circuit_bytes_total`,
+      help: 'Bytes of payloads of circuits, encrypted ones as they are sent, repetitions included.',
+      labelNames: ['file', 'direction'],
+      samples: tunnels.flatMap(({ file, figures }) => [
+        { labels: { file, direction: 'rx' }, value: figures.receivedBytes },
+        { labels: { file, direction: 'tx' }, value: figures.sentBytes },
+      ]),
+    },
+  ]
+}
+
+function gauge(
+  name: string,
+  help: string,
+  tunnels: readonly MeasuredTunnel[],
+  read: (tunnel: MeasuredTunnel) => number,
+): Metric {
+  return {
+    type: 'gauge',
+    name: PREFIX + name,
+    help,
+    labelNames: ['file'],
+    samples: tunnels.map((tunnel) => ({ labels: { file: tunnel.file }, value: read(tunnel) })),
+  }
+}
+
+function counter(
+  name: string,
+  help: string,
+  tunnels: readonly MeasuredTunnel[],
+  read: (counts: TunnelCounts) => ResultCounts,
+): Metric {
+  return {
+    type: 'counter',
+    name: PREFIX + name,
+    help,
+    labelNames: ['file', 'result'],
+    samples: tunnels.flatMap(({ file, figures }) =>
+      Array.from(read(figures.counts).values, ([result, value]) => ({
+        labels: { file, result },
+        value,
+      })),
+    ),
+  }
+}
+
+function serviceCounter(
+  name: string,
+  help: string,
+  tunnels: readonly MeasuredTunnel[],
+  read: (counts: TunnelCounts) => ServiceCounts,
+): Metric {
+  return {
+    type: 'counter',
+    name: PREFIX + name,
+    help: `${help} Services after the first ${tunnelLimits.measuredServicesMax} count together, under an empty name.`,
+    labelNames: ['file', 'service', 'result'],
+    samples: tunnels.flatMap(({ file, figures }) =>
+      Array.from(read(figures.counts).values).flatMap(([service, counts]) =>
+        Array.from(counts.values, ([result, value]) => ({
+          labels: { file, service, result },
+          value,
+        })),
+      ),
+    ),
+  }
+}

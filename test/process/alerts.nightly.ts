@@ -1,0 +1,480 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { QuarantineFile } from '../../src/store/folder/quarantine-file.ts'
+import { issueLeaf } from '../../src/pki/authority/authority.ts'
+import { newCa } from '../support/authorities.ts'
+import { programVersion } from '../support/packages.ts'
+import { type Client, pause, until } from './support/client.ts'
+import { MonitoredNetwork } from './support/monitored-network.ts'
+import { missingPrometheus, type Prometheus, shippedAlerts } from './support/prometheus.ts'
+
+// Goal: each alert of deploy/prometheus/rules.yml fires by its cause, and resolves when the cause is
+// gone. Method: a real Prometheus scrapes three controllers, a router and two tunnels; only the `for`
+// of the rules is left out. An alert over a rate of some minutes resolves after these minutes, for
+// which nobody waits.
+
+const missing = missingPrometheus()
+const SLOW_MS = 600_000
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+
+describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
+  let network: MonitoredNetwork
+  let prometheus: Prometheus
+  beforeAll(async () => {
+    network = await MonitoredNetwork.start()
+    prometheus = network.prometheus
+  }, SLOW_MS)
+  afterAll(async () => {
+    await network[Symbol.asyncDispose]()
+  }, SLOW_MS)
+
+  /** Two followers, and the leader. */
+  async function roles(): Promise<{ leader: number; followers: readonly [number, number] }> {
+    const leader = await network.fleet.leader(1)
+    const [one = 0, other = 0] = [1, 2, 3].filter((k) => k !== leader)
+    return { leader, followers: [one, other] }
+  }
+
+  async function lead(k: number): Promise<void> {
+    if ((await network.fleet.leader(1)) === k) return
+    await network.fleet.change(1, 'transfer-leadership', `ctrl${k}`)
+    await until('it leads', async () => (await network.fleet.leader(1)) === k)
+  }
+
+  test(
+    'scrapes controllers, router and tunnels by the shipped configuration, and evaluates every rule',
+    async () => {
+      await until(
+        'all targets answer',
+        async () => (await prometheus.healthyTargets()).length === 6,
+      )
+      await until('the service is reached', () => network.dials())
+      expect(await prometheus.brokenRules()).toEqual([])
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for certificates of router and identity that end soon, until they are renewed',
+    async () => {
+      const { host, user } = network.tunnels
+      const router = await prometheus.fires('FlotillaRouterCertificateExpires', { router: 'gate' })
+      expect(router.summary).toMatch(
+        /^the certificate of router gate ends in 4d 23h .*: it is not renewed$/,
+      )
+      for (const { file } of [host, user]) {
+        await prometheus.fires('FlotillaTunnelCertificateExpires', { file })
+      }
+      network.fleet.env['FLOTILLA_ENROLLMENT_CERTIFICATE_DAYS'] = '365'
+      for (const k of [1, 2, 3]) await network.restart(k)
+      await network.router.kill()
+      network.router.start('--extend')
+      for (const [name, role, tunnel] of [
+        ['host 2', 'Bind', host],
+        ['user 2', 'Dial', user],
+      ] as const) {
+        await tunnel.stop()
+        await network.enroll(name, role, tunnel.file)
+        tunnel.start()
+      }
+      await prometheus.resolves('FlotillaRouterCertificateExpires')
+      await prometheus.resolves('FlotillaTunnelCertificateExpires')
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a service without a host and a tunnel that is down, until the tunnel starts',
+    async () => {
+      const { host } = network.tunnels
+      await host.stop()
+      const labels = { instance: `127.0.0.1:${host.metricsPort}` }
+      const down = await prometheus.fires('FlotillaTunnelDown', labels)
+      expect(down).toMatchObject({
+        labels: { job: 'flotilla-tunnels', cluster: 'prod.example.net' },
+        runbook: 'docs/operate/alerts.md#flotillatunneldown',
+      })
+      await prometheus.fires('FlotillaServiceWithoutHost', { service: 'echo' })
+      host.start()
+      await prometheus.resolves('FlotillaTunnelDown')
+      await prometheus.resolves('FlotillaServiceWithoutHost')
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a router that is away, until it starts',
+    async () => {
+      await network.router.kill()
+      await prometheus.fires('FlotillaRouterAway', { router: 'gate' })
+      await prometheus.fires('FlotillaNoRouter')
+      await prometheus.fires('FlotillaTunnelWithoutRouter', { file: network.tunnels.host.file })
+      network.router.start()
+      for (const name of ['RouterAway', 'NoRouter', 'TunnelWithoutRouter', 'ServiceWithoutHost']) {
+        await prometheus.resolves(`Flotilla${name}`)
+      }
+      await until('the service is reached', () => network.dials())
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for dials that fail while the server behind the host is down',
+    async () => {
+      network.target.close()
+      const dials = Array.from({ length: 40 }, () => network.dials())
+      expect(new Set(await Promise.all(dials))).toEqual(new Set([false]))
+      // Dials also failed before the service had its first host, which may fire the alert.
+      const refused = 'sum(flotilla_circuits_failed_total{cause="ROUTER_ERR_CONN_REFUSED"})'
+      await until('the dials are counted', async () => {
+        return ((await prometheus.values(refused))[0] ?? 0) >= 40
+      })
+      await prometheus.fires('FlotillaCircuitFailures')
+      await network.target.open()
+      await until('the service is reached', () => network.dials())
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for guessed passwords',
+    async () => {
+      const guesser = network.fleet.client(1)
+      const guess = async (): Promise<void> => {
+        const body = { username: 'admin', password: 'a guess' }
+        const path = '/edge/management/v1/authenticate?method=password'
+        expect([401, 429]).toContain((await guesser.request('POST', path, { body })).status)
+      }
+      for (let round = 0; round < 25; round += 1)
+        await Promise.all(Array.from({ length: 20 }, guess))
+      await prometheus.fires('FlotillaLogInFailures', { instance: network.instance(1) })
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a certificate of a controller that ends soon, until it is replaced',
+    async () => {
+      const folder = network.fleet.folder(2)
+      const authority = await newCa('public', Date.now())
+      const install = async (days: number): Promise<void> => {
+        const leaf = await issueLeaf({
+          issuer: authority,
+          commonName: 'console.example.org',
+          uris: [],
+          hosts: ['console.example.org'],
+          usages: ['server'],
+          validity: { notBeforeMs: Date.now() - HOUR_MS, notAfterMs: Date.now() + days * DAY_MS },
+        })
+        writeFileSync(join(folder, 'web.pem'), leaf.certificatePem)
+        writeFileSync(join(folder, 'web.key'), leaf.privateKeyPem, { mode: 0o600 })
+      }
+      await install(10)
+      await network.restart(2, 'serverCertificates: [{ cert: web.pem, key: web.key }]\n')
+      const labels = { instance: network.instance(2), certificate: 'server console.example.org' }
+      const first = await prometheus.fires('FlotillaCertificateExpires', labels)
+      expect(first.summary).toMatch(/ends in 9d 23h /)
+      const reload = async (): Promise<void> => {
+        const { code, stderr } = await network.fleet.cli([
+          'pki',
+          'reload',
+          '--config',
+          network.fleet.config(2),
+        ])
+        expect(code, stderr).toBe(0)
+      }
+      await install(2)
+      await reload()
+      await prometheus.fires('FlotillaCertificateEndsSoon', labels)
+      await install(300)
+      await reload()
+      await prometheus.resolves('FlotillaCertificateExpires')
+      await prometheus.resolves('FlotillaCertificateEndsSoon')
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for the newest backup of 27 hours ago and for the alarm of the failed one, until a backup succeeds',
+    async () => {
+      const folder = join(network.fleet.dir, 'backups')
+      const recipient = join(network.fleet.dir, 'recipient.pem')
+      mkdirSync(folder)
+      const { certificatePem } = await newCa('backups', Date.now())
+      writeFileSync(recipient, certificatePem)
+      await network.restart(2, `backup: { folder: ${folder}, recipient: ${recipient} }\n`)
+      const taken = () => readdirSync(folder).filter((name) => name.endsWith('.backup'))
+      const [name = ''] = await until('a backup', () =>
+        Promise.resolve(taken().length > 0 ? taken() : null),
+      )
+      await network.fleet.stop(2)
+      // A backup has its time in its name.
+      const [time = ''] = /\d{8}T\d{6}Z/.exec(name) ?? []
+      const old = new Date(Date.now() - 27 * HOUR_MS).toISOString().replaceAll(/[-:]|\.\d+/g, '')
+      renameSync(join(folder, name), join(folder, name.replace(time, old)))
+      writeFileSync(recipient, 'no certificate')
+      await network.restart(2)
+      const labels = { instance: network.instance(2) }
+      const alert = await prometheus.fires('FlotillaBackupOld', labels)
+      expect(alert.summary).toMatch(/ has made no backup for 1d 3h 0m /)
+      await prometheus.fires('FlotillaAlarm', { ...labels, code: 'BACKUP_FAILED' })
+      writeFileSync(recipient, certificatePem)
+      await network.restart(2)
+      await prometheus.resolves('FlotillaBackupOld')
+      await prometheus.resolves('FlotillaAlarm', { ...labels, code: 'BACKUP_FAILED' })
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for controllers of different versions, until the upgrade is complete',
+    async () => {
+      const next = programVersion().replace(/\d+$/, (patch) => String(Number(patch) + 1))
+      await network.fleet.stop(2)
+      network.fleet.programs.set(2, network.otherVersion(next))
+      await network.fleet.start(2)
+      await prometheus.fires('FlotillaVersionsDiffer')
+      await network.fleet.stop(2)
+      network.fleet.programs.delete(2)
+      await network.fleet.start(2)
+      await prometheus.resolves('FlotillaVersionsDiffer')
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a disk with little space, and for one that fills up',
+    async () => {
+      const labels = { instance: network.instance(3) }
+      const filler = join(network.fleet.folder(3), 'filler')
+      await prometheus.fires('FlotillaLowDiskSpace', labels)
+      for (let mib = 20; mib <= 200; mib += 20) {
+        execFileSync('fallocate', ['--length', `${mib}MiB`, filler])
+        await pause(1000)
+      }
+      await prometheus.fires('FlotillaDiskFullInADay', labels)
+      rmSync(filler)
+      network.resizeDisk(4096)
+      await prometheus.resolves('FlotillaLowDiskSpace')
+      await prometheus.resolves('FlotillaDiskFullInADay')
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a disk whose syncs take long',
+    async () => {
+      const labels = { instance: network.instance(3) }
+      const slow = ['-f', '-e', 'trace=fdatasync', '-e', 'inject=fdatasync:delay_enter=800000']
+      const pid = String(network.fleet.pid(3))
+      const tracer = spawn('strace', [...slow, '-p', pid], { stdio: ['ignore', 'ignore', 'pipe'] })
+      try {
+        const writer = await network.client(1)
+        await whileNotFiring(
+          ['FlotillaSlowDisk', 'FlotillaVerySlowDisk'].map((name) =>
+            prometheus.fires(name, labels),
+          ),
+          (count) => write(writer, `slow ${count}`),
+        )
+      } finally {
+        const ended = once(tracer, 'exit')
+        tracer.kill('SIGTERM')
+        await ended
+      }
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a thread that gets too little of the processor, until it gets more',
+    async () => {
+      const { followers } = await roles()
+      const [k] = followers
+      const firing = prometheus.fires('FlotillaSlowEventLoop', { instance: network.instance(k) })
+      await whileNotFiring([firing], async () => {
+        network.fleet.signal(k, 'SIGSTOP')
+        await pause(400)
+        network.fleet.signal(k, 'SIGCONT')
+        await pause(100)
+      })
+      expect((await firing).summary).toMatch(/^thread (main|raft) of \S+ is \d+\.?\d*ms late/)
+      await prometheus.resolves('FlotillaSlowEventLoop')
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a leader that changes again and again, and refuses writes meanwhile',
+    async () => {
+      const clients = await Promise.all([1, 2, 3].map((k) => network.client(k)))
+      let count = 0
+      await Promise.all([
+        whileNotFiring(
+          ['FlotillaLeaderChanges', 'FlotillaProposalsRefused'].map((name) =>
+            prometheus.fires(name),
+          ),
+          async () => {
+            const { followers } = await roles()
+            await lead(followers[(count += 1) % 2] ?? 1)
+          },
+        ),
+        ...Array.from({ length: 30 }, async (_, worker) => {
+          const client = clients[worker % clients.length]
+          await whileNotFiring([prometheus.fires('FlotillaProposalsRefused')], async (n) => {
+            if (client !== undefined) await write(client, `moved ${worker} ${n}`)
+          })
+        }),
+      ])
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a member that was frozen, until it has caught up',
+    async () => {
+      await lead(1)
+      network.fleet.signal(3, 'SIGSTOP')
+      const clients = await Promise.all([1, 2].map((k) => network.client(k)))
+      // Changes of one record, so that the state does not grow with the log.
+      const { id } = await network.post('services', { name: 'changed', encryptionRequired: true })
+      const firing = prometheus.fires('FlotillaMemberLags', { member: 'ctrl3' })
+      await Promise.all(
+        Array.from({ length: 24 }, async (_, worker) => {
+          const client = clients[worker % 2]
+          await whileNotFiring([firing], async (count) => {
+            const body = { tags: { worker, count } }
+            await client?.request('PATCH', `/edge/management/v1/services/${id}`, {
+              body,
+              isHeld: false,
+            })
+          })
+        }),
+      )
+      network.fleet.signal(3, 'SIGCONT')
+      await prometheus.fires('FlotillaApplyLags', { instance: network.instance(3) })
+      await prometheus.resolves('FlotillaMemberLags')
+      await prometheus.resolves('FlotillaApplyLags')
+    },
+    SLOW_MS,
+  )
+
+  /** Writes many large records at once. */
+  async function writeLarge(): Promise<void> {
+    const client = await network.client(1)
+    const name = `large ${randomBytes(4).toString('hex')}`
+    const type = await network.post('config-types', { name, schema: {} })
+    const all = Array.from({ length: 16 }, async () => {
+      const text = randomBytes(200_000).toString('hex')
+      const body = { name: text.slice(0, 16), configTypeId: type.id, data: { text } }
+      await client.request('POST', '/edge/management/v1/configs', { body }).catch(() => undefined)
+    })
+    await Promise.all(all)
+  }
+
+  test(
+    'fires for a member that takes frames too slowly, until it takes them',
+    async () => {
+      await lead(1)
+      await whileNotFiring(
+        [prometheus.fires('FlotillaMeshBacklog', { instance: network.instance(1) })],
+        async () => {
+          network.fleet.signal(3, 'SIGSTOP')
+          await writeLarge()
+          await pause(2000)
+          network.fleet.signal(3, 'SIGCONT')
+          await pause(500)
+        },
+      )
+      await prometheus.resolves('FlotillaMeshBacklog')
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for a controller that refuses scrapes in quarantine, until it has the state of the others',
+    async () => {
+      // The snapshot of a small state would arrive between two scrapes.
+      await writeLarge()
+      await network.fleet.stop(3)
+      new QuarantineFile(network.fleet.data(3)).set('set by a test')
+      network.fleet.run(3)
+      await until('it is in quarantine', () =>
+        Promise.resolve(/STATE_QUARANTINED/.test(network.fleet.log(3))),
+      )
+      const labels = { instance: network.instance(3) }
+      await prometheus.fires('FlotillaControllerDown', labels)
+      await prometheus.resolves('FlotillaControllerDown', labels)
+      expect(network.fleet.log(3)).toContain('quarantine lifted')
+    },
+    SLOW_MS,
+  )
+
+  test(
+    'fires for one lost controller, then for a lost majority, until they run again',
+    async () => {
+      await lead(1)
+      await network.fleet.stop(3, 'SIGKILL')
+      await prometheus.fires('FlotillaControllerDown', { instance: network.instance(3) })
+      await prometheus.fires('FlotillaNoFailureTolerance', { instance: network.instance(1) })
+      await prometheus.fires('FlotillaMemberDisconnected', { member: 'ctrl3' })
+      await prometheus.fires('FlotillaAlarm', { code: 'NO_QUORUM_SPARE' })
+      await network.fleet.stop(2, 'SIGKILL')
+      for (const name of ['FlotillaMajorityDown', 'FlotillaNoQuorum', 'FlotillaNoLeader']) {
+        await prometheus.fires(name)
+      }
+      const survivor = await network.client(1)
+      const firing = prometheus.fires('FlotillaServerErrors', { instance: network.instance(1) })
+      await Promise.all(
+        Array.from({ length: 50 }, (_, worker) =>
+          whileNotFiring([firing], (count) => write(survivor, `lost ${worker} ${count}`)),
+        ),
+      )
+      for (const k of [2, 3]) await network.fleet.start(k)
+      for (const name of [
+        'ControllerDown',
+        'NoFailureTolerance',
+        'MemberDisconnected',
+        'MajorityDown',
+        'NoQuorum',
+        'NoLeader',
+        'Alarm',
+      ]) {
+        await prometheus.resolves(`Flotilla${name}`)
+      }
+    },
+    SLOW_MS,
+  )
+
+  test('has fired every shipped alert except that for critical alarms', async () => {
+    // A controller with a critical alarm refuses scrapes, so Prometheus sees FlotillaControllerDown.
+    const expected = shippedAlerts().filter((name) => name !== 'FlotillaCriticalAlarm')
+    expect(await prometheus.fired()).toEqual([...expected].sort())
+  })
+})
+
+/** Sends one write, whatever its answer. */
+async function write(client: Client, name: string): Promise<void> {
+  const body = { name, encryptionRequired: true }
+  await client
+    .request('POST', '/edge/management/v1/services', { body, isHeld: false })
+    .catch(() => undefined)
+}
+
+/** Repeats a cause until all of these alerts fire. */
+async function whileNotFiring(
+  alerts: readonly Promise<unknown>[],
+  cause: (count: number) => Promise<void>,
+): Promise<void> {
+  let isOver = false
+  const all = Promise.all(alerts).finally(() => (isOver = true))
+  // Awaited below, after the last cause.
+  all.catch(() => undefined)
+  for (let count = 0; !isOver; count += 1) await cause(count)
+  await all
+}
