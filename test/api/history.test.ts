@@ -101,6 +101,22 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject({ identityRoles: ['#sales'] })
   })
 
+  test('of a change gives a policy its end back', async () => {
+    const expiresAt = new Date(controller.clock.nowMs() + 86_400_000).toISOString()
+    const policy = { name: 'for a day', type: 'Dial', semantic: 'AnyOf', serviceRoles: ['#all'] }
+    const id = await made(root, `${management}/service-policies`, { ...policy, expiresAt })
+    const url = `${management}/service-policies/${id}`
+    const later = new Date(controller.clock.nowMs() + 172_800_000).toISOString()
+    await root.call('PATCH', url, { expiresAt: later })
+    expect(await shown(root, url)).toMatchObject({ expiresAt: later })
+    const reply = await undo(root, await newest(root, 'record=for%20a%20day'))
+    expect(reply.status, reply.text).toBe(200)
+    expect(await shown(root, url)).toMatchObject({ expiresAt })
+    await root.call('DELETE', url)
+    expect((await undo(root, await newest(root, 'record=for%20a%20day'))).status).toBe(200)
+    expect(await shown(root, url)).toMatchObject({ expiresAt })
+  })
+
   test('of a creation deletes the record, and of a deletion creates it with the same ID', async () => {
     const id = await newService(root, 'mail', { roleAttributes: ['mail'] })
     const policyId = await made(root, `${management}/service-policies`, {

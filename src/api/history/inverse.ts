@@ -12,6 +12,7 @@ import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical
 import type { KeptChange } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
 import { changeState } from './history-rows.ts'
 
 /** A write that takes back one change of an entry. */
@@ -128,7 +129,9 @@ function bodyOf(kind: KindName, values: JsonObject): JsonObject {
     Object.entries(values).map(([name, value]) => {
       // In a patch, null leaves a field unchanged; an empty text clears it.
       const isText = fields[name]?.kind === 'text' || fields[name]?.kind === 'reference'
-      return [names[name] ?? name, value === null && isText ? '' : value]
+      const isTime = fields[name]?.kind === 'timestamp' && typeof value === 'number'
+      const given = isTime ? rfc3339Text(value) : value
+      return [names[name] ?? name, given === null && isText ? '' : given]
     }),
   )
 }
