@@ -117,6 +117,18 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject({ expiresAt })
   })
 
+  test('of a change gives a role attribute its end back', async () => {
+    const end = new Date(controller.clock.nowMs() + 86_400_000).toISOString()
+    const ends = { roleAttributesExpireAt: { guest: end } }
+    const id = await newIdentity(root, 'Gus', { roleAttributes: ['guest'], ...ends })
+    const url = `${management}/identities/${id}`
+    const later = new Date(controller.clock.nowMs() + 172_800_000).toISOString()
+    await root.call('PATCH', url, { roleAttributesExpireAt: { guest: later } })
+    const reply = await undo(root, await newest(root, 'record=Gus'))
+    expect(reply.status, reply.text).toBe(200)
+    expect(await shown(root, url)).toMatchObject(ends)
+  })
+
   test('of a creation deletes the record, and of a deletion creates it with the same ID', async () => {
     const id = await newService(root, 'mail', { roleAttributes: ['mail'] })
     const policyId = await made(root, `${management}/service-policies`, {

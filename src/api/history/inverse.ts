@@ -3,6 +3,7 @@ import type { KindName } from '../../entities/kind-names.ts'
 import { entityOperations } from '../../entities/operations.ts'
 import { entitiesByName, findEntity, isKindName } from '../../entities/registry.ts'
 import { batchLimits } from '../../fsm/apply/entity.ts'
+import { isObject } from '../../entities/check.ts'
 import { wholeRecord } from '../../fsm/apply/kept-change.ts'
 import { keptChangesOf } from '../../fsm/audit-query.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -129,11 +130,21 @@ function bodyOf(kind: KindName, values: JsonObject): JsonObject {
     Object.entries(values).map(([name, value]) => {
       // In a patch, null leaves a field unchanged; an empty text clears it.
       const isText = fields[name]?.kind === 'text' || fields[name]?.kind === 'reference'
-      const isTime = fields[name]?.kind === 'timestamp' && typeof value === 'number'
-      const given = isTime ? rfc3339Text(value) : value
+      const given = holdsTimes(fields[name]?.kind, name) ? timeTexts(value) : value
       return [names[name] ?? name, given === null && isText ? '' : given]
     }),
   )
+}
+
+/** Whether a stored field holds times, which bodies write as RFC 3339. */
+function holdsTimes(kind: string | undefined, name: string): boolean {
+  return kind === 'timestamp' || name === 'roleAttributesExpireAt'
+}
+
+function timeTexts(value: Json): Json {
+  if (typeof value === 'number') return rfc3339Text(value)
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, timeTexts(one)]))
 }
 
 function deletion(change: KeptChange, kind: KindName, records: Records): InverseWrite {
