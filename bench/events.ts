@@ -10,6 +10,7 @@ import { RecordFollower } from '../src/events/sources/record-follower.ts'
 import { StateMachine } from '../src/fsm/machine.ts'
 import { canonicalJson } from '../src/lib/text/canonical-json.ts'
 import { systemClock } from '../src/lib/clock.ts'
+import { HISTORY_LEVEL } from '../src/ports/feature-level.ts'
 import { systemActor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 import { MemoryStateStore } from '../src/store/state/memory-state-store.ts'
@@ -23,6 +24,7 @@ const modes = [
   'the change feed alone',
   'no reader',
   'every text is read',
+  'without events, the audit log keeps changes',
 ] as const
 const nothingDone = { onEntry: () => undefined, onReplaced: () => undefined }
 type Mode = (typeof modes)[number]
@@ -55,7 +57,13 @@ function processorMs(): number {
 
 /** @returns µs of processor time an entry. */
 async function run(entries: readonly Entry[], mode: Mode): Promise<number> {
-  const machine = await StateMachine.open({ store: new MemoryStateStore(), clock: systemClock })
+  const machine = await StateMachine.open({
+    store: new MemoryStateStore(),
+    clock: systemClock,
+    onState: (state) => {
+      if (mode === 'without events, the audit log keeps changes') state.featureLevel = HISTORY_LEVEL
+    },
+  })
   const bus = new EventBus({
     selfId: 'ctrl1',
     generation: 1,
@@ -64,7 +72,7 @@ async function run(entries: readonly Entry[], mode: Mode): Promise<number> {
     appliedIndex: () => machine.appliedIndex,
   })
   if (mode === 'the change feed alone') machine.follow(publishedKinds, nothingDone)
-  else if (mode !== 'without events') new RecordFollower(bus, machine)
+  else if (!mode.startsWith('without events')) new RecordFollower(bus, machine)
   let [characters, next] = [0, 0]
   const before = processorMs()
   for (const entry of entries) {

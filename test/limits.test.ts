@@ -66,7 +66,7 @@ import { disableMinutesMax } from '../src/fsm/identities/identity.ts'
 import { casMax } from '../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../src/fsm/sessions/revocation-rules.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/services/service-configs.ts'
-import { auditLimits } from '../src/fsm/records/audit-log.ts'
+import { auditLimits } from '../src/fsm/records/audit-line.ts'
 import { auditQueryLimits } from '../src/fsm/audit-query.ts'
 import { clientChainLimits } from '../src/pki/verify/client-chain.ts'
 import { batchLimits } from '../src/fsm/apply/entity.ts'
@@ -182,7 +182,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/cluster/secret.ts': secretLimits,
   'src/fsm/apply/entity.ts': batchLimits,
   'src/fsm/cluster/integrity.ts': integrityLimits,
-  'src/fsm/records/audit-log.ts': auditLimits,
+  'src/fsm/records/audit-line.ts': auditLimits,
   'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/records/write-behind.ts': writeBehindDefaults,
   'src/cli/terminal/line-writer.ts': lineLimits,

@@ -258,4 +258,6 @@ const counted = {
   also: [],
   outcome: 'done',
   reason: '',
+  entityName: '',
+  change: '',
 }

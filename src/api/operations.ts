@@ -29,6 +29,7 @@ import { oidcOperations } from './oidc/oidc.ts'
 import { ownAuthenticatorOperations } from './enrollment/own-authenticators.ts'
 import { ownCertificateOperations } from './enrollment/own-certificates.ts'
 import { ownMfaOperations } from './mfa/own-mfa.ts'
+import { historyOperations } from './history/history.ts'
 import { eventOperations } from './events/events.ts'
 import { hostOperations } from './host/host.ts'
 import { enrollOperations } from './enrollment/enroll.ts'
@@ -90,6 +91,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...controllerOperations(needs),
     ...databaseOperations(needs),
     ...auditOperations(needs),
+    ...historyOperations(needs),
     ...eventOperations(needs),
     ...clusterOperations(needs),
     ...clusterStatusOperations(needs),

@@ -10,6 +10,7 @@ import { applyConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions
 import { addEnrollment } from './enroll/enroll-program.ts'
 import { addEvents } from './events/program.ts'
 import { verbsFirst } from './help.ts'
+import { addHistory } from './history/program.ts'
 import { addInspect } from './inspect/program.ts'
 import { addLog } from './debug/log-program.ts'
 import { addMigrate } from './migrate/program.ts'
@@ -91,6 +92,7 @@ Examples:
   addRecords(program)
   addInspect(program)
   addAccess(program)
+  addHistory(program)
   addNetwork(program)
   addMigrate(program)
   addLog(program)

@@ -14,6 +14,19 @@ const words = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim()
 
 /** Actions of the audit log. */
+/** Actions of the audit log, after the name of their actor. */
+const done: Readonly<Record<string, string>> = {
+  create: 'created',
+  patch: 'changed',
+  replace: 'changed',
+  delete: 'deleted',
+  enroll: 'enrolled',
+  'identity-disable': 'disabled',
+  'identity-enable': 'enabled',
+  'session-create': 'logged in',
+  'session-delete': 'logged out',
+}
+
 const actions: Readonly<Record<string, string>> = {
   create: 'Created',
   delete: 'Deleted',
@@ -55,7 +68,7 @@ export const texts = {
     access: 'Access',
     topology: 'Topology',
     live: 'Live',
-    events: 'Events',
+    activity: 'Activity',
     wizards: 'Set up',
     backups: 'Backups',
     missing: 'Not found',
@@ -433,6 +446,7 @@ export const texts = {
       overview: 'Overview',
       access: 'Access',
       sessions: 'Sessions and circuits',
+      activity: 'Activity',
       edit: 'Edit',
     },
   },
@@ -647,11 +661,70 @@ export const texts = {
     },
   },
 
+  activity: {
+    lead: 'Who changed what, and what happens now',
+    tabs: { history: 'History', live: 'Live events' },
+    list: 'Changes',
+    details: (action: string, kind: string, name: string) => `Details: ${action} ${kind} ${name}`,
+    record: 'Name or ID of a record',
+    actor: 'Name or ID of who changed it',
+    kind: 'Kind',
+    everyKind: 'All kinds',
+    actionLabel: 'Action',
+    actions: [
+      { value: '', text: 'All actions' },
+      { value: 'create', text: 'Created' },
+      { value: 'update', text: 'Changed' },
+      { value: 'delete', text: 'Deleted' },
+    ],
+    range: 'Time',
+    ranges: [
+      { value: '', text: 'All times' },
+      { value: '1', text: 'Last hour' },
+      { value: '24', text: 'Last day' },
+      { value: '168', text: 'Last 7 days' },
+    ],
+    all: 'Also log-ins and routers',
+    none: 'No changes',
+    noneWhat: 'No change of the last 30 days fits. The audit log keeps 100,000 entries.',
+    count: (shown: number, all: number) =>
+      `${shown.toLocaleString('en')} of ${count(all, 'entry', 'entries')}`,
+    more: 'Show more',
+    action: (action: string) => done[action] ?? action.replaceAll('-', ' '),
+    verbs: { create: 'Creates', update: 'Changes', delete: 'Deletes' },
+    somebody: 'Somebody',
+    partial: 'Secrets changed too; their values are never kept.',
+    empty: 'empty',
+    omitted: (amount: number) =>
+      `${count(amount, 'more record', 'more records')} changed, which you may not read or which were not kept.`,
+    states: {
+      TOO_LARGE: 'The change was too large to keep.',
+      DROPPED: 'The change is no longer kept; newer ones took its place.',
+      NONE: 'The values of this change were not kept.',
+    },
+    entry: 'Entry',
+    at: 'At',
+    address: 'From',
+    reason: 'Reason',
+    also: 'Also',
+    undo: {
+      open: 'Undo …',
+      title: 'Undo this change?',
+      lead: 'The old values are written again, with your rights. Nothing is written before you confirm.',
+      button: 'Undo',
+      done: 'The change is undone',
+      notPossible: 'This change cannot be undone now',
+    },
+  },
+
   events: {
-    lead: 'What happens in the network, as it happens',
     filter: 'Filter events',
     namespace: 'Namespace',
     every: 'All namespaces',
+    usage: 'Show traffic reports (usage)',
+    by: (name: string) => `by ${name}`,
+    list: 'Events',
+    details: (namespace: string, type: string) => `Details: ${namespace} ${type}`,
     pause: 'Pause',
     resume: 'Resume',
     none: 'No events yet',

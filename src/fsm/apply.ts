@@ -9,13 +9,13 @@ import { AssertionError } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
 import { toHex } from '../lib/text/hex-digits.ts'
 import { actorFault } from '../ports/actor.ts'
-import type { KnownCommandKind } from '../ports/feature-level.ts'
+import { HISTORY_LEVEL, type KnownCommandKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { endAccess } from './ends/end-access.ts'
 import { settleAccess } from './access/settle.ts'
-import { entryAuditRecord, type TouchedRecord } from './apply/audit.ts'
+import { entryAuditRecord, keptCommands, type TouchedRecord } from './apply/audit.ts'
 import { actorRights } from './apply/authority.ts'
 import { recordAction } from './cluster/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './cluster/cluster.ts'
@@ -162,11 +162,17 @@ type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
 function perform(state: ClusterState, command: Command, place: Place): Performed {
   const touched: TouchedRecord[] = []
   const outcome = performUnaudited(state, command, place, touched)
+  const isKept = outcome.ok && state.featureLevel >= HISTORY_LEVEL && keptCommands.has(command.kind)
+  const changes = isKept ? state.takeHistory() : []
   // The command may have reset log time.
   const now = { index: place.index, logTimeMs: state.logTimeMs }
-  const audit = entryAuditRecord(state, command, now, { outcome, touched })
+  const audit = entryAuditRecord(state, command, now, { outcome, touched, changes })
   if (audit !== null) state.remember(audit)
-  return { outcome, audit }
+  // Followers keep the record of an entry for long; they have its changes themselves.
+  return {
+    outcome,
+    audit: audit === null || audit.change === '' ? audit : { ...audit, change: '' },
+  }
 }
 
 function performUnaudited(

@@ -1,8 +1,14 @@
 import { auditEntry } from '../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
-import type { ListQuery, ListResult } from '../ports/state-view.ts'
+import { historyFields, historyKinds } from '../entities/history-kinds.ts'
+import type { KindName } from '../entities/kind-names.ts'
+import { entitiesByName } from '../entities/registry.ts'
+import type { KeptChange } from '../ports/audit.ts'
+import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts'
+import { lineRecord } from './records/audit-line.ts'
 import type { AuditLog } from './records/audit-log.ts'
+import type { State } from './records/state.ts'
 import { pageLimits } from './query/list.ts'
 import { Compiler, noLinks, type Predicate } from './query/evaluate.ts'
 import { parseQuery, parseSort } from './query/parser.ts'
@@ -10,12 +16,14 @@ import { sortComparator } from './query/symbols.ts'
 import { QueryWork } from './query/work.ts'
 
 export const auditQueryLimits = {
-  /** Records that are read between two turns of the event loop. */
-  sliceRecords: 1000,
+  /** Records that one step of a query reads. */
+  stepRecords: 128,
   /**
    * Maximum number of matching records that are sorted; beyond it the query is answered with 400.
    */
   sortedMax: 10_000,
+  /** Maximum number of records with the same name, now or earlier, in one query of the history. */
+  namesakesMax: 64,
 } as const
 
 /**
@@ -28,6 +36,120 @@ export async function listAudit(
   query: ListQuery,
   pause: () => Promise<void>,
 ): Promise<ListResult> {
+  const wanted = wantedOf(query)
+  const { test, order, page } = wanted
+  if (test === null && order === null) {
+    return { records: log.page(page.offset, page.limit), ...page, totalCount: log.size }
+  }
+  const steps = collect(log, wanted)
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value
+    await pause()
+  }
+}
+
+/**
+ * Lists the kept audit records that fit a query of the history, as `listAudit`; in steps.
+ * @throws {Problem} as `listAudit`.
+ */
+export function* listHistory(state: State, query: HistoryQuery): Generator<void, ListResult> {
+  const { order, page, test } = wantedOf(query)
+  const { record } = query
+  const ids = record === undefined ? null : yield* recordIds(state, query, record)
+  const quotedIds = ids === null ? null : [...ids].map((id) => JSON.stringify(id))
+  const mayFit = (line: string): boolean =>
+    quotedIds === null || quotedIds.some((id) => line.includes(id))
+  const fits: Predicate = (entry) =>
+    isWanted(entry, query) &&
+    (ids === null || isAbout(entry, query.kind, ids)) &&
+    (test === null || test(entry))
+  return yield* collect(state.audit, { test: fits, order, page, mayFit })
+}
+
+/** The changes that an audit record keeps, and the number of those that did not fit. */
+export function keptChangesOf(entry: EntityRecord): {
+  readonly changes: readonly KeptChange[]
+  readonly omitted: number
+} {
+  const text = String(entry['change'] ?? '')
+  if (!text.startsWith('[')) return { changes: [], omitted: 0 }
+  const parts = JSON.parse(text) as (KeptChange | number)[]
+  const last = parts.at(-1)
+  const omitted = typeof last === 'number' ? last : 0
+  return { changes: parts.filter((part) => typeof part !== 'number'), omitted }
+}
+
+function tableOf(kind: unknown): string {
+  return entitiesByName.get(String(kind))?.table ?? ''
+}
+
+function isWanted(entry: EntityRecord, query: HistoryQuery): boolean {
+  const { tables, isOfRecords, kind, actor, action, sinceMs, untilMs } = query
+  const { at, actor: by, actorName, action: done } = entry as Readonly<Record<string, unknown>>
+  const table = tableOf(entry['entity'])
+  // @guard history-and-undo--list
+  if (tables !== null && !tables.has(table)) return false
+  if (isOfRecords && !historyFields.has(table)) return false
+  if (kind !== undefined && query.record === undefined && table !== tableOf(kind)) return false
+  if (actor !== undefined && by !== actor && actorName !== actor) return false
+  const isUpdate = action === 'update' && (done === 'patch' || done === 'replace')
+  if (action !== undefined && done !== action && !isUpdate) return false
+  return Number(at) >= (sinceMs ?? 0) && Number(at) <= (untilMs ?? Infinity)
+}
+
+/** Whether an entry wrote one of the records, for its caller or as a consequence. */
+function isAbout(
+  entry: EntityRecord,
+  kind: KindName | undefined,
+  ids: ReadonlySet<string>,
+): boolean {
+  const isOfKind = (other: unknown): boolean =>
+    kind === undefined || tableOf(other) === tableOf(kind)
+  if (ids.has(String(entry['entityId'])) && isOfKind(entry['entity'])) return true
+  return keptChangesOf(entry).changes.some((change) => ids.has(change.id) && isOfKind(change.kind))
+}
+
+/** The ids of the records that have the name, or had it at an entry; and the text itself as id. */
+function* recordIds(
+  state: State,
+  { kind }: HistoryQuery,
+  record: string,
+): Generator<void, ReadonlySet<string>> {
+  const ids = new Set([record])
+  const isOfKind = (other: unknown): boolean =>
+    kind === undefined || tableOf(other) === tableOf(kind)
+  for (const one of historyKinds) {
+    const { indexes } = state.table(one)
+    const owner = isOfKind(one) && indexes.isUnique('name') ? indexes.owner('name', record) : null
+    if (typeof owner === 'string') ids.add(owner)
+  }
+  const text = JSON.stringify(record)
+  let seen = 0
+  for (const line of state.audit.newestLines()) {
+    seen += 1
+    if (seen % auditQueryLimits.stepRecords === 0) yield
+    if (!line.includes(text) || ids.size >= auditQueryLimits.namesakesMax) continue
+    const entry = lineRecord(line)
+    const { entity, entityId, entityName } = entry as Readonly<Record<string, unknown>>
+    if (entityName === record && isOfKind(entity)) ids.add(String(entityId))
+    for (const change of keptChangesOf(entry).changes) {
+      const names = [change.name, change.before?.['name'], change.after?.['name']]
+      if (names.includes(record) && isOfKind(change.kind)) ids.add(change.id)
+    }
+  }
+  return ids
+}
+
+interface Wanted {
+  /** Null: every record. */
+  readonly test: Predicate | null
+  readonly order: ((a: EntityRecord, b: EntityRecord) => number) | null
+  readonly page: { readonly limit: number; readonly offset: number }
+  /** False for a line that the test would reject, so that it is not parsed. */
+  readonly mayFit?: (line: string) => boolean
+}
+
+function wantedOf(query: ListQuery): Wanted {
   const text = query.filter?.trim() ?? ''
   const parsed = text === '' ? null : parseQuery(text)
   const sort =
@@ -40,34 +162,24 @@ export async function listAudit(
     offset: Math.min(Math.max(0, parsed?.skip ?? query.offset ?? 0), pageLimits.offsetMax),
   }
   const where = parsed?.where ?? null
-  if (where === null && order === null) {
-    return { records: log.page(page.offset, page.limit), ...page, totalCount: log.size }
-  }
-  const test: Predicate =
-    where === null
-      ? () => true
-      : new Compiler(noLinks, new QueryWork()).predicate(auditEntry, where)
-  return await collect(log, { test, order, page }, pause)
+  const test =
+    where === null ? null : new Compiler(noLinks, new QueryWork()).predicate(auditEntry, where)
+  return { test, order, page }
 }
 
-interface Wanted {
-  readonly test: Predicate
-  readonly order: ((a: EntityRecord, b: EntityRecord) => number) | null
-  readonly page: { readonly limit: number; readonly offset: number }
-}
-
-async function collect(
+function* collect(
   log: AuditLog,
-  { test, order, page }: Wanted,
-  pause: () => Promise<void>,
-): Promise<ListResult> {
+  { test, order, page, mayFit }: Wanted,
+): Generator<void, ListResult> {
   const end = page.offset + page.limit
   const kept: EntityRecord[] = []
   let [seen, totalCount] = [0, 0]
-  for (const record of log.newestFirst()) {
+  for (const line of log.newestLines()) {
     seen += 1
-    if (seen % auditQueryLimits.sliceRecords === 0) await pause()
-    if (!test(record)) continue
+    if (seen % auditQueryLimits.stepRecords === 0) yield
+    if (mayFit?.(line) === false) continue
+    const record = lineRecord(line)
+    if (test?.(record) === false) continue
     totalCount += 1
     if (order !== null || (totalCount > page.offset && totalCount <= end)) kept.push(record)
     if (order !== null && totalCount > auditQueryLimits.sortedMax) {

@@ -18,6 +18,7 @@ import {
   type AccessBetween,
   type CheckedPolicy,
   type DialBind,
+  type HistoryQuery,
   type IdMembers,
   type Listing,
   type ListQuery,
@@ -30,6 +31,7 @@ import {
   type StateView,
 } from '../ports/state-view.ts'
 import { type AccessExplanation, explainAccess } from './access/explanation.ts'
+import { listHistory } from './audit-query.ts'
 import { previewAccess } from './access/preview.ts'
 import { servicesChangedAt } from './access/marks.ts'
 import { checkedPolicy, identityPolicies } from './access/checked-policies.ts'
@@ -379,6 +381,14 @@ export class StateReader implements Reads {
   /** Previews how writes would change access; nothing is written. */
   previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview {
     return previewAccess(() => this.state, writes, caller, rulesForKind)
+  }
+
+  listHistory(query: HistoryQuery): Generator<void, ListResult> {
+    return listHistory(this.state, query)
+  }
+
+  auditRecordAt(index: number): EntityRecord | undefined {
+    return this.state.audit.at(index)
   }
 
   isRouterOnline(routerId: string): boolean {

@@ -285,6 +285,12 @@ export const problems = {
     retry: 'never',
     message: 'If-Match precondition failed; nothing was changed',
   },
+  CHANGED_SINCE: {
+    http: 409,
+    retry: 'never',
+    message: 'The record was changed after the entry, so the entry cannot be undone',
+  },
+  CANNOT_UNDO: { http: 409, retry: 'never', message: 'The entry cannot be undone' },
   RESTORE_UNDER_WAY: {
     http: 409,
     retry: 'later',

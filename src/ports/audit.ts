@@ -1,10 +1,11 @@
 import type { ProblemCode } from '../lib/problems.ts'
 import type { RefusalCause } from '../lib/refusal-reason.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { TraceContext } from '../lib/trace-context.ts'
 
 /**
- * Audit record of one entry: author, change and outcome. It contains names of fields, never their
- * values.
+ * Audit record of one entry: author, change and outcome. Log lines contain names of fields, never
+ * their values.
  */
 export interface AuditRecord {
   readonly index: number
@@ -22,6 +23,8 @@ export interface AuditRecord {
   readonly action: string
   readonly entity: string
   readonly entityId: string
+  /** Name of the record after the entry, or before its deletion; '' for a record without a name. */
+  readonly entityName: string
   readonly fields: readonly string[]
   readonly also: readonly string[]
   /**
@@ -31,6 +34,26 @@ export interface AuditRecord {
   readonly outcome: string
   /** The reason, if one was given; otherwise ''. */
   readonly reason: string
+  /**
+   * JSON of the records before and after the entry, without secrets (`KeptChange`); '' if the entry
+   * keeps none.
+   */
+  readonly change: string
+}
+
+/** A record that an entry changed, as the audit log keeps it. */
+export interface KeptChange {
+  /** Kind of its table. */
+  readonly kind: string
+  readonly id: string
+  /** After the entry, or before its deletion. */
+  readonly name: string
+  /** The changed fields, or all of a deleted record; null: the entry created the record. */
+  readonly before: JsonObject | null
+  /** The changed fields, or all of a created record; null: the entry deleted the record. */
+  readonly after: JsonObject | null
+  /** True if fields changed whose values are never kept. */
+  readonly isPartial: boolean
 }
 
 /** A write that was refused before it was proposed, because its author may not do it. */

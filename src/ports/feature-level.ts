@@ -19,6 +19,9 @@ export const REMOVED_KEYS_LEVEL = 2
 /** Feature level of networks that were moved from OpenZiti. */
 export const MIGRATION_LEVEL = 3
 
+/** Feature level from which the audit log keeps the changes of network records. */
+export const HISTORY_LEVEL = 3
+
 /** Feature level of service policies and role attributes that end at a time. */
 export const ACCESS_END_LEVEL = 3
 

@@ -35,6 +35,23 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
   readonly totalCount: number
 }
 
+/** A query of the history of records. Each condition that it gives must hold. */
+export interface HistoryQuery extends ListQuery {
+  /** Tables whose records the reader may see; null: all entries, also those of no record. */
+  readonly tables: ReadonlySet<string> | null
+  /** True: only entries that write records whose changes are kept. */
+  readonly isOfRecords: boolean
+  readonly kind?: KindName | undefined
+  /** ID of a record, or its name now or earlier. */
+  readonly record?: string | undefined
+  /** ID or name. */
+  readonly actor?: string | undefined
+  /** `update` includes `patch` and `replace`. */
+  readonly action?: string | undefined
+  readonly sinceMs?: number | undefined
+  readonly untilMs?: number | undefined
+}
+
 /**
  * A list in steps: each `next` does a bounded part of the work, and the last one returns the list.
  * The list contains the records at its beginning; records that reference them are read at each
@@ -272,4 +289,13 @@ export interface StateView extends RecordSource {
    * @throws {Problem} as `list`.
    */
   listAudit(query: ListQuery): Promise<ListResult>
+
+  /**
+   * Lists the audit records that fit a query of the history, as `listAudit`; in steps.
+   * @throws {Problem} as `list`.
+   */
+  listHistory(query: HistoryQuery): Generator<void, ListResult>
+
+  /** The audit record of the entry at a log index; undefined if it is not kept. */
+  auditRecordAt(index: number): EntityRecord | undefined
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { writeLimits, WriteAllowance } from '../../src/api/http/write-allowance.ts'
-import { auditLimits } from '../../src/fsm/records/audit-log.ts'
+import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
@@ -115,7 +115,14 @@ test('a router can write a limited number of entries per minute, of all kinds to
 
 function remember(state: ClusterState, index: number, actor: string): void {
   const who = { actor, actorName: '', session: 's', address: '192.0.2.1' }
-  const what = { action: 'patch', entity: 'service', entityId: `s${index}`, outcome: 'done' }
+  const what = {
+    action: 'patch',
+    entity: 'service',
+    entityId: `s${index}`,
+    outcome: 'done',
+    entityName: '',
+    change: '',
+  }
   state.remember({ index, atMs: index, ...who, ...what, fields: [], also: [], reason: '' })
   state.forget()
 }

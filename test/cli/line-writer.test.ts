@@ -51,6 +51,8 @@ const record = {
   also: [],
   outcome: 'done',
   reason: '',
+  entityName: '',
+  change: '',
 }
 
 type Line = Readonly<Record<string, unknown>>

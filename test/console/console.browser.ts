@@ -122,7 +122,12 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       'identities',
       'service-policies',
     ]
-    for (const path of [...paths, `access?service=${String(service?.['id'])}`, 'events']) {
+    for (const path of [
+      ...paths,
+      `access?service=${String(service?.['id'])}`,
+      'activity',
+      'activity/live',
+    ]) {
       await page.goto(url(1, path))
       await page.locator('h1').waitFor()
       await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
@@ -448,14 +453,15 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   })
 
   test('updates all of eight tabs of one browser after a change', async () => {
-    const first = await open(1, 'events')
+    const first = await open(1, 'activity/live')
     const others = Array.from({ length: 7 }, () => first.context().newPage())
     const tabs = [first]
     for (const opening of others) {
       const page = await opening
       // The session of the first tab is shared with the others.
       await page.goto(url(1))
-      await page.getByRole('link', { name: 'Events' }).click()
+      await page.getByRole('link', { name: texts.pages.activity, exact: true }).click()
+      await page.getByRole('link', { name: texts.activity.tabs.live, exact: true }).click()
       tabs.push(page)
     }
     const heard = (page: Page): Promise<void> => page.locator('.event-name').first().waitFor()
@@ -538,7 +544,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('option', { name: '#web' }).first().click()
     await page.getByRole('button', { name: 'Save' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByText('may use').first().waitFor()
+    await dialog.getByText(texts.preview.rights.given.dial).first().waitFor()
     const away = isLeader ? leader : first
     network.cluster.kill(away, signal)
     const killed = performance.now()

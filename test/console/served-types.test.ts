@@ -19,6 +19,7 @@ const operations = [
   'GET /edge/management/v1/config-types',
   'GET /edge/management/v1/controllers',
   'GET /edge/management/v1/current-identity',
+  'GET /edge/management/v1/history',
   'GET /fabric/v1/audit',
   'GET /fabric/v1/cluster/backups',
   'GET /fabric/v1/cluster/history',

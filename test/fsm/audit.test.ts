@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
-import { auditLimits } from '../../src/fsm/records/audit-log.ts'
+import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { listAudit } from '../../src/fsm/audit-query.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
@@ -170,7 +170,14 @@ describe('the audit log', () => {
     const state = new ClusterState()
     for (let index = 1; index <= auditLimits.recordsMax + 1000; index += 1) {
       const who = { actor: 'a', actorName: 'A', session: 's', address: '' }
-      const what = { action: 'create', entity: 'service', entityId: `s${index}`, outcome: 'done' }
+      const what = {
+        action: 'create',
+        entity: 'service',
+        entityId: `s${index}`,
+        outcome: 'done',
+        entityName: '',
+        change: '',
+      }
       state.remember({ index, atMs: index, ...who, ...what, fields: [], also: [], reason: '' })
       state.forget()
     }

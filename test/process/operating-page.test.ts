@@ -37,6 +37,7 @@ const typedPages: Readonly<Record<string, string>> = {
 /** Blocks that another test types, by how they begin. */
 const typedBlocks: Readonly<Record<string, string>> = {
   'install -D -m 0644': 'units.nightly.ts',
+  'flotilla history': 'test/cli/history/history.test.ts',
   'flotilla identity enroll': 'typed-pages.test.ts',
   'flotilla router check': 'router-program.test.ts',
   'grep -h': 'only searches files',

@@ -25,7 +25,7 @@ import { withChangePosition, PreviewedWrites, previewPermissions } from './previ
 import type { Validator } from '../schemas/validation.ts'
 import { ReadPermissions } from './readable.ts'
 
-interface PreviewOperationsDeps {
+export interface PreviewOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'previewAccess'>
   readonly preparers: Preparers
   readonly processor: ProcessorShare
@@ -94,14 +94,15 @@ async function preview(
   const { state, preparers } = deps
   const parts = { preparers, level: state.featureLevel }
   const { writes, ignoredFields } = await previewed.of(parts, call, changes)
-  const difference = await differenceOf(deps, call, writes)
-  return detailAnswer(answerOf(state, call, difference, readable), ignoredFields)
+  const difference = await accessDifference(deps, call, writes)
+  return detailAnswer(previewAnswer(state, call, difference, readable), ignoredFields)
 }
 
 /**
+ * The effect of writes by the caller on records and access.
  * @throws {Problem} as the writes would; REVISION_MOVED if records changed during every attempt.
  */
-async function differenceOf(
+export async function accessDifference(
   { state, processor, limits }: PreviewOperationsDeps,
   call: RequestContext,
   writes: readonly PreviewedWrite[],
@@ -153,7 +154,7 @@ function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<
   }
 }
 
-function answerOf(
+export function previewAnswer(
   state: StateView,
   call: RequestContext,
   difference: AccessDifference,

@@ -9,17 +9,31 @@ import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { PreviewedWrite } from '../../fsm/access/access-difference.ts'
 import type { RequestContext } from '../http/call.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { ProposalInput } from '../../ports/proposer.ts'
 import type { Preparers } from '../preparers/preparers.ts'
 import type { Validator } from '../schemas/validation.ts'
 import type { RequestedChange } from './preview-schema.ts'
-import {
-  previewedActionsByKind,
-  type PreviewedAction,
-  type PreviewedKind,
-} from './previewed-kinds.ts'
+import { previewedActionsByKind, type PreviewedAction } from './previewed-kinds.ts'
 
 /** Format of ids that a caller may choose for records that a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/
+
+/** A change of one record of any kind. */
+interface Change {
+  readonly action: PreviewedAction
+  readonly kind: KindName
+  readonly id: string
+  readonly data: JsonObject
+}
+
+interface PreparedWrite {
+  readonly write: PreviewedWrite
+  /** Members of the body that have no effect. */
+  readonly ignored: readonly string[]
+  /** Records on which the checks of the body depend. */
+  readonly judgedOn: NonNullable<ProposalInput['judgedOn']>
+}
 
 interface PreviewedWritesDeps {
   readonly preparers: Preparers
@@ -73,17 +87,36 @@ export class PreviewedWrites {
     if (action === 'create' && given !== '' && !newId.test(given)) {
       throw new ChangeFault('id', 'must be letters, digits, dots, dashes and underscores')
     }
-    const entity = findEntity(kind)
     const id = given === '' ? newShortId() : given
+    const { write, ignored } = await this.prepared({ preparers, level }, call, {
+      action,
+      kind,
+      id,
+      data,
+    })
+    return { write, ignored }
+  }
+
+  /**
+   * Validates one change of any kind as its operation would, and converts it to a write.
+   * @throws {Problem} as the operation would.
+   */
+  async prepared(
+    { preparers, level }: PreviewedWritesDeps,
+    call: RequestContext,
+    { action, kind, id, data }: Change,
+  ): Promise<PreparedWrite> {
+    const entity = findEntity(kind)
     const base = { mode: action, entity: kind, id } as const
-    if (action === 'delete') return { write: { ...base, fields: {} }, ignored: [] }
+    if (action === 'delete') return { write: { ...base, fields: {} }, ignored: [], judgedOn: [] }
     this.#checkOf(entity, action)(data)
     // An enrollment grants no access, so a preview creates no enrollment token.
     const { enrollment: _, ...body } = data
     const { known, later } = membersAtLevel(entity, kind === 'identity' ? body : data, level)
     const plan = await preparers.of(entity)(call, action, known, id)
     const { known: fields } = membersAtLevel(entity, plan.fields, level)
-    return { write: { ...base, fields }, ignored: [...plan.ignoredFields, ...later] }
+    const { judgedOn = [] } = plan
+    return { write: { ...base, fields }, ignored: [...plan.ignoredFields, ...later], judgedOn }
   }
 
   #checkOf(entity: Entity, action: Exclude<PreviewedAction, 'delete'>): (value: unknown) => void {
@@ -128,7 +161,7 @@ export function withChangePosition(error: unknown, at: number): unknown {
  * Permissions to preview a change of a kind: to read the kind, the kinds that its records
  * reference, and the policies that reference them. Refusals and results reveal all of these.
  */
-export function previewPermissions(kind: PreviewedKind): readonly SessionPermission[] {
+export function previewPermissions(kind: KindName): readonly SessionPermission[] {
   const entity = findEntity(kind)
   const named = Object.values(entity.fields).flatMap(({ reference }) =>
     reference === null ? [] : [reference.to],
@@ -140,8 +173,8 @@ export function previewPermissions(kind: PreviewedKind): readonly SessionPermiss
   return [...new Set(permissions)]
 }
 
-/** Null: any session may read it. */
-function readPermissionOf(kind: KindName): SessionPermission | null {
+/** Permission to list a kind on the management API. Null: any session may read it. */
+export function readPermissionOf(kind: KindName): SessionPermission | null {
   const list = entityOperations(findEntity(kind)).find(
     ({ api, shape }) => api === 'management' && shape === 'list',
   )

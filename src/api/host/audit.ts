@@ -1,9 +1,9 @@
 import { auditEntry } from '../../entities/kinds/audit-entry.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
-import { listAnswer, rfc3339Text } from '../http/answers/envelope.ts'
+import { listAnswer } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { auditDetail } from './database-schema.ts'
+import { administratorReader, auditRow } from '../history/history-rows.ts'
+import { auditDetail } from '../history/history-schema.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 interface AuditOperationsDeps {
@@ -29,27 +29,12 @@ export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
       isCompressible: true,
       handle: async (call) => {
         const { records, limit, offset, totalCount } = await state.listAudit(readListQuery(call))
-        return listAnswer(records.map(rowOf), { limit, offset, totalCount }, filterable)
+        return listAnswer(
+          records.map((record) => auditRow(record, state, administratorReader)),
+          { limit, offset, totalCount },
+          filterable,
+        )
       },
     },
   ]
-}
-
-function rowOf(record: EntityRecord): Readonly<Record<string, unknown>> {
-  const { index, session, address, action, entity, entityId, fields, also, outcome, reason } =
-    record as Readonly<Record<string, unknown>>
-  return {
-    index,
-    at: rfc3339Text(record.createdAt),
-    actor: { id: record['actor'], name: record['actorName'] },
-    session,
-    address,
-    action,
-    entity,
-    entityId,
-    fields,
-    also,
-    outcome,
-    reason,
-  }
 }

@@ -32,27 +32,3 @@ export const snapshotDetail: NamedSchema = {
   name: 'databaseSnapshotCreateResult',
   schema: closedObject({ path: { type: 'string', description: 'on this controller' } }),
 }
-
-const string = { type: 'string' } as const
-const strings = { type: 'array', items: string } as const
-
-export const auditDetail: NamedSchema = {
-  name: 'auditDetail',
-  schema: closedObject({
-    index: { type: 'integer', description: 'of the log' },
-    at: { type: 'string', format: 'date-time', description: 'log time' },
-    actor: closedObject({ id: string, name: { ...string, description: 'its name at that time' } }),
-    session: string,
-    address: string,
-    action: string,
-    entity: string,
-    entityId: string,
-    fields: { ...strings, description: 'names of the fields that an update changed' },
-    also: { ...strings, description: 'other records written by the same entry' },
-    outcome: {
-      ...string,
-      description: 'done, the code of the refusal, or requested before it is carried out',
-    },
-    reason: { ...string, description: 'reason; empty if none was given' },
-  }),
-}

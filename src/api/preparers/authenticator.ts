@@ -26,7 +26,7 @@ interface AuthenticatorPreparerDeps {
  * Prepares user name and password, of which the command contains only the hash, or a certificate.
  */
 export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): Preparer {
-  return async (call, mode, body) => {
+  return async (call, mode, body, id) => {
     if (mode === 'create') checkCreate(body)
     const prepared = normalizeBody(authenticator, mode, body)
     const isCert = mode === 'create' && body['method'] === 'cert'
@@ -35,7 +35,7 @@ export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): Preparer
       : await credentialFields(deps, call, body, () =>
           mode === 'create'
             ? identityOf(deps, String(prepared.fields['identityId']))
-            : holderOf(deps, call.param('id')),
+            : holderOf(deps, id),
         )
     return { ...prepared, fields: { ...prepared.fields, ...credentials } }
   }

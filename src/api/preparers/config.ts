@@ -4,7 +4,6 @@ import { config } from '../../entities/kinds/config.ts'
 import { normalizeBody } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
-import type { RequestContext } from '../http/call.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
@@ -33,12 +32,13 @@ export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Prepare
  * write, validates again.
  */
 export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
-  return async (call, mode, body) => {
+  return async (call, mode, body, configId) => {
     if (mode === 'create' && body['configTypeId'] === '') throw invalidType('')
     const prepared = normalizeBody(config, mode, body)
     const data = prepared.fields['data']
     if (data === undefined) return prepared
-    const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(deps, call)
+    const typeId =
+      mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(deps, configId)
     const id = String(typeId)
     const type = await deps.reads.latest(() => deps.state.get('configType', id))
     if (type === undefined) throw invalidType(id)
@@ -51,8 +51,7 @@ export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
   }
 }
 
-async function typeIdOf(deps: ConfigTypePreparerDeps, call: RequestContext): Promise<string> {
-  const id = call.param('id')
+async function typeIdOf(deps: ConfigTypePreparerDeps, id: string): Promise<string> {
   const known = await deps.reads.latest(() => deps.state.get('config', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `config with id ${id} not found` })

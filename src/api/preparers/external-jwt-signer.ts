@@ -4,7 +4,6 @@ import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
-import type { RequestContext } from '../http/call.ts'
 import { checkKeyStrength, parseOnlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -33,7 +32,7 @@ const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAft
  * Reads the fields that a certificate determines. Without a `kid`, its fingerprint is the `kid`.
  */
 export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): Preparer {
-  return async (call, mode, body) => {
+  return async (_call, mode, body, id) => {
     const prepared = normalizeBody(externalJwtSigner, mode, body)
     for (const [name, code] of urls) {
       const fault = urlFault(name, prepared.fields[name], deps.allowsReservedSignerHosts)
@@ -46,7 +45,7 @@ export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): 
     const { fields, pem } = certificateFields(String(certPem))
     const kid = kidOf(prepared.fields['kid'])
     if (kid !== null) return withFields(prepared, { ...fields, certPem: pem })
-    const known = await knownKid(deps, call, mode)
+    const known = await knownKid(deps, id, mode)
     return {
       ...withFields(prepared, { ...fields, certPem: pem, kid: known.kid ?? fields.fingerprint }),
       ...(known.judgedOn === undefined ? {} : { judgedOn: known.judgedOn }),
@@ -113,11 +112,10 @@ function certificateFields(certPem: string) {
  */
 async function knownKid(
   { state, reads }: ExternalJwtSignerPreparerDeps,
-  call: RequestContext,
+  id: string,
   mode: RequestMode,
 ): Promise<{ readonly kid: string | null; readonly judgedOn?: WritePlan['judgedOn'] }> {
   if (mode !== 'patch') return { kid: null }
-  const id = call.param('id')
   const stored = await reads.latest(() => state.get('externalJwtSigner', id))
   if (stored === undefined) {
     throw new Problem('NOT_FOUND', { detail: `externalJwtSigner with id ${id} not found` })

@@ -58,7 +58,7 @@ export interface Previewed {
 const ref = objectShape<PreviewedRef>({ id: textShape, name: textShape })
 const counts = objectShape<Counts>({ given: numberShape, taken: numberShape })
 
-const previewedShape = objectShape<Previewed>({
+export const previewedShape = objectShape<Previewed>({
   counts: objectShape<Previewed['counts']>({
     dial: counts,
     bind: counts,

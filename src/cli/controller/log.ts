@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { auditLimits } from '../../fsm/records/audit-log.ts'
+import { auditLimits } from '../../fsm/records/audit-line.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'

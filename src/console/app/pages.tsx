@@ -3,7 +3,7 @@ import type { ComponentChildren, ComponentType } from 'preact'
 import type { IconName } from '../controls/icon-paths.ts'
 import { Empty } from '../controls/status.tsx'
 import { LinkButton } from '../controls/button.tsx'
-import { type Kind, kindAt } from '../pages/records/kinds.ts'
+import { type Kind, kindAt, kinds as allKinds } from '../pages/records/kinds.ts'
 import { HomePage } from '../pages/home/home-page.tsx'
 import { texts } from '../texts.ts'
 import { BASE, type ConsolePage } from './navigation.ts'
@@ -27,7 +27,12 @@ interface NavigationLink {
   readonly key: string
   /** Permissions without which the page shows nothing. */
   readonly needs: readonly string[]
+  /** One of these permissions is enough, beside those of `needs`. */
+  readonly needsOneOf?: readonly string[]
 }
+
+/** To read some kind of record, or the events of the network. */
+const activityPermissions = ['ops.read', ...allKinds.map(({ permission }) => `${permission}.read`)]
 
 export const navigation: readonly {
   readonly title: string
@@ -53,7 +58,14 @@ export const navigation: readonly {
         needs: ['ops.read'],
       },
       { name: 'live', title: texts.pages.live, icon: 'session', key: 'v', needs: ['ops.read'] },
-      { name: 'events', title: texts.pages.events, icon: 'event', key: 'e', needs: ['ops.read'] },
+      {
+        name: 'activity',
+        title: texts.pages.activity,
+        icon: 'event',
+        key: 'e',
+        needs: [],
+        needsOneOf: activityPermissions,
+      },
       {
         name: 'wizards',
         title: texts.pages.wizards,
@@ -135,10 +147,10 @@ const pages: Readonly<
     title: texts.pages.live,
     Page: lazyComponent(() => import('../pages/live/live-page.tsx').then((one) => one.LivePage)),
   },
-  events: {
-    title: texts.pages.events,
+  activity: {
+    title: texts.pages.activity,
     Page: lazyComponent(() =>
-      import('../pages/events/events-page.tsx').then((one) => one.EventsPage),
+      import('../pages/activity/activity-page.tsx').then((one) => one.ActivityPage),
     ),
   },
   wizards: {
@@ -162,14 +174,19 @@ interface NamedPage {
 
 /** The links that the caller can use; all of them until its permissions are known. */
 export function usableLinks(links: readonly NavigationLink[]): readonly NavigationLink[] {
-  return links.filter(({ needs }) => needs.every(hasPermission))
+  return links.filter(
+    ({ needs, needsOneOf = [] }) =>
+      needs.every(hasPermission) && (needsOneOf.length === 0 || needsOneOf.some(hasPermission)),
+  )
 }
 
 /** The page at the address of the console itself. */
 export const START_PAGE = 'home'
 
 export function pageAt({ names }: ConsolePage): Page {
-  const [first = START_PAGE, second = null] = names
+  // An address of an earlier version.
+  const known = names[0] === 'events' ? ['activity', 'live'] : names
+  const [first = START_PAGE, second = null] = known
   if (first === START_PAGE) return { title: texts.pages.home, show: () => <HomePage /> }
   const page = Object.hasOwn(pages, first) ? pages[first] : undefined
   if (page !== undefined) {

@@ -65,6 +65,8 @@ export class EventFeed {
   readonly events = signal<readonly NetworkEvent[]>([])
   /** Counts how often events may have been missed. */
   readonly gaps = signal(0)
+  /** True: also keeps the frequent reports of traffic, which push out other events. */
+  readonly keepsUsage = signal(false)
   readonly #client: ApiClient
   readonly #locks: TabLocks
   #identityId = ''
@@ -137,8 +139,11 @@ export class EventFeed {
     this.state.value = state
     if (lastId !== '') this.#lastId = lastId
     if (isGap) this.gaps.value += 1
+    const kept = this.keepsUsage.value
+      ? events
+      : events.filter(({ namespace }) => namespace !== 'usage')
     const before = isAll ? [] : this.events.value
-    if (isAll || events.length > 0) this.events.value = [...events, ...before].slice(0, KEPT_MAX)
+    if (isAll || kept.length > 0) this.events.value = [...kept, ...before].slice(0, KEPT_MAX)
   }
 
   #news(events: readonly NetworkEvent[], isGap: boolean): News {

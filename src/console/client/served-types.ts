@@ -185,10 +185,22 @@ export interface AuditDetail {
   readonly action: string
   readonly entity: string
   readonly entityId: string
+  readonly entityName: string
+  readonly exists: boolean
   readonly fields: readonly string[]
   readonly also: readonly string[]
   readonly outcome: string
   readonly reason: string
+  readonly changeState: 'KEPT' | 'TOO_LARGE' | 'DROPPED' | 'NONE'
+  readonly changes: readonly {
+    readonly kind: string
+    readonly id: string
+    readonly name: string
+    readonly before: Readonly<Record<string, unknown>> | null
+    readonly after: Readonly<Record<string, unknown>> | null
+    readonly isPartial: boolean
+  }[]
+  readonly omittedChanges: number
 }
 
 export interface ClusterBackups {
@@ -440,6 +452,10 @@ export interface ServedAnswers {
   }
   readonly 'GET /edge/management/v1/current-identity': {
     readonly data: IdentityDetail
+    readonly meta: Meta
+  }
+  readonly 'GET /edge/management/v1/history': {
+    readonly data: readonly AuditDetail[]
     readonly meta: Meta
   }
   readonly 'GET /fabric/v1/audit': {

@@ -25,6 +25,8 @@ export const auditEntry = defineEntity({
     action: text(),
     entity: text(),
     entityId: text(),
+    /** Name of the record after the entry, or before its deletion. */
+    entityName: text(),
     /** Names of the fields that an update changed, never their values. */
     fields: texts(),
     /** Other writes of the same entry: `create enrollment <id>`. */
@@ -34,6 +36,8 @@ export const auditEntry = defineEntity({
      */
     outcome: text(),
     reason: text(),
+    /** JSON of the records before and after the entry. */
+    change: text(),
   },
   symbols: [
     'at',
@@ -43,6 +47,7 @@ export const auditEntry = defineEntity({
     'action',
     'entity',
     'entityId',
+    'entityName',
     'outcome',
     'session',
     'address',

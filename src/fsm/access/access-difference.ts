@@ -1,6 +1,7 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 
 /**
@@ -50,6 +51,8 @@ export interface AccessDifference {
   /** Two entries per right: pairs that gain it and pairs that lose it. */
   readonly pairs: readonly PairChanges[]
   readonly checks: readonly CheckChanges[]
+  /** All records that the writes change, also as a consequence, of kinds with a history. */
+  readonly changes: readonly RecordChange[]
   /** The record after the writes, or before them if they delete it. */
   record(kind: KindName, id: string): EntityRecord | undefined
   /** Whether the writes create the record. */

@@ -90,6 +90,7 @@ function* differenceOf(
   const known = versionsOf(before)
   const hasMoved = (): boolean => current() !== before || !isSameTexts(versionsOf(before), known)
   const changes = after.changes.take(after.tables)
+  const written = after.takeHistory()
   const moved = new Map(
     recordKinds.map((kind) => [kind, movedIds(before, after, kind, idsOf(after, kind, changes))]),
   )
@@ -112,6 +113,7 @@ function* differenceOf(
   return {
     pairs,
     checks,
+    changes: written,
     record: (kind, id) => after.get(kind, id) ?? before.get(kind, id),
     isNew: (kind, id) => before.get(kind, id) === undefined,
   }

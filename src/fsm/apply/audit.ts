@@ -11,6 +11,11 @@ import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { actorName, actorSessionId } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
+import { HISTORY_LEVEL } from '../../ports/feature-level.ts'
+import { historyFields } from '../../entities/history-kinds.ts'
+import { entitiesByName } from '../../entities/registry.ts'
+import { keptChanges } from './kept-change.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 
@@ -44,6 +49,23 @@ const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.ACCESS_END,
 ])
 
+/**
+ * Commands whose changes the audit log keeps: those of people. Sessions, routers and housekeeping
+ * write far more often, and nobody undoes that.
+ */
+export const keptCommands: ReadonlySet<number> = new Set([
+  CommandKind.ENTITY_CREATE,
+  CommandKind.ENTITY_REPLACE,
+  CommandKind.ENTITY_PATCH,
+  CommandKind.ENTITY_DELETE,
+  CommandKind.ENTITY_BATCH,
+  CommandKind.IDENTITY_DISABLE,
+  CommandKind.IDENTITY_ENABLE,
+  CommandKind.SERVICE_CONFIGS_ASSOCIATE,
+  CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
+  CommandKind.CA_VERIFY,
+])
+
 const actions: ReadonlyMap<number, string> = new Map(
   CommandKindSchema.values.map(({ name, number }) => [
     number,
@@ -57,7 +79,12 @@ export function entryAuditRecord(
   state: State,
   command: Command,
   place: { readonly index: number; readonly logTimeMs: number },
-  result: { readonly outcome: Outcome; readonly touched: readonly TouchedRecord[] },
+  result: {
+    readonly outcome: Outcome
+    readonly touched: readonly TouchedRecord[]
+    /** Net changes of the kinds whose changes are kept. */
+    readonly changes: readonly RecordChange[]
+  },
 ): AuditRecord | null {
   if (unaudited.has(command.kind)) return null
   const { outcome, touched } = result
@@ -71,6 +98,10 @@ export function entryAuditRecord(
   const who = actorName(actor)
   const session = actorSessionId(actor)
   const name = state.get('identity', who)?.name ?? ''
+  const entityId = named?.id ?? (outcome.ok ? outcome.id : '')
+  // Some commands write a record without naming it as their own.
+  const { changes } = result
+  const changed = changes.length === 0 ? undefined : changes.find(({ id }) => id === entityId)
   return {
     index: place.index,
     atMs: place.logTimeMs,
@@ -79,13 +110,31 @@ export function entryAuditRecord(
     session,
     address: actor.value?.address ?? '',
     action: recorded?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
-    entity: recorded === null ? (named?.entity ?? '') : recorded.entity,
-    entityId: named?.id ?? (outcome.ok ? outcome.id : ''),
+    entity: recorded === null ? (named?.entity ?? changed?.kind ?? '') : recorded.entity,
+    entityId,
+    entityName: recordName(state, named, changed),
     fields: named?.fields ?? none,
     also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
     outcome: recorded?.outcome ?? (outcome.ok ? 'done' : outcome.code),
     reason,
+    change: changes.length === 0 ? '' : keptChanges(changes, entityId),
   }
+}
+
+/** Name of a record after the entry, or before its deletion; '' below the level of the history. */
+function recordName(
+  state: State,
+  named: TouchedRecord | undefined,
+  changed: RecordChange | undefined,
+): string {
+  if (state.featureLevel < HISTORY_LEVEL) return ''
+  let record = (changed?.after ?? changed?.before) as EntityRecord | undefined
+  const table = named === undefined ? undefined : entitiesByName.get(named.entity)?.table
+  if (record === undefined && named !== undefined && table !== undefined) {
+    record = historyFields.has(table) ? state.inTable(table, named.id) : undefined
+  }
+  const name = record?.['name']
+  return typeof name === 'string' ? name : ''
 }
 
 /** An action other than a record write that a command reports, as planned or as done. */

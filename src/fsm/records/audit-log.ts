@@ -1,27 +1,18 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
-import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
+import {
+  auditLimits,
+  auditLine,
+  changeCharacters,
+  lineActor,
+  lineIndex,
+  lineRecord,
+  lineTime,
+  quoted,
+  withoutChange,
+} from './audit-line.ts'
 import { type Lanes, digestLanes, type SetDigest } from './digest.ts'
-
-/**
- * Constants and not options, because they are part of the replicated state: every controller must
- * drop records at the same entry.
- */
-export const auditLimits = {
-  recordsMax: 100_000,
-  /** Log time. */
-  ageMsMax: 30 * 24 * 60 * 60_000,
-  /** Audit records per block. A block is stored, hashed and dropped as a whole. */
-  blockRecords: 64,
-  /**
-   * An actor with more than a fraction (1 / this number) of all records loses its own oldest first.
-   */
-  actorPartMax: 8,
-  /** Names of fields, and of other writes of the same entry. */
-  namesMax: 64,
-  textCharactersMax: 256,
-} as const
 
 /**
  * Format of a full block: one packed text, in which a record takes about 150 bytes of text and 40
@@ -34,44 +25,19 @@ interface Block {
   readonly lanes: Lanes
   /** Number of records of each actor, by its name as stored. */
   readonly counts: ReadonlyMap<string, number>
+  /** Characters of the kept changes of each actor. */
+  readonly changes: ReadonlyMap<string, number>
   readonly size: number
 }
+
+/** Blocks that lose changes at one entry at most: each costs about half a millisecond. */
+const STRIPPED_BLOCKS_MAX = 8
 
 const PREFIX = 'a/'
 const KEY_CHARACTERS = 11
 
 function keyOf(index: number): string {
   return PREFIX + index.toString(36).padStart(KEY_CHARACTERS, '0')
-}
-
-function quoted(text: string): string {
-  return JSON.stringify(text.slice(0, auditLimits.textCharactersMax))
-}
-
-function quotedNames(names: readonly string[]): string {
-  if (names.length === 0) return '[]'
-  return `[${names.slice(0, auditLimits.namesMax).map(quoted).join(',')}]`
-}
-
-/** One line for a record. JSON contains no raw line breaks, so a line break separates records. */
-function lineOf(record: AuditRecord, who: string): string {
-  const { index, atMs, action, entity, entityId, fields, also, outcome, reason } = record
-  // Names of the program need no escaping.
-  const what = `"${action}","${entity}",${quoted(entityId)},"${outcome}"`
-  // Few records have a reason; lines without one keep their earlier form.
-  const why = reason === '' ? '' : `,${quoted(reason)}`
-  return `[${index},${atMs},${who},${what},${quotedNames(fields)},${quotedNames(also)}${why}]`
-}
-
-function recordOf(line: string): EntityRecord {
-  const [index, at, actor, actorName, session, address, action, entity, entityId, ...rest] =
-    JSON.parse(line) as Json[]
-  const [outcome, fields, also, reason = ''] = rest
-  const atMs = Number(at)
-  const base = { id: String(index), createdAt: atMs, updatedAt: atMs, revision: Number(index) }
-  const who = { actor, actorName, session, address } as Record<string, Json>
-  const what = { action, entity, entityId, outcome, fields, also, reason } as Record<string, Json>
-  return { ...base, index: Number(index), at: atMs, ...who, ...what }
 }
 
 /**
@@ -92,18 +58,25 @@ function linesOf({ packed }: Block): string[] {
   return inflateRawSync(packed).toString('utf8').split('\n')
 }
 
-const ACTOR = /^\[\d+,\d+,("(?:[^"\\]|\\.)*")/
-
-function actorOf(line: string): string {
-  return ACTOR.exec(line)?.[1] ?? ''
+/** Adds to a count, and removes it at zero. */
+function addCount(counts: Map<string, number>, actor: string, more: number): void {
+  const count = (counts.get(actor) ?? 0) + more
+  if (count > 0) counts.set(actor, count)
+  else counts.delete(actor)
 }
 
-function indexOf(line: string): number {
-  return Number(line.slice(1, line.indexOf(',')))
-}
-
-function timeOf(line: string): number {
-  return Number(line.slice(line.indexOf(',') + 1, line.indexOf(',', line.indexOf(',') + 1)))
+/** The actor with the most, if it exceeds its share of a maximum; null: none does. */
+function busiestOf(counts: ReadonlyMap<string, number>, maximum: number): string | null {
+  let found: string | null = null
+  let most = maximum / auditLimits.actorPartMax
+  for (const [actor, count] of counts) {
+    // Ties are decided by name, because the order of a map may differ between processes.
+    if (count > most || (count === most && found !== null && actor < found)) {
+      found = actor
+      most = count
+    }
+  }
+  return found
 }
 
 /**
@@ -116,8 +89,13 @@ export class AuditLog {
   /** Number of records in all full blocks. */
   #size = 0
   readonly #counts = new Map<string, number>()
+  /** Characters of the kept changes in all full blocks, by actor. */
+  readonly #changes = new Map<string, number>()
+  #changesSize = 0
   /** Lines of the last block, which is not full. */
   #lines: string[] = []
+  /** Characters of the kept changes in these lines. */
+  #openChanges = 0
   #openKey = ''
   /** Blocks by key whose content the store does not have yet. */
   readonly #changed = new Map<string, string | null>()
@@ -136,10 +114,18 @@ export class AuditLog {
   /** @returns the number of characters that it takes in the store. */
   add(record: AuditRecord): number {
     if (this.#lines.length === 0) this.#openKey = keyOf(record.index)
-    const line = lineOf(record, this.#whoOf(record))
+    const line = auditLine(record, this.#whoOf(record))
     this.#lines.push(line)
-    if (this.#lines.length === auditLimits.blockRecords) this.#close(record.atMs)
+    this.#openChanges += record.change === '' ? 0 : changeCharacters(line)
+    if (this.#isFull) this.#close(record.atMs)
     return line.length
+  }
+
+  get #isFull(): boolean {
+    return (
+      this.#lines.length === auditLimits.blockRecords ||
+      this.#openChanges >= auditLimits.blockChangeCharactersMax
+    )
   }
 
   #whoOf({ actor, actorName, session, address }: AuditRecord): string {
@@ -159,34 +145,41 @@ export class AuditLog {
   #close(lastAtMs: number): void {
     this.#blocks.push(this.#newBlock(this.#openKey, this.#lines, lastAtMs))
     this.#lines = []
+    this.#openChanges = 0
   }
 
   #newBlock(key: string, lines: readonly string[], lastAtMs: number): Block {
     const text = lines.join('\n')
     const lanes = digestLanes(key, text)
     const counts = new Map<string, number>()
+    const changes = new Map<string, number>()
     for (const line of lines) {
-      const actor = actorOf(line)
-      counts.set(actor, (counts.get(actor) ?? 0) + 1)
+      const actor = lineActor(line)
+      addCount(counts, actor, 1)
+      addCount(changes, actor, changeCharacters(line))
     }
     this.#digest.add(lanes)
     this.#changed.set(key, text)
-    this.#size += lines.length
-    for (const [actor, count] of counts) this.#addCount(actor, count)
-    return { key, packed: pack(text), lastAtMs, lanes, counts, size: lines.length }
+    this.#count({ counts, changes, size: lines.length }, 1)
+    return { key, packed: pack(text), lastAtMs, lanes, counts, changes, size: lines.length }
   }
 
-  #forgetBlock({ key, lanes, counts, size }: Block): void {
-    this.#digest.remove(lanes)
-    this.#changed.set(key, null)
-    this.#size -= size
-    for (const [actor, count] of counts) this.#addCount(actor, -count)
+  #forgetBlock(block: Block): void {
+    this.#digest.remove(block.lanes)
+    this.#changed.set(block.key, null)
+    this.#count(block, -1)
   }
 
-  #addCount(actor: string, more: number): void {
-    const count = (this.#counts.get(actor) ?? 0) + more
-    if (count > 0) this.#counts.set(actor, count)
-    else this.#counts.delete(actor)
+  #count(
+    { counts, changes, size }: Pick<Block, 'counts' | 'changes' | 'size'>,
+    sign: 1 | -1,
+  ): void {
+    this.#size += sign * size
+    for (const [actor, count] of counts) addCount(this.#counts, actor, sign * count)
+    for (const [actor, characters] of changes) {
+      addCount(this.#changes, actor, sign * characters)
+      this.#changesSize += sign * characters
+    }
   }
 
   /**
@@ -195,20 +188,21 @@ export class AuditLog {
    */
   load(key: string, text: string): void {
     const lines = text.split('\n')
-    const { index } = recordOf(lines[0] ?? '')
+    const { index } = lineRecord(lines[0] ?? '')
     const isWhole = lines.length <= auditLimits.blockRecords && keyOf(Number(index)) === key
     if (!isWhole || key <= this.#openKey) {
       throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
     }
     // If an actor's records were removed, a block before the last one may be partial.
     if (this.#lines.length > 0) {
-      this.#close(timeOf(this.#lines.at(-1) ?? ''))
+      this.#close(lineTime(this.#lines.at(-1) ?? ''))
       this.#changed.delete(this.#openKey)
     }
     this.#openKey = key
     this.#lines = lines
-    if (lines.length < auditLimits.blockRecords) return
-    this.#close(timeOf(lines.at(-1) ?? ''))
+    this.#openChanges = lines.reduce((sum, line) => sum + changeCharacters(line), 0)
+    if (!this.#isFull) return
+    this.#close(lineTime(lines.at(-1) ?? ''))
     this.#changed.delete(key)
   }
 
@@ -222,8 +216,10 @@ export class AuditLog {
     const oldest = this.#blocks[0]
     if (oldest === undefined) return 0
     const isTooOld = oldest.lastAtMs < logTimeMs - auditLimits.ageMsMax
-    if (!isTooOld && this.size - auditLimits.blockRecords < auditLimits.recordsMax) return 0
-    const busiest = isTooOld || !isByActor ? null : this.#busiest()
+    if (!isTooOld && this.size - auditLimits.blockRecords < auditLimits.recordsMax) {
+      return this.#forgetChanges()
+    }
+    const busiest = isTooOld || !isByActor ? null : busiestOf(this.#counts, auditLimits.recordsMax)
     // @guard audit-pushed-out--own
     if (busiest !== null) return this.#forgetOldestOf(busiest)
     this.#blocks.shift()
@@ -231,18 +227,30 @@ export class AuditLog {
     return oldest.key.length
   }
 
-  /** The actor with the most records, if it exceeds its share; null: none does. */
-  #busiest(): string | null {
-    let found: string | null = null
-    let most = auditLimits.recordsMax / auditLimits.actorPartMax
-    for (const [actor, count] of this.#counts) {
-      // Ties are decided by name, because the order of a map may differ between processes.
-      if (count > most || (count === most && found !== null && actor < found)) {
-        found = actor
-        most = count
-      }
+  /**
+   * Drops the oldest changes, but not their records, while all changes together are too large. An
+   * actor with too large a part of them loses its own first.
+   * @returns the number of characters that it changes in the store.
+   */
+  #forgetChanges(): number {
+    let stored = 0
+    for (let at = 0; at < STRIPPED_BLOCKS_MAX; at += 1) {
+      if (this.#changesSize <= auditLimits.changesCharactersMax) break
+      // @guard history-and-undo--flood
+      const busiest = busiestOf(this.#changes, auditLimits.changesCharactersMax)
+      const found = this.#blocks.findIndex(({ changes }) =>
+        busiest === null ? changes.size > 0 : changes.has(busiest),
+      )
+      const block = this.#blocks[found]
+      if (block === undefined) break
+      this.#forgetBlock(block)
+      const lines = linesOf(block).map((line) =>
+        busiest === null || lineActor(line) === busiest ? withoutChange(line) : line,
+      )
+      this.#blocks[found] = this.#newBlock(block.key, lines, block.lastAtMs)
+      stored += lines.reduce((sum, line) => sum + line.length, 0)
     }
-    return found
+    return stored
   }
 
   /** Drops the oldest record of one actor from a block. */
@@ -252,13 +260,13 @@ export class AuditLog {
     const block = this.#blocks[at]
     if (block === undefined) return 0
     this.#forgetBlock(block)
-    const left = at === found ? linesOf(block).filter((line) => actorOf(line) !== actor) : []
+    const left = at === found ? linesOf(block).filter((line) => lineActor(line) !== actor) : []
     const [first] = left
     if (first === undefined) {
       this.#blocks.splice(at, 1)
       return block.key.length
     }
-    this.#blocks[at] = this.#newBlock(keyOf(indexOf(first)), left, timeOf(left.at(-1) ?? ''))
+    this.#blocks[at] = this.#newBlock(keyOf(lineIndex(first)), left, lineTime(left.at(-1) ?? ''))
     return left.reduce((sum, line) => sum + line.length, 0)
   }
 
@@ -290,7 +298,7 @@ export class AuditLog {
         page.push(
           ...lines()
             .slice(skip, skip + limit - page.length)
-            .map(recordOf),
+            .map(lineRecord),
         )
       skip = Math.max(0, skip - count)
     }
@@ -299,7 +307,22 @@ export class AuditLog {
 
   /** All current records, the newest first; records written during the walk are not among them. */
   *newestFirst(): Generator<EntityRecord> {
-    for (const { lines } of this.#newestBlocks()) for (const line of lines()) yield recordOf(line)
+    for (const line of this.newestLines()) yield lineRecord(line)
+  }
+
+  /** The record of the entry at a log index; undefined if it is not kept. */
+  at(index: number): EntityRecord | undefined {
+    const key = keyOf(index)
+    const isOpen = this.#lines.length > 0 && key >= this.#openKey
+    const block = isOpen ? undefined : this.#blocks.findLast((one) => one.key <= key)
+    const lines = isOpen ? this.#lines : block === undefined ? [] : linesOf(block)
+    const line = lines.find((one) => lineIndex(one) === index)
+    return line === undefined ? undefined : lineRecord(line)
+  }
+
+  /** The lines of all current records, as `newestFirst`. */
+  *newestLines(): Generator<string> {
+    for (const { lines } of this.#newestBlocks()) yield* lines()
   }
 
   #newestBlocks(): { readonly count: number; readonly lines: () => string[] }[] {

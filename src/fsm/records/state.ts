@@ -9,6 +9,8 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Position } from '../../raft/types.ts'
+import { historyKinds } from '../../entities/history-kinds.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
 import { AuditLog } from './audit-log.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import {
@@ -78,6 +80,8 @@ export class State {
   readonly staged: StagedRestore
   /** Changes for followers outside of apply. Apply reads access from `access`. */
   readonly changes = new RecordChanges()
+  /** Changes of the entry that is applied, for its audit record. */
+  readonly #history = new RecordChanges(historyKinds)
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
@@ -255,6 +259,12 @@ export class State {
       if (kinds === null || kinds.has(name)) of.note(name, id, before?.record)
     }
     this.changes.note(name, id, before?.record)
+    this.#history.note(name, id, before?.record)
+  }
+
+  /** Returns and clears the changes of the current entry, of the kinds whose changes are kept. */
+  takeHistory(): readonly RecordChange[] {
+    return this.#history.take(this.tables)
   }
 
   /** Difference between the log's timestamps and log time. */
@@ -281,8 +291,10 @@ export class State {
     this.#dirtyCharacters += this.audit.add(record)
   }
 
-  /** Drops entries that are too old by log time. */
+  /** Called before each entry: drops data that is too old by log time. */
   forget(): void {
+    // Changes of earlier entries, which no audit record keeps.
+    if (!this.#history.isEmpty) this.#history.clear()
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
     // @guard restore-expires

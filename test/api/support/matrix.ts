@@ -52,6 +52,11 @@ const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|rou
 const own: Readonly<Record<string, string>> = {
   'get /access/explain': 'service.read',
   'post /access/preview': 'identity.read',
+  // Each answer shows only kinds that its caller may read.
+  'get /history': 'session',
+  'get /history/{index}': 'session',
+  'get /history/{index}/undo': 'session',
+  'post /history/{index}/undo': 'session',
   'get /roles/identities': 'identity.read',
   'get /roles/services': 'service.read',
   'get /roles/edge-routers': 'router.read',

@@ -74,6 +74,12 @@ export function AccessPreview({ changes }: { readonly changes: readonly Previewe
   if (found === null) {
     return loaded.isLoading.value ? <p class="faint small">{preview.loading}</p> : null
   }
+  return <AccessEffect found={found} />
+}
+
+/** The pairs that gain or lose access. */
+export function AccessEffect({ found }: { readonly found: AccessPreviewed }) {
+  const { preview } = texts
   return (
     <section class="preview" aria-label={preview.title}>
       <h3>{preview.title}</h3>

@@ -5,6 +5,7 @@ import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Badge, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { readChanges } from './cluster-shapes.ts'
 
 const REFRESH_MS = 10_000
@@ -42,7 +43,11 @@ export function ChangesPanel() {
             </span>
             <span class="cell-sub">
               {news.by(row.actor.name === '' ? row.actor.id : row.actor.name)} ·{' '}
-              <span class="mono">{row.entityId}</span>
+              {row.entityName === '' ? (
+                <span class="mono">{row.entityId}</span>
+              ) : (
+                visibleText(row.entityName)
+              )}
             </span>
           </li>
         ))}

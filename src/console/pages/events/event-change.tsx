@@ -6,7 +6,7 @@ import { entityFieldChanges } from './event-text.ts'
 export function EventChange({ event }: { readonly event: NetworkEvent }) {
   const changes = entityFieldChanges(event)
   return (
-    <div class="event-body">
+    <>
       {changes.length === 0 ? null : (
         <dl class="diff">
           {changes.map(({ name, before, after }) => (
@@ -31,6 +31,6 @@ export function EventChange({ event }: { readonly event: NetworkEvent }) {
       <pre class="json" tabIndex={0} aria-label={texts.events.fields}>
         {JSON.stringify(event.fields, null, 2)}
       </pre>
-    </div>
+    </>
   )
 }

@@ -11,27 +11,56 @@ export function eventKind({ fields }: NetworkEvent): string {
   return ''
 }
 
-const SUBJECTS = [
-  'entityType',
-  'entity_type',
-  'identity_id',
-  'router_id',
-  'circuit_id',
-  'service_id',
-  'link_id',
-  'id',
-  'message',
-  'leader_id',
-] as const
+/** A record that an event is about. */
+export interface EventRecord {
+  /** Its collection in the management API. */
+  readonly path: string
+  readonly id: string
+  /** '' if the event does not contain it. */
+  readonly name: string
+}
 
-/** Names the subject of an event in a few words. */
-export function eventSubject({ fields }: NetworkEvent): string {
-  return SUBJECTS.flatMap((name) => {
-    const value = fields[name]
-    return typeof value === 'string' && value !== '' ? [value] : []
+const RECORDS: readonly (readonly [field: string, path: string])[] = [
+  ['identity_id', 'identities'],
+  ['service_id', 'services'],
+  ['router_id', 'edge-routers'],
+  ['src_router_id', 'edge-routers'],
+  ['dst_router_id', 'edge-routers'],
+]
+
+/** The records that an event is about. */
+export function eventRecords({ fields }: NetworkEvent): readonly EventRecord[] {
+  const state =
+    objectAt(fields, 'finalState', 'final_state') ??
+    objectAt(fields, 'initialState', 'initial_state')
+  const type = fields['entityType'] ?? fields['entity_type']
+  if (state !== null && typeof type === 'string' && typeof state['id'] === 'string') {
+    const path = type.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    const name = typeof state['name'] === 'string' ? state['name'] : ''
+    return [{ path: path === 'routers' ? 'edge-routers' : path, id: state['id'], name }]
+  }
+  return RECORDS.flatMap(([field, path]) => {
+    const id = fields[field]
+    return typeof id === 'string' && id !== '' ? [{ path, id, name: '' }] : []
   })
-    .slice(0, 2)
-    .join(' ')
+}
+
+/** Name of the author of a change; '' if the event has none. */
+export function eventAuthor({ fields }: NetworkEvent): string {
+  const author = objectAt(objectAt(fields, 'metadata') ?? {}, 'author')
+  const name = author?.['name']
+  return typeof name === 'string' ? name : ''
+}
+
+const SUBJECTS = ['circuit_id', 'link_id', 'id', 'message', 'leader_id'] as const
+
+/** Names the subject of an event that is about no record in a few words. */
+export function eventSubject({ fields }: NetworkEvent): string {
+  for (const name of SUBJECTS) {
+    const value = fields[name]
+    if (typeof value === 'string' && value !== '') return value
+  }
+  return ''
 }
 
 /** Whether an event contains the typed text. */

@@ -1,21 +1,22 @@
 import { useSignal } from '@preact/signals'
 
-import { PageHead } from '../../app/page-head.tsx'
 import { feed } from '../../app/services.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Button } from '../../controls/button.tsx'
+import { Expandable } from '../../controls/expandable.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Empty, Notice } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { FeedBadge } from '../cluster/cluster-news.tsx'
 import { EventChange } from './event-change.tsx'
-import { eventKind, matchesText, eventSubject } from './event-text.ts'
+import { eventKind, matchesText } from './event-text.ts'
+import { Subjects, useSubjectNames } from './event-subjects.tsx'
 
 const SHOWN_MAX = 200
 
 /** The tail of all events, newest first. */
-export function EventsPage() {
+export function EventTail() {
   const { events } = texts
   const typed = useSignal('')
   const namespace = useSignal('')
@@ -25,17 +26,13 @@ export function EventsPage() {
   const shown = all.filter(
     (event) =>
       (namespace.value === '' || event.namespace === namespace.value) &&
+      (feed.keepsUsage.value || event.namespace !== 'usage') &&
       matchesText(event, typed.value),
   )
+  const names = useSubjectNames(shown.slice(0, SHOWN_MAX))
   return (
     <>
-      <PageHead title={texts.pages.events} lead={events.lead}>
-        <FeedBadge />
-        <Button onClick={() => (frozen.value = frozen.value === null ? feed.events.value : null)}>
-          {frozen.value === null ? events.pause : events.resume}
-        </Button>
-      </PageHead>
-      <div class="filter">
+      <div class="filter activity-filter">
         <div class="filter-input">
           <Icon name="search" />
           <input
@@ -60,9 +57,21 @@ export function EventsPage() {
             </option>
           ))}
         </select>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={feed.keepsUsage.value}
+            onChange={({ currentTarget }) => (feed.keepsUsage.value = currentTarget.checked)}
+          />
+          {events.usage}
+        </label>
+        <FeedBadge />
+        <Button onClick={() => (frozen.value = frozen.value === null ? feed.events.value : null)}>
+          {frozen.value === null ? events.pause : events.resume}
+        </Button>
       </div>
       {feed.gaps.value > 0 ? <Notice tone="warn">{events.gap}</Notice> : null}
-      <section class="panel" aria-label={texts.pages.events}>
+      <section class="panel" aria-label={events.list}>
         {shown.length === 0 ? (
           <Empty icon="event" title={events.none}>
             <p>{feed.state.value === 'refused' ? texts.news.refused : events.noneWhat}</p>
@@ -71,17 +80,22 @@ export function EventsPage() {
           <ul class="event-list">
             {shown.slice(0, SHOWN_MAX).map((event) => (
               <li key={event.id}>
-                <details>
-                  <summary>
-                    <span class="event-time faint">
-                      <Time at={event.timestamp} isExact />
-                    </span>
-                    <span class="event-name">{event.namespace}</span>
-                    <span class="soft">{eventKind(event)}</span>
-                    <span class="event-subject faint">{eventSubject(event)}</span>
-                  </summary>
-                  <EventChange event={event} />
-                </details>
+                <Expandable
+                  label={events.details(event.namespace, eventKind(event))}
+                  head={
+                    <>
+                      <span class="event-time faint">
+                        <Time at={event.timestamp} isExact />
+                      </span>
+                      <span class="event-name">{event.namespace}</span>
+                      <span class="soft">{eventKind(event)}</span>
+                      <span class="event-subject">
+                        <Subjects event={event} names={names} />
+                      </span>
+                    </>
+                  }
+                  body={() => <EventChange event={event} />}
+                />
               </li>
             ))}
           </ul>

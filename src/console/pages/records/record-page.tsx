@@ -21,6 +21,8 @@ import type { Kind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
 import { EndState, IdentityState, RouterState, Seen } from './cell.tsx'
 import { Explained } from '../access/access-page.tsx'
+import { ActivityList } from '../activity/activity-list.tsx'
+import { emptyQuery, historyKind } from '../activity/activity-data.ts'
 import type { AccessQuery } from '../access/explain-data.ts'
 import { Dependents } from './dependents.tsx'
 import { Overview } from './overview.tsx'
@@ -202,6 +204,12 @@ function Shown(props: {
       ) : null}
       {tab === 'access' ? <RecordAccess kind={kind} id={record.id} /> : null}
       {tab === 'sessions' ? <RecordSessions kind={kind} id={record.id} /> : null}
+      {tab === 'activity' ? (
+        <ActivityList
+          query={{ ...emptyQuery, kind: historyKind(kind.path) ?? '', record: record.id }}
+          onDone={reload}
+        />
+      ) : null}
       {tab === 'edit' ? form : null}
     </div>
   )
@@ -216,6 +224,7 @@ function tabsOf({ path }: Kind, hasForm: boolean): readonly Tab[] {
     'overview',
     ...(isSide ? (['access'] as const) : []),
     ...(isSide || path === 'edge-routers' ? (['sessions'] as const) : []),
+    ...(historyKind(path) === null ? [] : (['activity'] as const)),
     ...(hasForm ? (['edit'] as const) : []),
   ]
 }

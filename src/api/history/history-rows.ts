@@ -1,0 +1,115 @@
+import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
+import { historyKinds } from '../../entities/history-kinds.ts'
+import { entitiesByName, isKindName } from '../../entities/registry.ts'
+import { keptChangesOf } from '../../fsm/audit-query.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { KeptChange } from '../../ports/audit.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { readPermissionOf } from '../access/previewed-writes.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
+import type { RequestContext } from '../http/call.ts'
+import { requireCaller } from '../sessions/current.ts'
+import type { ChangeState } from './history-schema.ts'
+
+/** The parts of the audit log that a caller may read. */
+export interface HistoryReader {
+  /** Tables whose records it may read; null: everything. */
+  readonly tables: ReadonlySet<string> | null
+  /** Whether it may read the names of identities. */
+  readonly mayReadIdentities: boolean
+}
+
+export const administratorReader: HistoryReader = { tables: null, mayReadIdentities: true }
+
+export function historyReader(call: RequestContext): HistoryReader {
+  const caller = requireCaller(call)
+  if (caller.isAdmin) return administratorReader
+  // Also the request of an undo reads its entry.
+  const mayRead = (permission: Permission): boolean =>
+    mayCall(caller, permission, { api: call.api, method: 'GET' })
+  const tables = historyKinds.filter((kind) => mayRead(readPermissionOf(kind) ?? 'admin'))
+  return { tables: new Set(tables), mayReadIdentities: mayRead('identity.read') }
+}
+
+/** An audit record as the API shows it to a reader. */
+export function auditRow(
+  record: EntityRecord,
+  state: Pick<StateView, 'get'>,
+  reader: HistoryReader,
+): JsonObject {
+  const { index, session, address, action, entity, entityId, entityName, fields, outcome, reason } =
+    record as Readonly<Record<string, Json>>
+  const isAll = reader.tables === null
+  const { changes, omitted } = shownChanges(record, reader)
+  const isThere =
+    isKindName(String(entity)) && state.get(String(entity) as never, String(entityId)) !== undefined
+  return {
+    index: Number(index),
+    at: rfc3339Text(record.createdAt),
+    actor: reader.mayReadIdentities
+      ? { id: record['actor'] ?? '', name: record['actorName'] ?? '' }
+      : { id: '', name: '' },
+    // A reader of records must not learn from which addresses others log in.
+    // @guard history-and-undo--address
+    session: isAll ? (session ?? '') : '',
+    address: isAll ? (address ?? '') : '',
+    action: action ?? '',
+    entity: entity ?? '',
+    entityId: entityId ?? '',
+    entityName: entityName ?? '',
+    exists: isThere,
+    fields: fields ?? [],
+    also: (record['also'] as readonly string[]).filter((text) =>
+      isReadable(reader, text.split(' ')[1] ?? ''),
+    ),
+    outcome: outcome ?? '',
+    reason: isAll ? (reason ?? '') : '',
+    changeState: changeState(String(record['change'] ?? '')),
+    changes: changes.map((change) => changeRow(change, kindOf(change, record))),
+    omittedChanges: omitted,
+  }
+}
+
+export function isReadable({ tables }: HistoryReader, kind: string): boolean {
+  return tables === null || tables.has(entitiesByName.get(kind)?.table ?? '')
+}
+
+function shownChanges(
+  record: EntityRecord,
+  reader: HistoryReader,
+): ReturnType<typeof keptChangesOf> {
+  const { changes, omitted } = keptChangesOf(record)
+  // @guard history-and-undo--others
+  const shown = changes.filter(({ kind }) => isReadable(reader, kind))
+  return { changes: shown, omitted: omitted + changes.length - shown.length }
+}
+
+/** The kind by which the caller wrote the record, or that of its table. */
+function kindOf({ kind, id }: KeptChange, record: EntityRecord): string {
+  const isMain =
+    record['entityId'] === id && entitiesByName.get(String(record['entity']))?.table === kind
+  return isMain ? String(record['entity']) : kind
+}
+
+export function changeState(text: string): ChangeState {
+  if (text === '') return 'NONE'
+  return text.startsWith('"') ? (JSON.parse(text) as ChangeState) : 'KEPT'
+}
+
+export function changeRow(change: KeptChange, kind: string): JsonObject {
+  const { id, name, before, after, isPartial } = change
+  return { kind, id, name, before: shown(change, before), after: shown(change, after), isPartial }
+}
+
+/** Values with times as RFC 3339. */
+function shown({ kind }: KeptChange, values: JsonObject | null): JsonObject | null {
+  if (values === null) return null
+  const fields = entitiesByName.get(kind)?.fields ?? {}
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      const isTime = fields[name]?.kind === 'timestamp' && typeof value === 'number'
+      return [name, isTime ? rfc3339Text(value) : value]
+    }),
+  )
+}

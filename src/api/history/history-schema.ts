@@ -1,0 +1,94 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { nullableSchema } from '../../entities/nested.ts'
+import { arraySchema, closedObject, flag, text } from '../../entities/shapes.ts'
+import { accessPreviewed } from '../access/preview-schema.ts'
+import { integer } from '../schemas/envelope.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
+
+/** Whether an entry keeps its change, or why not. */
+export const changeStates = ['KEPT', 'TOO_LARGE', 'DROPPED', 'NONE'] as const
+export type ChangeState = (typeof changeStates)[number]
+
+const values = { type: 'object', additionalProperties: true } as const
+
+/** A record before and after an entry. */
+const change = closedObject({
+  kind: text,
+  id: text,
+  name: { ...text, description: 'after the entry, or before the deletion' },
+  before: { ...nullableSchema(values), description: 'changed fields; null: it was created' },
+  after: { ...nullableSchema(values), description: 'changed fields; null: it was deleted' },
+  isPartial: { ...flag, description: 'fields changed whose values are never kept' },
+})
+
+/** An entry of the audit log. */
+export const auditDetail: NamedSchema = {
+  name: 'auditDetail',
+  schema: closedObject({
+    index: { type: 'integer', description: 'of the log' },
+    at: { type: 'string', format: 'date-time', description: 'log time' },
+    actor: closedObject({ id: text, name: { ...text, description: 'its name at that time' } }),
+    session: text,
+    address: text,
+    action: text,
+    entity: text,
+    entityId: text,
+    entityName: { ...text, description: 'after the entry, or before the deletion' },
+    exists: { ...flag, description: 'whether the record exists now' },
+    fields: {
+      ...arraySchema(text),
+      description: 'names of the fields that an update changed',
+    },
+    also: { ...arraySchema(text), description: 'other records written by the same entry' },
+    outcome: {
+      ...text,
+      description: 'done, the code of the refusal, or requested before it is carried out',
+    },
+    reason: { ...text, description: 'reason; empty if none was given' },
+    changeState: {
+      type: 'string',
+      enum: changeStates,
+      description: 'whether the entry keeps its change',
+    },
+    changes: arraySchema(change),
+    omittedChanges: {
+      type: 'integer',
+      description: 'changed records that are not listed: not kept, or not readable by the caller',
+    },
+  }),
+}
+
+/** A write that undoes an entry, as the operation of its kind takes it. */
+const undoingWrite = closedObject({
+  action: { type: 'string', enum: ['create', 'patch', 'delete'] },
+  kind: text,
+  id: text,
+  name: text,
+  data: values,
+})
+
+/** The effect that the undo of an entry would have now. */
+export const undoPreview: NamedSchema = {
+  name: 'undoPreview',
+  schema: closedObject({
+    entry: auditDetail.schema,
+    writes: arraySchema(undoingWrite),
+    changes: arraySchema(change),
+    omittedChanges: integer,
+    access: {
+      ...nullableSchema(accessPreviewed.schema),
+      description: 'null for a caller that may not read identities and services',
+    },
+    version: { ...text, description: 'changes with every record that the undo writes' },
+  }),
+}
+
+export const undoBody = objectSchema('undoEntry', {
+  version: { type: 'string', maxLength: 64 },
+})
+
+/** The result of an undo. */
+export const undone: NamedSchema = {
+  name: 'undone',
+  schema: closedObject({ writes: arraySchema(undoingWrite) }),
+}

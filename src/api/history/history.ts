@@ -1,0 +1,144 @@
+import { historyKinds } from '../../entities/history-kinds.ts'
+import { entities, isKindName } from '../../entities/registry.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { auditEntry } from '../../entities/kinds/audit-entry.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import {
+  detailAnswer,
+  listAnswer,
+  type Reply,
+  singlePagePagination,
+} from '../http/answers/envelope.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import type { RequestContext } from '../http/call.ts'
+import { type Operation, withBody } from '../http/operation.ts'
+import { auditRow, historyReader, isReadable } from './history-rows.ts'
+import { auditDetail, undoBody, undone, undoPreview } from './history-schema.ts'
+import { Undo, type UndoDeps } from './undo.ts'
+
+const text = { type: 'string' } as const
+const tables: ReadonlySet<string> = new Set(historyKinds)
+/** Names of kinds with a history, as an entry names them. */
+const kinds = entities.filter(({ table }) => tables.has(table)).map(({ name }) => name)
+const filterable = auditEntry.symbols.map(({ name }) => name)
+const INDEX = /^[0-9]{1,15}$/
+
+/** Operations that list changes of records, and undo them. */
+export function historyOperations(deps: UndoDeps): Operation[] {
+  const undo = new Undo(deps)
+  const { state } = deps
+  const about = { tag: 'history', apis: ['management'], permission: 'session' } as const
+  const body = { schema: undoBody, isRequired: false } as const
+  return [
+    {
+      ...about,
+      operationId: 'listHistory',
+      summary:
+        'List the changes of records that the caller may read, newest first; by record also when it is deleted',
+      method: 'GET',
+      path: '/history',
+      query: [
+        { name: 'kind', schema: { type: 'string', enum: kinds }, isRequired: false },
+        { name: 'record', schema: text, isRequired: false },
+        { name: 'actor', schema: text, isRequired: false },
+        { name: 'action', schema: text, isRequired: false },
+        { name: 'since', schema: text, isRequired: false },
+        { name: 'until', schema: text, isRequired: false },
+        { name: 'all', schema: { type: 'string', enum: ['true', 'false'] }, isRequired: false },
+        ...listParameters,
+      ],
+      success: 200,
+      response: { kind: 'list', schema: auditDetail },
+      handle: (call) => list(deps, call),
+    },
+    {
+      ...about,
+      operationId: 'detailHistory',
+      summary: 'Show one entry of the history',
+      method: 'GET',
+      path: '/history/{index}',
+      success: 200,
+      response: { kind: 'detail', schema: auditDetail },
+      refusals: [404],
+      handle: (call) => detailAnswer(auditRow(entryOf(state, call), state, historyReader(call))),
+    },
+    {
+      ...about,
+      operationId: 'previewUndo',
+      summary: 'Preview the undo of an entry: the records and the access that it would change',
+      method: 'GET',
+      path: '/history/{index}/undo',
+      success: 200,
+      response: { kind: 'detail', schema: undoPreview },
+      refusals: [404, 409],
+      handle: async (call) => detailAnswer(await undo.preview(call, entryOf(state, call))),
+    },
+    withBody({
+      ...about,
+      operationId: 'undoEntry',
+      summary: 'Undo an entry with the rights of the caller, unless its records changed since',
+      method: 'POST',
+      path: '/history/{index}/undo',
+      body,
+      success: 200,
+      response: { kind: 'detail', schema: undone },
+      refusals: [404, 409, 412],
+      handle: async (call, { version }) =>
+        detailAnswer(await undo.apply(call, entryOf(state, call), version)),
+    }),
+  ]
+}
+
+async function list({ state, processor }: UndoDeps, call: RequestContext): Promise<Reply> {
+  const reader = historyReader(call)
+  // A filter could find out values that the answer withholds.
+  // @guard history-and-undo--filter
+  if (reader.tables !== null && (call.first('filter') ?? call.first('sort')) !== undefined) {
+    throw new Problem('UNAUTHORIZED', { detail: 'filter and sort are for administrators' })
+  }
+  // @guard history-and-undo--by-actor
+  if (call.first('actor') !== undefined && !reader.mayReadIdentities) {
+    throw new Problem('UNAUTHORIZED', { detail: 'actor needs the permission identity.read' })
+  }
+  const kind = call.first('kind')
+  const query = {
+    ...readListQuery(call),
+    tables: reader.tables,
+    isOfRecords: call.first('all') !== 'true',
+    kind: kind !== undefined && isKindName(kind) ? kind : undefined,
+    record: call.first('record'),
+    actor: call.first('actor'),
+    action: call.first('action'),
+    sinceMs: timeOf(call, 'since'),
+    untilMs: timeOf(call, 'until'),
+  }
+  // A caller that may read nothing must not cost a search.
+  if (reader.tables?.size === 0) return listAnswer([], singlePagePagination([]), filterable)
+  const { records, limit, offset, totalCount } = await processor.finish(
+    call.sharer,
+    state.listHistory(query),
+  )
+  const rows = records.map((record) => auditRow(record, state, reader))
+  return listAnswer(rows, { limit, offset, totalCount }, filterable)
+}
+
+/** @throws {Problem} COULD_NOT_VALIDATE. */
+function timeOf(call: RequestContext, name: string): number | undefined {
+  const value = call.first(name)
+  if (value === undefined) return undefined
+  const ms = Date.parse(value)
+  if (Number.isNaN(ms)) throw fieldProblem(name, `${name} in query must be a date-time`, value)
+  return ms
+}
+
+/** @throws {Problem} NOT_FOUND also for an entry that the caller may not read. */
+function entryOf(state: StateView, call: RequestContext): EntityRecord {
+  const index = call.param('index')
+  const entry = INDEX.test(index) ? state.auditRecordAt(Number(index)) : undefined
+  // @guard history-and-undo--entry
+  if (entry === undefined || !isReadable(historyReader(call), String(entry['entity']))) {
+    throw new Problem('NOT_FOUND', { detail: `no entry ${index.slice(0, 16)} in the audit log` })
+  }
+  return entry
+}

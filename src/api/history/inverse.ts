@@ -1,0 +1,228 @@
+import { historyFields } from '../../entities/history-kinds.ts'
+import type { KindName } from '../../entities/kind-names.ts'
+import { entityOperations } from '../../entities/operations.ts'
+import { entitiesByName, findEntity, isKindName } from '../../entities/registry.ts'
+import { batchLimits } from '../../fsm/apply/entity.ts'
+import { isObject } from '../../entities/check.ts'
+import { wholeRecord } from '../../fsm/apply/kept-change.ts'
+import { keptChangesOf } from '../../fsm/audit-query.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
+import { Problem } from '../../lib/problems.ts'
+import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
+import type { KeptChange } from '../../ports/audit.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
+import { changeState } from './history-rows.ts'
+
+/** A write that takes back one change of an entry. */
+export interface InverseWrite {
+  readonly action: 'create' | 'patch' | 'delete'
+  readonly kind: KindName
+  readonly id: string
+  readonly name: string
+  /** Body of the operation; {} for a deletion. */
+  readonly data: JsonObject
+  /** Permission of the operation. */
+  readonly permission: SessionPermission
+  /** Stored fields that the record has after the write; null for a deletion. */
+  readonly restored: JsonObject | null
+}
+
+type Records = Pick<StateView, 'get'>
+
+/** Actions whose kept changes are undone by writes of records. */
+const undoable: ReadonlySet<string> = new Set(['create', 'replace', 'patch', 'delete'])
+
+/** Members of bodies that become a field under another name. */
+const memberNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  identity: { typeId: 'type' },
+  terminator: { serviceId: 'service', routerId: 'router', instanceId: 'identity' },
+}
+
+/**
+ * The writes that take back an entry, the one of its main record first.
+ * @throws {Problem} CANNOT_UNDO with the reason, CHANGED_SINCE if a record has moved on.
+ */
+export function inverseWrites(entry: EntityRecord, records: Records): readonly InverseWrite[] {
+  const { changes, omitted } = keptOf(entry)
+  const [main, ...others] = changes
+  if (main === undefined) throw cannotUndo('it changed no record')
+  if (omitted > 0) throw cannotUndo(`it changed ${omitted} more records than the audit log keeps`)
+  const kind = mainKind(entry, main)
+  if (main.before === null) return [deletion(main, kind, records)]
+  if (main.after !== null) return [patch(main, kind, records)]
+  const writes = [
+    creation(main, kind, records),
+    ...others.flatMap((other) => {
+      if (isLive(other)) return []
+      const otherKind = other.kind as KindName
+      return [
+        other.after === null
+          ? creation(other, otherKind, records)
+          : patch(other, otherKind, records),
+      ]
+    }),
+  ]
+  const { stepsMax } = batchLimits
+  if (writes.length > stepsMax) throw cannotUndo(`it takes more than ${stepsMax} writes`)
+  return writes
+}
+
+export function cannotUndo(reason: string, cause?: unknown): Problem {
+  return new Problem('CANNOT_UNDO', { detail: reason, cause })
+}
+
+/** @throws {Problem} CANNOT_UNDO. */
+function keptOf(entry: EntityRecord): ReturnType<typeof keptChangesOf> {
+  const { outcome, action } = entry as Readonly<Record<string, unknown>>
+  if (outcome !== 'done') throw cannotUndo(`it changed nothing; its outcome is ${String(outcome)}`)
+  switch (changeState(String(entry['change'] ?? ''))) {
+    case 'KEPT':
+      break
+    case 'TOO_LARGE':
+      throw cannotUndo('its change was too large to keep')
+    case 'DROPPED':
+      throw cannotUndo('its change was dropped to make room for newer ones')
+    case 'NONE':
+      throw cannotUndo('the audit log does not keep its change')
+  }
+  if (!undoable.has(String(action))) {
+    throw cannotUndo(`${String(action)} has its own inverse operation, so use that one`)
+  }
+  return keptChangesOf(entry)
+}
+
+/** @throws {Problem} CANNOT_UNDO if the main change is not that of the entry's record. */
+function mainKind(entry: EntityRecord, main: KeptChange): KindName {
+  const { entity, entityId } = entry as Readonly<Record<string, unknown>>
+  const kind = String(entity)
+  if (!isKindName(kind) || entityId !== main.id || findEntity(kind).table !== main.kind) {
+    throw cannotUndo('the audit log does not keep the change of its record')
+  }
+  return kind
+}
+
+/** Whether a host created the record by itself, and does so again. */
+function isLive({ kind, before }: KeptChange): boolean {
+  return kind === 'terminator' && before?.['isSystem'] === true
+}
+
+/** @throws {Problem} CANNOT_UNDO when the management API has no such operation. */
+function permissionFor(kind: KindName, action: InverseWrite['action']): SessionPermission {
+  const operation = entityOperations(findEntity(kind)).find(
+    ({ api, shape }) => api === 'management' && shape === action,
+  )
+  const permission = operation?.permission
+  if (isSessionPermission(permission)) return permission
+  throw cannotUndo(`no request can ${action === 'patch' ? 'change' : action} a ${kind}`)
+}
+
+function changedSince({ kind, name, id }: KeptChange, what: string): Problem {
+  return new Problem('CHANGED_SINCE', { detail: `${kind} ${name === '' ? id : name} ${what}` })
+}
+
+function bodyOf(kind: KindName, values: JsonObject): JsonObject {
+  const names = memberNames[kind] ?? {}
+  const { fields } = findEntity(kind)
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      // In a patch, null leaves a field unchanged; an empty text clears it.
+      const isText = fields[name]?.kind === 'text' || fields[name]?.kind === 'reference'
+      const given = holdsTimes(fields[name]?.kind, name) ? timeTexts(value) : value
+      return [names[name] ?? name, given === null && isText ? '' : given]
+    }),
+  )
+}
+
+/** Whether a stored field holds times, which bodies write as RFC 3339. */
+function holdsTimes(kind: string | undefined, name: string): boolean {
+  return kind === 'timestamp' || name === 'roleAttributesExpireAt'
+}
+
+function timeTexts(value: Json): Json {
+  if (typeof value === 'number') return rfc3339Text(value)
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, timeTexts(one)]))
+}
+
+function deletion(change: KeptChange, kind: KindName, records: Records): InverseWrite {
+  const { id, name, after } = change
+  const record = records.get(kind, id)
+  const permission = permissionFor(kind, 'delete')
+  if (record === undefined) throw changedSince(change, 'no longer exists')
+  if (!isSameJson(wholeOf(kind, record), after ?? {})) {
+    throw changedSince(change, `was changed: ${differingFields(kind, record, after ?? {})}`)
+  }
+  return { action: 'delete', kind, id, name, data: {}, permission, restored: null }
+}
+
+function patch(change: KeptChange, kind: KindName, records: Records): InverseWrite {
+  const { id, name, before, after, isPartial } = change
+  const record: EntityRecord | undefined = records.get(kind, id)
+  const permission = permissionFor(kind, 'patch')
+  if (isPartial) throw cannotUndo(`it changed a secret of ${kind} ${name}, whose value is not kept`)
+  if (record === undefined) throw changedSince(change, 'no longer exists')
+  const moved = Object.keys(after ?? {}).filter(
+    (field) => !isSameJson(record[field], after?.[field]),
+  )
+  if (moved.length > 0) throw changedSince(change, `was changed: ${moved.join(', ')}`)
+  const restored = before ?? {}
+  if (Object.keys(restored).length === 0) throw cannotUndo('it changed no field')
+  const data = bodyOf(kind, restored)
+  return { action: 'patch', kind, id, name, data, permission, restored }
+}
+
+function creation(change: KeptChange, kind: KindName, records: Records): InverseWrite {
+  const { id, name, before, isPartial } = change
+  const permission = permissionFor(kind, 'create')
+  if (isPartial) {
+    throw cannotUndo(
+      `${kind} ${name === '' ? id : name} had secrets that are not kept; create a new one`,
+    )
+  }
+  if (records.get(kind, id) !== undefined) throw changedSince(change, 'exists again')
+  const restored = before ?? {}
+  const data = bodyOf(kind, restored)
+  return { action: 'create', kind, id, name, data, permission, restored }
+}
+
+/** The kept fields of a record that have a value. */
+function wholeOf(kind: KindName, record: EntityRecord): JsonObject {
+  const fields = historyFields.get(findEntity(kind).table)
+  return fields === undefined ? {} : wholeRecord(record, fields)
+}
+
+function differingFields(kind: KindName, record: EntityRecord, values: JsonObject): string {
+  const now = wholeOf(kind, record)
+  const names = new Set([...Object.keys(now), ...Object.keys(values)])
+  return [...names].filter((name) => !isSameJson(now[name], values[name])).join(', ')
+}
+
+/**
+ * Checks that the writes give each record the fields that it had.
+ * @param changes of all records, as the writes would make them.
+ * @throws {Problem} CANNOT_UNDO.
+ */
+export function requireRestored(
+  writes: readonly InverseWrite[],
+  changes: readonly RecordChange[],
+): void {
+  for (const { kind, id, name, action, restored } of writes) {
+    const table = entitiesByName.get(kind)?.table
+    const change = changes.find((one) => one.kind === table && one.id === id)
+    const after = change?.after as EntityRecord | undefined
+    if (restored === null || after === undefined) continue
+    const wanted: Readonly<Record<string, Json>> = restored
+    const names =
+      action === 'create'
+        ? [...Object.keys(wholeOf(kind, after)), ...Object.keys(wanted)]
+        : Object.keys(wanted)
+    const now = action === 'create' ? wholeOf(kind, after) : after
+    const lost = names.filter((field) => !isSameJson(now[field], wanted[field]))
+    if (lost.length === 0) continue
+    const fields = [...new Set(lost)].join(', ')
+    throw cannotUndo(`${kind} ${name} would not get back its old value of ${fields}`)
+  }
+}

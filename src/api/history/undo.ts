@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto'
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { AccessDifference, PreviewedWrite } from '../../fsm/access/access-difference.ts'
+import { keptChange } from '../../fsm/apply/kept-change.ts'
+import { mayCall } from '../../auth/principal/permissions.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { Actor } from '../../ports/actor.ts'
+import type { ProposalInput } from '../../ports/proposer.ts'
+import { accessDifference, previewAnswer, type PreviewOperationsDeps } from '../access/preview.ts'
+import { PreviewedWrites, previewPermissions } from '../access/previewed-writes.ts'
+import { ReadPermissions } from '../access/readable.ts'
+import { callActor, type RequestContext, requestOrigin, toWriteRequest } from '../http/call.ts'
+import type { Writer } from '../http/writes.ts'
+import { requireCaller } from '../sessions/current.ts'
+import { auditRow, changeRow, historyReader, isReadable } from './history-rows.ts'
+import { cannotUndo, type InverseWrite, inverseWrites, requireRestored } from './inverse.ts'
+
+export interface UndoDeps extends PreviewOperationsDeps {
+  readonly writer: Writer
+}
+
+type JudgedOn = NonNullable<ProposalInput['judgedOn']>
+
+/** An undo that passed every check, with its effect. */
+interface JudgedUndo {
+  readonly prepared: readonly PreviewedWrite[]
+  readonly judgedOn: JudgedOn
+  readonly difference: AccessDifference
+  readonly version: string
+}
+
+/** Takes back entries of the audit log by the same writes that a caller could send. */
+export class Undo {
+  readonly #deps: UndoDeps
+  readonly #previewed: PreviewedWrites
+
+  constructor(deps: UndoDeps) {
+    this.#deps = deps
+    this.#previewed = new PreviewedWrites(deps.validator)
+  }
+
+  /** The effect that the undo would have now; writes nothing. */
+  async preview(call: RequestContext, entry: EntityRecord): Promise<JsonObject> {
+    const { state } = this.#deps
+    const writes = inverseWrites(entry, state)
+    const required = new ReadPermissions(call)
+    // Refusals and results reveal the records that the writes name.
+    // @guard history-and-undo--preview
+    for (const { kind } of writes) {
+      for (const permission of previewPermissions(kind)) required.require(permission)
+    }
+    const { difference, version } = await this.#judge(call, writes)
+    const reader = historyReader(call)
+    const readable = new ReadPermissions(call)
+    const mayReadAccess = readable.has('identity.read') && readable.has('service.read')
+    const changes = difference.changes.filter(({ kind }) => isReadable(reader, kind))
+    return {
+      entry: auditRow(entry, state, reader),
+      writes: writes.map(shownWrite),
+      changes: changes.map((change) => changeRow(keptChange(change), kindOf(writes, change))),
+      omittedChanges: difference.changes.length - changes.length,
+      access: mayReadAccess ? previewAnswer(state, call, difference, readable) : null,
+      version,
+    }
+  }
+
+  /** @param version of a preview; undefined: the effect need not be that of a preview. */
+  async apply(
+    call: RequestContext,
+    entry: EntityRecord,
+    version: string | undefined,
+  ): Promise<JsonObject> {
+    const request = toWriteRequest(call)
+    return await retryWhenMoved(request, this.#deps.limits, async () => {
+      const writes = inverseWrites(entry, this.#deps.state)
+      // @guard history-and-undo--operation
+      for (const { permission } of writes) requireRight(call, permission)
+      const judged = await this.#judge(call, writes)
+      if (version !== undefined && version !== judged.version) {
+        const detail = 'a record changed after the preview of the undo'
+        throw new Problem('PRECONDITION_FAILED', { detail })
+      }
+      const [main] = writes
+      if (main === undefined) throw cannotUndo('it changed no record')
+      const { identity } = requireCaller(call)
+      // Only one permission travels with a command, so the caller must keep all that it has now.
+      const caller = { entity: 'identity', id: identity.id, revision: identity.revision } as const
+      const judgedOn = identity.revision === 0 ? judged.judgedOn : [...judged.judgedOn, caller]
+      const origin = { ...requestOrigin(call, request), actor: actorWith(call, main.permission) }
+      const steps = judged.prepared.map(({ mode, entity, id, fields }) => ({
+        kind: stepKinds[mode],
+        entity,
+        id,
+        fields,
+      }))
+      await this.#deps.writer.batch(origin, steps, 0, judgedOn)
+      return { writes: writes.map(shownWrite) }
+    })
+  }
+
+  /** @throws {Problem} as the writes would; CANNOT_UNDO, CHANGED_SINCE, UNAUTHORIZED. */
+  async #judge(call: RequestContext, writes: readonly InverseWrite[]): Promise<JudgedUndo> {
+    const { state, preparers } = this.#deps
+    const prepared: PreviewedWrite[] = []
+    const judgedOn: JudgedOn[number][] = []
+    for (const { action, kind, id, data } of writes) {
+      const deps = { preparers, level: state.featureLevel }
+      const one = await this.#previewed.prepared(deps, call, { action, kind, id, data })
+      prepared.push(one.write)
+      const revision = state.get(kind, id)?.revision ?? 0
+      judgedOn.push({ entity: kind, id, revision }, ...one.judgedOn)
+    }
+    const difference = await accessDifference(this.#deps, call, prepared)
+    requireRestored(writes, difference.changes)
+    return { prepared, judgedOn, difference, version: versionOf(judgedOn) }
+  }
+}
+
+const stepKinds = {
+  create: CommandKind.ENTITY_CREATE,
+  replace: CommandKind.ENTITY_REPLACE,
+  patch: CommandKind.ENTITY_PATCH,
+  delete: CommandKind.ENTITY_DELETE,
+} as const
+
+function versionOf(judgedOn: JudgedOn): string {
+  const texts = judgedOn.map(({ entity, id, revision }) => `${entity} ${id} ${revision}`)
+  return createHash('sha256').update(texts.join('\n')).digest('hex').slice(0, 32)
+}
+
+function shownWrite({ action, kind, id, name, data }: InverseWrite): JsonObject {
+  return { action, kind, id, name, data }
+}
+
+function kindOf(
+  writes: readonly InverseWrite[],
+  change: { readonly kind: string; readonly id: string },
+): string {
+  return writes.find(({ id }) => id === change.id)?.kind ?? change.kind
+}
+
+/** @throws {Problem} UNAUTHORIZED. */
+function requireRight(call: RequestContext, permission: InverseWrite['permission']): void {
+  if (mayCall(requireCaller(call), permission, { api: call.api, method: 'POST' })) {
+    return
+  }
+  throw new Problem('UNAUTHORIZED', { detail: `the undo needs the permission ${permission}` })
+}
+
+/**
+ * The actor of the request, admitted by the permission of a write and not by that of the undo,
+ * which every session has.
+ */
+function actorWith(call: RequestContext, permission: InverseWrite['permission']): Actor {
+  const actor = callActor(call)
+  // @guard history-and-undo--authority
+  return actor.case === 'session'
+    ? { case: 'session', value: { ...actor.value, permission } }
+    : actor
+}

@@ -1,0 +1,120 @@
+import { client } from '../../app/services.ts'
+import { pathTo } from '../../app/navigation.ts'
+import type { AccessPreviewed, AuditDetail } from '../../client/served-types.ts'
+import { MANAGEMENT } from '../../../client/cluster-client.ts'
+
+export type ChangedRecord = AuditDetail['changes'][number]
+
+/** The effect that the undo of an entry would have. */
+export interface UndoPreview {
+  readonly changes: readonly ChangedRecord[]
+  readonly omittedChanges: number
+  /** Null for a caller that may not read identities and services. */
+  readonly access: AccessPreviewed | null
+  readonly version: string
+}
+
+/** Conditions of a search in the history; '' means everything. */
+export interface HistoryQuery {
+  readonly kind: string
+  /** ID of a record, or its name now or earlier. */
+  readonly record: string
+  readonly actor: string
+  readonly action: string
+  /** Age in hours of the oldest entry; '' for all. */
+  readonly hours: string
+  /** `true`: also entries that change no record. */
+  readonly all: string
+}
+
+export const emptyQuery: HistoryQuery = {
+  kind: '',
+  record: '',
+  actor: '',
+  action: '',
+  hours: '',
+  all: '',
+}
+
+/** Kinds with a history, by the name of their collection. */
+const kindsByPath: Readonly<Record<string, string>> = {
+  identities: 'identity',
+  services: 'service',
+  'edge-routers': 'edgeRouter',
+  'transit-routers': 'transitRouter',
+  routers: 'router',
+  terminators: 'terminator',
+  configs: 'config',
+  'config-types': 'configType',
+  'service-policies': 'servicePolicy',
+  'edge-router-policies': 'edgeRouterPolicy',
+  'service-edge-router-policies': 'serviceEdgeRouterPolicy',
+  'posture-checks': 'postureCheck',
+  'auth-policies': 'authPolicy',
+  authenticators: 'authenticator',
+  enrollments: 'enrollment',
+  'external-jwt-signers': 'externalJwtSigner',
+  cas: 'ca',
+  'controller-settings': 'controllerSetting',
+}
+const pathsByKind = new Map(Object.entries(kindsByPath).map(([path, kind]) => [kind, path]))
+
+export const historyPaths: readonly string[] = Object.keys(kindsByPath)
+
+export function historyKind(path: string): string | null {
+  return Object.hasOwn(kindsByPath, path) ? (kindsByPath[path] ?? null) : null
+}
+
+/** The collection of a kind, as entries of the history and events name it. */
+export function collectionOf(kind: string): string | null {
+  if (kind === 'fabricService') return 'services'
+  return pathsByKind.get(kind) ?? null
+}
+
+/** The page of a record; null if its kind has none. */
+export function recordLink(kind: string, id: string): string | null {
+  const path = collectionOf(kind)
+  return path === null || id === '' ? null : pathTo(path, id)
+}
+
+export async function readHistory(
+  { hours, ...query }: HistoryQuery,
+  limit: number,
+  signal: AbortSignal,
+): Promise<{ readonly rows: readonly AuditDetail[]; readonly totalCount: number }> {
+  const given = Object.entries(query).filter(([, value]) => value !== '')
+  const since = hours === '' ? [] : [['since', sinceText(Number(hours))]]
+  const { data, meta } = await client.served('GET /edge/management/v1/history', {
+    query: Object.fromEntries([...given, ...since, ['limit', String(limit)]]) as Record<
+      string,
+      string
+    >,
+    signal,
+  })
+  return { rows: data, totalCount: meta.pagination?.totalCount ?? data.length }
+}
+
+function sinceText(hours: number): string {
+  return new Date(Date.now() - hours * 3_600_000).toISOString()
+}
+
+function undoPath(index: number): string {
+  return `${MANAGEMENT}/history/${index}/undo`
+}
+
+export async function readUndo(index: number, signal: AbortSignal): Promise<UndoPreview> {
+  const { body } = await client.ask({ path: undoPath(index), signal })
+  return (body as { readonly data: UndoPreview }).data
+}
+
+/** Undoes an entry, unless a record changed after the preview. */
+export async function sendUndo(index: number, version: string): Promise<void> {
+  await client.ask({ method: 'POST', path: undoPath(index), body: { version } })
+}
+
+const undoable: ReadonlySet<string> = new Set(['create', 'replace', 'patch', 'delete'])
+
+/** Whether an entry may be undone; the controller decides when it previews the undo. */
+export function mayUndo({ action, outcome, changeState }: AuditDetail): boolean {
+  return outcome === 'done' && changeState === 'KEPT' && undoable.has(action)
+}

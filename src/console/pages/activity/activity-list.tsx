@@ -1,0 +1,173 @@
+import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
+
+import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { visibleText } from '../../app/visible-text.ts'
+import type { AuditDetail } from '../../client/served-types.ts'
+import { Button } from '../../controls/button.tsx'
+import { Badge, Empty, Skeleton } from '../../controls/status.tsx'
+import { Expandable } from '../../controls/expandable.tsx'
+import { Time } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { type HistoryQuery, mayUndo, readHistory, recordLink } from './activity-data.ts'
+import { kindWord, RecordChanges, RecordName } from './record-changes.tsx'
+import { UndoDialog } from './undo-dialog.tsx'
+
+const PAGE = 50
+const SHOWN_MAX = 500
+const REFRESH_MS = 10_000
+
+/** Entries of the history, newest first, each with its change and an undo. */
+export function ActivityList({
+  query,
+  onDone,
+}: {
+  readonly query: HistoryQuery
+  /** Called after an undo. */
+  readonly onDone?: () => void
+}) {
+  const { activity } = texts
+  const limit = useSignal(PAGE)
+  const undoing = useSignal<AuditDetail | null>(null)
+  const loaded = useLoaded(
+    `history/${JSON.stringify(query)}/${limit.value}`,
+    (signal) => readHistory(query, limit.value, signal),
+    REFRESH_MS,
+  )
+  // The entries of the last search stay until those of the next one are here.
+  const last = useRef(loaded.data.value)
+  if (loaded.data.value !== null) last.current = loaded.data.value
+  const found = last.current
+  if (found === null) {
+    if (loaded.error.value !== null) return <Failure error={loaded.error.value} />
+    return (
+      <div class="panel panel-body stack" aria-busy="true">
+        <Skeleton width="60%" />
+        <Skeleton />
+        <Skeleton width="80%" />
+      </div>
+    )
+  }
+  return (
+    <>
+      <FailureNotice error={loaded.error.value} />
+      <section class="panel" aria-label={activity.list} aria-busy={loaded.data.value === null}>
+        {found.rows.length === 0 ? (
+          <Empty icon="event" title={activity.none}>
+            <p>{activity.noneWhat}</p>
+          </Empty>
+        ) : (
+          <ul class="activity-list">
+            {found.rows.map((entry) => (
+              <li key={entry.index}>
+                <Entry entry={entry} onUndo={() => (undoing.value = entry)} />
+              </li>
+            ))}
+          </ul>
+        )}
+        {found.rows.length === 0 ? null : (
+          <div class="pages">
+            <span class="faint small" role="status">
+              {activity.count(found.rows.length, found.totalCount)}
+            </span>
+            {found.rows.length < Math.min(found.totalCount, SHOWN_MAX) ? (
+              <Button kind="quiet" onClick={() => (limit.value += PAGE)}>
+                {activity.more}
+              </Button>
+            ) : null}
+          </div>
+        )}
+      </section>
+      {undoing.value === null ? null : (
+        <UndoDialog
+          entry={undoing.value}
+          onClose={() => (undoing.value = null)}
+          onDone={() => {
+            loaded.reload()
+            onDone?.()
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo: () => void }) {
+  const { activity } = texts
+  const { action, entity, entityId, entityName, exists, outcome, changes, omittedChanges } = entry
+  const name = visibleText(entityName === '' ? entityId : entityName)
+  return (
+    <Expandable
+      label={activity.details(activity.action(action), kindWord(entity), name)}
+      head={
+        <>
+          <span class="activity-what">
+            <Actor actor={entry.actor} /> {activity.action(action)} {kindWord(entity)}{' '}
+            {entityId === '' ? null : (
+              <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
+            )}{' '}
+            {outcome === 'done' ? null : <Badge tone="warn">{outcome}</Badge>}
+            <span class="activity-fields faint">{fieldNames(entry)}</span>
+          </span>
+          <span class="activity-time faint">
+            <Time at={entry.at} />
+          </span>
+        </>
+      }
+      body={() => (
+        <>
+          <RecordChanges changes={changes} />
+          {omittedChanges > 0 ? (
+            <p class="faint small">{activity.omitted(omittedChanges)}</p>
+          ) : null}
+          {entry.changeState === 'KEPT' ? null : (
+            <p class="soft small">{activity.states[entry.changeState]}</p>
+          )}
+          <dl class="activity-facts small">
+            <Fact name={activity.entry} value={String(entry.index)} />
+            <Fact name={activity.at} value={<Time at={entry.at} isExact />} />
+            <Fact name={activity.address} value={entry.address} />
+            <Fact name={activity.reason} value={visibleText(entry.reason)} />
+            <Fact name={activity.also} value={entry.also.join(', ')} />
+          </dl>
+          {mayUndo(entry) ? (
+            <div>
+              <Button icon="back" onClick={onUndo}>
+                {activity.undo.open}
+              </Button>
+            </div>
+          ) : null}
+        </>
+      )}
+    />
+  )
+}
+
+function Fact(props: { readonly name: string; readonly value: preact.ComponentChildren }) {
+  if (props.value === '') return null
+  return (
+    <div>
+      <dt class="faint">{props.name}</dt>
+      <dd>{props.value}</dd>
+    </div>
+  )
+}
+
+/** An actor that is no identity has no page. */
+export function Actor({ actor: { id, name } }: { readonly actor: AuditDetail['actor'] }) {
+  if (id === '' && name === '') return <span>{texts.activity.somebody}</span>
+  const isIdentity = !/[: ]/.test(id) && name !== '' && id !== 'bootstrap'
+  const href = isIdentity ? recordLink('identity', id) : null
+  const text = visibleText(name === '' ? id : name)
+  return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
+}
+
+const FIELDS_SHOWN = 4
+
+function fieldNames({ action, fields }: AuditDetail): string {
+  if (action !== 'patch' && action !== 'replace') return ''
+  const more = fields.length - FIELDS_SHOWN
+  const shown = fields.slice(0, FIELDS_SHOWN).join(', ')
+  return more > 0 ? `${shown}, +${more}` : shown
+}

@@ -1,0 +1,164 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+import { caller, hasPermission } from '../../app/api-documents.ts'
+import { goTo, pathTo, place } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { texts } from '../../texts.ts'
+import { EventTail } from '../events/events-page.tsx'
+import { kindAt } from '../records/kinds.ts'
+import { Icon } from '../../controls/icon.tsx'
+import { emptyQuery, historyKind, historyPaths, type HistoryQuery } from './activity-data.ts'
+import { ActivityList } from './activity-list.tsx'
+
+/** The history of all records, and the events as they happen. */
+export function ActivityPage({ name }: { readonly name: string | null }) {
+  const { activity, pages } = texts
+  const mayFollow = hasPermission('ops.read')
+  const mayRead = historyPaths.some((path) => hasPermission(`${kindAt(path)?.permission}.read`))
+  const tab = (name === 'live' && mayFollow) || !mayRead ? 'live' : 'history'
+  return (
+    <>
+      <PageHead title={pages.activity} lead={activity.lead} />
+      <div class="stack">
+        <nav class="segments" aria-label={texts.record.tabs}>
+          {mayRead ? (
+            <a href={pathTo('activity')} aria-current={tab === 'history' ? 'page' : undefined}>
+              {activity.tabs.history}
+            </a>
+          ) : null}
+          {mayFollow ? (
+            <a href={pathTo('activity', 'live')} aria-current={tab === 'live' ? 'page' : undefined}>
+              {activity.tabs.live}
+            </a>
+          ) : null}
+        </nav>
+        {tab === 'history' ? <History /> : <EventTail />}
+      </div>
+    </>
+  )
+}
+
+function readQuery(): HistoryQuery {
+  const { query } = place.value
+  const names = Object.keys(emptyQuery) as readonly (keyof HistoryQuery)[]
+  return Object.fromEntries(
+    names.map((name) => [name, query.get(name) ?? '']),
+  ) as unknown as HistoryQuery
+}
+
+/** Typed text is searched for after this pause. */
+const TYPING_MS = 250
+
+function History() {
+  const { activity } = texts
+  const query = readQuery()
+  const set = (change: Partial<HistoryQuery>): void => {
+    const given = Object.entries({ ...readQuery(), ...change }).filter(([, value]) => value !== '')
+    const text = new URLSearchParams(given).toString()
+    goTo(`${pathTo('activity')}${text === '' ? '' : `?${text}`}`, { replaces: true })
+  }
+  const kinds = historyPaths.flatMap((path) => {
+    const kind = kindAt(path)
+    const id = historyKind(path)
+    if (kind === null || id === null || !hasPermission(`${kind.permission}.read`)) return []
+    return [{ value: id, text: kind.many }]
+  })
+  const mayReadActors = hasPermission('identity.read')
+  return (
+    <>
+      <div class="filter activity-filter">
+        <SearchInput
+          label={activity.record}
+          value={query.record}
+          onChange={(record) => set({ record })}
+        />
+        {mayReadActors ? (
+          <SearchInput
+            label={activity.actor}
+            value={query.actor}
+            onChange={(actor) => set({ actor })}
+          />
+        ) : null}
+        <Choice
+          label={activity.kind}
+          value={query.kind}
+          options={[{ value: '', text: activity.everyKind }, ...kinds]}
+          onChange={(kind) => set({ kind })}
+        />
+        <Choice
+          label={activity.actionLabel}
+          value={query.action}
+          options={activity.actions}
+          onChange={(action) => set({ action })}
+        />
+        <Choice
+          label={activity.range}
+          value={query.hours}
+          options={activity.ranges}
+          onChange={(hours) => set({ hours })}
+        />
+        {caller.value?.isAdmin === true ? (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={query.all === 'true'}
+              onChange={({ currentTarget }) => set({ all: currentTarget.checked ? 'true' : '' })}
+            />
+            {activity.all}
+          </label>
+        ) : null}
+      </div>
+      <ActivityList query={query} />
+    </>
+  )
+}
+
+function SearchInput(props: {
+  readonly label: string
+  readonly value: string
+  readonly onChange: (value: string) => void
+}) {
+  const { label, value, onChange } = props
+  const typed = useSignal(value)
+  useEffect(() => {
+    if (typed.value === value) return undefined
+    const timer = setTimeout(() => onChange(typed.value.trim()), TYPING_MS)
+    return () => clearTimeout(timer)
+  }, [typed.value])
+  return (
+    <div class="filter-input">
+      <Icon name="search" />
+      <input
+        class="input"
+        type="search"
+        aria-label={label}
+        placeholder={label}
+        value={typed.value}
+        onInput={({ currentTarget }) => (typed.value = currentTarget.value)}
+      />
+    </div>
+  )
+}
+
+function Choice(props: {
+  readonly label: string
+  readonly value: string
+  readonly options: readonly { readonly value: string; readonly text: string }[]
+  readonly onChange: (value: string) => void
+}) {
+  return (
+    <select
+      class="input event-kind"
+      aria-label={props.label}
+      value={props.value}
+      onChange={({ currentTarget }) => props.onChange(currentTarget.value)}
+    >
+      {props.options.map(({ value, text }) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  )
+}

@@ -1,0 +1,124 @@
+import { visibleText } from '../../app/visible-text.ts'
+import { texts } from '../../texts.ts'
+import { kindAt } from '../records/kinds.ts'
+import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
+import { type ChangedRecord, collectionOf, recordLink } from './activity-data.ts'
+
+export function kindWord(kind: string): string {
+  const path = collectionOf(kind)
+  return (path === null ? null : kindAt(path)?.one) ?? kind
+}
+
+/** Records before and after a change, each with its changed fields. */
+export function RecordChanges({ changes }: { readonly changes: readonly ChangedRecord[] }) {
+  return (
+    <>
+      {changes.map((change) => (
+        <section class="changed-record" key={`${change.kind}/${change.id}`}>
+          <p class="changed-title small">
+            {texts.activity.verbs[verbOf(change)]} {kindWord(change.kind)}{' '}
+            <RecordName kind={change.kind} id={change.id} name={change.name} isLinked />
+          </p>
+          <FieldDiff change={change} />
+          {change.isPartial ? <p class="faint small">{texts.activity.partial}</p> : null}
+        </section>
+      ))}
+    </>
+  )
+}
+
+export function RecordName(props: {
+  readonly kind: string
+  readonly id: string
+  readonly name: string
+  readonly isLinked: boolean
+}) {
+  const { kind, id, name, isLinked } = props
+  const href = isLinked ? recordLink(kind, id) : null
+  const text = name === '' ? id : visibleText(name)
+  return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
+}
+
+function verbOf({ before, after }: ChangedRecord): 'create' | 'update' | 'delete' {
+  if (before === null) return 'create'
+  return after === null ? 'delete' : 'update'
+}
+
+/** Collections of the records that fields name. */
+const collectionsOfFields: Readonly<Record<string, string>> = {
+  authPolicyId: 'auth-policies',
+  caId: 'cas',
+  configTypeId: 'config-types',
+  configs: 'configs',
+  edgeRouterRoles: 'edge-routers',
+  enrollAuthPolicyId: 'auth-policies',
+  identityId: 'identities',
+  identityRoles: 'identities',
+  postureCheckRoles: 'posture-checks',
+  routerId: 'edge-routers',
+  serviceId: 'services',
+  serviceRoles: 'services',
+}
+
+/** Ids in the value of a field: `@id` of a role list, else the text itself. */
+function namedIds(name: string, value: unknown): readonly NamedRecord[] {
+  const path = collectionsOfFields[name]
+  if (path === undefined) return []
+  return [value].flat().flatMap((one) => {
+    if (typeof one !== 'string' || one === '' || one.startsWith('#')) return []
+    const isRole = name.endsWith('Roles')
+    return isRole && !one.startsWith('@') ? [] : [{ path, id: one.replace(/^@/, '') }]
+  })
+}
+
+/** The value with names in place of ids. */
+function withNames(name: string, value: unknown, names: ReadonlyMap<string, string>): unknown {
+  const path = collectionsOfFields[name]
+  if (path === undefined) return value
+  const named = (one: unknown): unknown => {
+    if (typeof one !== 'string') return one
+    const found = names.get(`${path}/${one.replace(/^@/, '')}`) ?? ''
+    return found === '' ? one : `${one.startsWith('@') ? '@' : ''}${found}`
+  }
+  return Array.isArray(value) ? value.map(named) : named(value)
+}
+
+function FieldDiff({ change: { before, after } }: { readonly change: ChangedRecord }) {
+  const known = useRecordNames(
+    [before, after].flatMap((values) =>
+      Object.entries(values ?? {}).flatMap(([name, value]) => namedIds(name, value)),
+    ),
+  )
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].sort()
+  if (names.length === 0) return null
+  return (
+    <dl class="diff">
+      {names.map((name) => (
+        <div key={name}>
+          <dt class="mono">{name}</dt>
+          {before === null ? null : (
+            <dd class="was">
+              <span class="visually-hidden">{texts.form.before}</span>
+              {valueText(withNames(name, before[name], known))}
+            </dd>
+          )}
+          {after === null ? null : (
+            <dd class="is">
+              <span class="visually-hidden">{texts.form.after}</span>
+              {valueText(withNames(name, after[name], known))}
+            </dd>
+          )}
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+export function valueText(value: unknown): string {
+  if (value === undefined || value === null) return '–'
+  if (typeof value === 'string') return visibleText(value)
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
+    return value.length === 0 ? texts.activity.empty : value.map(visibleText).join(', ')
+  }
+  return visibleText(JSON.stringify(value))
+}

@@ -1,0 +1,44 @@
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+import { hasPermission } from '../../app/api-documents.ts'
+import { kindAt } from './kinds.ts'
+import { readNames } from './record-data.ts'
+
+/** A record whose name is shown in place of its id. */
+export interface NamedRecord {
+  /** Its collection in the management API. */
+  readonly path: string
+  readonly id: string
+}
+
+/** Names by `collection/id`; '' for a record that does not exist. */
+const known = signal<ReadonlyMap<string, string>>(new Map())
+const NAMES_MAX = 2000
+const LOOKED_UP_MAX = 100
+
+/** Names of records by `collection/id`, loaded once for each record. */
+export function useRecordNames(records: readonly NamedRecord[]): ReadonlyMap<string, string> {
+  const missing = new Map<string, Set<string>>()
+  for (const { path, id } of records) {
+    if (known.value.has(`${path}/${id}`)) continue
+    if (!hasPermission(`${kindAt(path)?.permission}.read`)) continue
+    const ids = missing.get(path) ?? new Set()
+    if (ids.size < LOOKED_UP_MAX) ids.add(id)
+    missing.set(path, ids)
+  }
+  const key = [...missing].map(([path, ids]) => `${path} ${[...ids].join(' ')}`).join('\n')
+  useEffect(() => {
+    const stopping = new AbortController()
+    for (const [path, ids] of missing) {
+      readNames(path, [...ids], stopping.signal)
+        .then((names) => {
+          const found = [...ids].map((id) => [`${path}/${id}`, names.get(id) ?? ''] as const)
+          known.value = new Map([...[...known.value].slice(-NAMES_MAX), ...found])
+        })
+        .catch(() => undefined)
+    }
+    return () => stopping.abort()
+  }, [key])
+  return known.value
+}

@@ -1,0 +1,183 @@
+import { expect, test } from 'vitest'
+import { type CallerOf, management, type Reply } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import {
+  type Detail,
+  listed,
+  made,
+  newIdentity,
+  newService,
+  shown,
+} from '../api/support/network.ts'
+import { auditLimits } from '../../src/fsm/records/audit-line.ts'
+import { loadState } from '../../src/fsm/records/load.ts'
+import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
+import { TestStore } from '../fsm/support/store.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+const history = `${management}/history`
+let serial = 0
+
+async function callerWith(...permissions: readonly string[]): Promise<CallerOf> {
+  serial += 1
+  return sessionOf(await newIdentity(root, `caller ${serial}`, { permissions }))
+}
+
+async function newest(query: string): Promise<Detail> {
+  const [first = {}] = await listed(root, `${history}?limit=1&${query}`)
+  return first
+}
+
+function undo(caller: CallerOf, { index }: Detail): Promise<Reply> {
+  return caller.call('POST', `${history}/${String(index)}/undo`)
+}
+
+// The attack: somebody takes back a change that it could not make.
+
+test('an undo needs the permission of each write', async () => {
+  const id = await newService(root, 'payroll')
+  const url = `${management}/services/${id}`
+  const policyId = await made(root, `${management}/service-policies`, {
+    name: 'to payroll',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: [`@${id}`],
+  })
+  await root.call('PATCH', url, { roleAttributes: ['closed'] })
+  const patched = await newest('record=payroll')
+  const plain = await callerWith()
+  const reader = await callerWith('service.read', 'identity.read', 'service-policy.read')
+  const everyReader = await callerWith('admin_readonly')
+  expect((await undo(plain, patched)).status).toBe(404)
+  for (const caller of [reader, everyReader]) {
+    const unable = await undo(caller, patched)
+    expect([unable.status, unable.body.error?.cause?.['message']]).toEqual([
+      401,
+      'the undo needs the permission service.update',
+    ])
+  }
+  await root.call('DELETE', url)
+  const deleted = await newest('record=payroll')
+  const ofServices = await callerWith('service')
+  const reply = await undo(ofServices, deleted)
+  expect([reply.status, reply.body.error?.cause?.['message']]).toEqual([
+    401,
+    'the undo needs the permission service-policy.update',
+  ])
+  expect(await shown(root, `${management}/service-policies/${policyId}`)).toMatchObject({
+    serviceRoles: null,
+  })
+  const ofBoth = await callerWith('service', 'service-policy')
+  expect((await undo(ofBoth, deleted)).status).toBe(200)
+  // Apply checks the same again: the permission may be revoked by an earlier entry of the log.
+  const { actor, judgedOn } = controller.cluster.proposals.at(-1) ?? {}
+  expect(actor).toMatchObject({ case: 'session', value: { permission: 'service.create' } })
+  expect(judgedOn).toContainEqual(expect.objectContaining({ entity: 'identity' }))
+})
+
+test('an undo gives no right that its caller could not give', async () => {
+  const id = await newIdentity(root, 'Eve', { permissions: ['identity'] })
+  await root.call('PATCH', `${management}/identities/${id}`, { permissions: [] })
+  const demoted = await newest('record=Eve')
+  await root.call('PATCH', `${management}/identities/${id}`, { isAdmin: true })
+  const promoted = await newest('record=Eve')
+  const helper = await callerWith('identity')
+  for (const entry of [promoted, demoted]) {
+    const reply = await undo(helper, entry)
+    expect(reply.status, reply.text).toBe(401)
+  }
+  expect(await shown(root, `${management}/identities/${id}`)).toMatchObject({ isAdmin: true })
+})
+
+test('the preview of an undo shows nothing of kinds that its reader may not see', async () => {
+  const id = await newService(root, 'ledger')
+  await root.call('PATCH', `${management}/services/${id}`, { roleAttributes: ['books'] })
+  const { index } = await newest('record=ledger')
+  const url = `${history}/${String(index)}/undo`
+  const some = await callerWith('service.read')
+  const refused = await some.get(url)
+  expect([refused.status, refused.body.error?.cause?.['message']]).toEqual([
+    401,
+    expect.stringMatching(/^the operation needs the permission /),
+  ])
+  const all = await callerWith('admin_readonly')
+  expect((await all.get(url)).status).toBe(200)
+})
+
+// The attack: somebody reads the history of records that it may not read.
+
+test('the history shows only entries and changes of kinds that its reader may read', async () => {
+  const configType = await made(root, `${management}/config-types`, { name: 'hidden type' })
+  const config = { name: 'hidden config', configTypeId: configType, data: { key: 'hidden value' } }
+  const configId = await made(root, `${management}/configs`, config)
+  const id = await newService(root, 'with hidden config', { configs: [configId] })
+  await root.call('DELETE', `${management}/configs/${configId}`)
+  const deletion = await newest('kind=config')
+  const policy = { name: 'hidden policy', type: 'Dial', semantic: 'AnyOf', identityRoles: ['#all'] }
+  await made(root, `${management}/service-policies`, { ...policy, serviceRoles: [`@${id}`] })
+  await root.call('DELETE', `${management}/services/${id}`)
+  const reader = await callerWith('service.read')
+  const rows = await listed(reader, `${history}?record=${id}`)
+  expect(rows.map(({ action }) => action)).toEqual(['delete', 'create'])
+  expect(JSON.stringify(rows)).not.toContain('hidden policy')
+  expect(rows[0]).toMatchObject({
+    omittedChanges: 1,
+    actor: { id: '', name: '' },
+    session: '',
+    address: '',
+  })
+  for (const query of ['', '?kind=config', '?record=hidden%20config', '?all=true']) {
+    const shownRows = await listed(reader, `${history}${query}`)
+    expect(new Set(shownRows.map(({ entity }) => entity)).difference(new Set(['service']))).toEqual(
+      new Set(),
+    )
+  }
+  expect((await reader.get(`${history}/${String(deletion['index'])}`)).status).toBe(404)
+  expect((await reader.get(`${history}/${String(deletion['index'])}/undo`)).status).toBe(404)
+  for (const query of ['filter=address%3D%22x%22', 'sort=session', 'actor=admin-id']) {
+    expect((await reader.get(`${history}?${query}`)).status, query).toBe(401)
+  }
+  expect(await listed(await callerWith(), history)).toEqual([])
+})
+
+// The attack: somebody writes so much that the audit log no longer keeps the changes of others.
+
+test('a flood of one actor removes its own changes first, also after a restart', async () => {
+  const state = new ClusterState()
+  const store = new TestStore()
+  const text = JSON.stringify([{ kind: 'config', id: 'c', name: 'x'.repeat(8000) }])
+  const others = new Set<number>()
+  const end = Math.ceil((auditLimits.changesCharactersMax / text.length) * 1.5)
+  const remember = (one: ClusterState, index: number): void => {
+    const isOther = index % 100 === 0
+    const actor = isOther ? `person ${index % 3}` : 'mallory'
+    const who = { actor, actorName: '', session: 's', address: '192.0.2.1' }
+    const what = { action: 'patch', entity: 'config', entityId: 'c', entityName: 'c' }
+    const rest = { outcome: 'done', fields: [], also: [], reason: '' }
+    one.remember({ index, atMs: index, ...who, ...what, ...rest, change: text })
+    one.forget()
+    if (isOther) others.add(index)
+  }
+  for (let index = 1; index <= end; index += 1) {
+    remember(state, index)
+    if (index % 1000 === 0) await store.write(state.takeDirty(), currentStorePosition(state))
+  }
+  const rows = [...state.audit.newestFirst()]
+  expect(rows).toHaveLength(end)
+  const kept = rows.filter(({ change }) => change === text)
+  const keptCharacters = kept.length * text.length
+  expect(keptCharacters).toBeLessThan(auditLimits.changesCharactersMax * 1.01)
+  expect(keptCharacters).toBeGreaterThan(auditLimits.changesCharactersMax * 0.9)
+  expect(new Set(kept.map(({ id }) => Number(id))).intersection(others)).toEqual(others)
+  expect(rows.at(-1)).toMatchObject({ change: '"DROPPED"' })
+  expect(state.isDigestRight('state')).toBe(true)
+  await store.write(state.takeDirty(), currentStorePosition(state))
+  const loaded = await loadState(store, new ClusterState())
+  expect(loaded.stateDigest()).toBe(state.stateDigest())
+  for (let index = end + 1; index < end + 300; index += 1) {
+    for (const one of [state, loaded]) remember(one, index)
+  }
+  expect(loaded.stateDigest()).toBe(state.stateDigest())
+})

@@ -1,0 +1,161 @@
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+
+import { texts } from '../../src/console/texts.ts'
+import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
+import { consoleNetwork, shots } from './support/console-network.ts'
+
+// Goal: an operator finds out who changed what, and takes a change back, without the command line.
+
+const { activity } = texts
+const attack = '<img src=x onerror="alert(1)">'
+const made = { policyId: '', serviceId: '', goneId: '' }
+
+const network = consoleNetwork(async (cluster) => {
+  made.serviceId = await cluster.create('services', {
+    name: 'crm',
+    encryptionRequired: true,
+    roleAttributes: ['crm'],
+  })
+  const bobId = await cluster.create('identities', {
+    name: 'Bob',
+    type: 'User',
+    isAdmin: false,
+    roleAttributes: ['sales'],
+  })
+  made.policyId = await cluster.create('service-policies', {
+    name: 'sales to crm',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#sales'],
+    serviceRoles: ['#crm'],
+  })
+  await cluster.send('PATCH', `service-policies/${made.policyId}`, { identityRoles: ['#nobody'] })
+  await cluster.create('service-policies', {
+    name: 'Bob hosts crm',
+    type: 'Bind',
+    semantic: 'AnyOf',
+    identityRoles: [`@${bobId}`],
+    serviceRoles: [`@${made.serviceId}`],
+  })
+  made.goneId = await cluster.create('services', { name: attack, encryptionRequired: true })
+  await cluster.send('DELETE', `services/${made.goneId}`)
+})
+
+const entryOf = (page: Page, text: string) => page.locator('.activity-list li', { hasText: text })
+
+describe.skipIf(browserMissing !== null)('The Activity page', () => {
+  test('answers who changed a policy, and undoes the change after a preview', async () => {
+    const page = await network.open(1)
+    await page.getByRole('link', { name: texts.pages.activity, exact: true }).click()
+    await page.getByLabel(activity.record).fill('sales to crm')
+    const changed = entryOf(page, 'changed service policy sales to crm')
+    await changed.waitFor()
+    await page.getByText(activity.count(2, 2)).waitFor()
+    expect(await changed.locator('.activity-what').innerText()).toContain('identityRoles')
+    await changed.locator('.expand').click()
+    await changed.locator('.was', { hasText: '#sales' }).waitFor()
+    await changed.getByRole('button', { name: activity.undo.open }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('Bob may use crm').waitFor()
+    await dialog.locator('.is', { hasText: '#sales' }).waitFor()
+    await page.screenshot({ path: join(shots, 'undo-light-1280.png') })
+    await dialog.getByRole('button', { name: activity.undo.button, exact: true }).click()
+    await page.getByText(activity.undo.done).waitFor()
+    const policy = await network.recordOf('service-policies', 'sales to crm')
+    expect(policy['identityRoles']).toEqual(['#sales'])
+    await changed.nth(1).getByRole('button', { name: activity.undo.open }).click()
+    await dialog
+      .getByText(/service policy sales to crm was changed|identityRoles/)
+      .first()
+      .waitFor()
+  })
+
+  test('finds a deleted record by its name, and creates it again with its ID', async () => {
+    const page = await network.open(2, 'activity?action=delete&kind=service')
+    const deleted = entryOf(page, 'deleted service')
+    await deleted.getByText(attack).first().waitFor()
+    expect(await deleted.locator('.expandable a', { hasText: attack }).count()).toBe(0)
+    await deleted.locator('.expand').click()
+    await deleted.getByRole('button', { name: activity.undo.open }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.locator('.is').first().waitFor()
+    await dialog.getByRole('button', { name: activity.undo.button, exact: true }).click()
+    await page.getByText(activity.undo.done).waitFor()
+    expect((await network.recordOf('services', attack)).id).toBe(made.goneId)
+  })
+
+  test('is searched by actor, kind, action and time, and keeps the search in its address', async () => {
+    const page = await network.open(1, 'activity')
+    await page.getByLabel(activity.actor).fill('Default Admin')
+    await page.getByLabel(activity.kind).selectOption('identity')
+    await page.getByLabel(activity.actionLabel).selectOption('create')
+    await page.getByLabel(activity.range, { exact: true }).selectOption('24')
+    await entryOf(page, 'created identity Bob').waitFor()
+    const url = page.url()
+    expect(url).toContain('actor=Default+Admin')
+    await page.goto(url)
+    await entryOf(page, 'created identity Bob').waitFor()
+    await page.goto(network.url(1, 'activity?record=Bob+hosts+crm'))
+    await page.locator('.expand').click()
+    await page.locator('.is', { hasText: '@Bob' }).waitFor()
+    await page.getByLabel(activity.actor).fill('nobody')
+    await page.getByText(activity.none, { exact: true }).waitFor()
+  })
+
+  test('shows live events by name, linked, and traffic reports only on request', async () => {
+    const page = await network.open(1, 'activity/live')
+    await page.getByLabel(texts.events.filter).fill('printer')
+    const id = await network.create('services', { name: 'printer', encryptionRequired: true })
+    const link = page.locator('.event-list').getByRole('link', { name: 'printer' })
+    await link.waitFor()
+    expect(await link.getAttribute('href')).toBe(`/console/services/${id}`)
+    await page.locator('.event-list', { hasText: texts.events.by('Default Admin') }).waitFor()
+    expect(await page.getByLabel(texts.events.usage).isChecked()).toBe(false)
+  })
+
+  test('shows only what its reader may read, and offers no undo that is refused in silence', async () => {
+    const account = { username: 'reader', password: 'a long enough password' }
+    const identityId = await network.create('identities', {
+      name: 'reader',
+      type: 'User',
+      isAdmin: false,
+      permissions: ['admin_readonly'],
+    })
+    await network.create('authenticators', { method: 'updb', identityId, ...account })
+    const page = await network.browser.page()
+    await logIn(page, network.url(1), account)
+    await page.goto(network.url(1, 'activity?kind=servicePolicy'))
+    await entryOf(page, 'created service policy sales to crm').waitFor()
+    expect(await page.getByLabel(activity.all).count()).toBe(0)
+    await page.goto(network.url(1, `services/${made.serviceId}?tab=activity`))
+    const entry = entryOf(page, 'created service crm')
+    await entry.locator('.expand').click()
+    await entry.getByRole('button', { name: activity.undo.open }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: activity.undo.button, exact: true }).click()
+    await dialog.getByText(texts.failure.notAllowed).waitFor()
+    expect((await network.recordOf('services', 'crm')).id).toBe(made.serviceId)
+  })
+
+  test.each([
+    ['dark', 1440],
+    ['light', 390],
+  ] as const)('is accessible and fits its window, %s at %i', async (scheme, width) => {
+    const page = await network.browser.page({ scheme, width })
+    await logIn(page, network.url(1), network.cluster.admin)
+    const findings: string[] = []
+    const paths = ['activity', 'activity/live', `service-policies/${made.policyId}?tab=activity`]
+    for (const path of paths) {
+      await page.goto(network.url(1, path))
+      await page.locator('.activity-list li, .event-list li').first().waitFor()
+      if (path !== 'activity/live') await page.locator('.expand').nth(1).click()
+      findings.push(...(await axeFindings(page)))
+      if (await overflows(page)) findings.push(`${path} is wider than its window`)
+      const name = path.split('?')[0]?.replaceAll('/', '-') ?? ''
+      await page.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`) })
+    }
+    expect(findings).toEqual([])
+  })
+})
