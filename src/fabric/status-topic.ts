@@ -30,7 +30,7 @@ export function routerStatusMessage(
   const { capabilities, linkListeners, interfaces, ...rest } = bounded(status)
   return create(RouterStatusSchema, {
     ...rest,
-    connectedAtMs: BigInt(connectedAtMs),
+    connectedAtMs: BigInt(Math.floor(connectedAtMs)),
     capabilities: [...capabilities],
     linkListeners: [...linkListeners],
     interfaces: interfaces.map(({ mtu, index, addresses, ...one }) => ({
