@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../proto/gen/command_pb.ts'
-import { openSecondary } from '../src/entities/parts/auth-policy-factors.ts'
+import { permissiveSecondaryRules } from '../src/entities/parts/auth-policy-factors.ts'
 import { findEntity } from '../src/entities/registry.ts'
 import { normalizeBody } from '../src/entities/normalise.ts'
 import { apply } from '../src/fsm/apply.ts'
@@ -32,7 +32,7 @@ const actor: Actor = {
 function stateWithSession(): ClusterState {
   const state = new ClusterState()
   const base = { createdAt: 1, updatedAt: 1, revision: 1 }
-  const secondary = openSecondary as unknown as Json
+  const secondary = permissiveSecondaryRules as unknown as Json
   state.put('authPolicy', { ...base, id: 'default', name: 'Default', secondary })
   const rights = { isAdmin: true, authPolicyId: 'default' }
   state.put('identity', { ...base, id: 'admin', name: 'Default Admin', ...rights })

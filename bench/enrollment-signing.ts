@@ -5,11 +5,11 @@ import { systemClock } from '../src/lib/clock.ts'
 import {
   createIssuingAuthority,
   createRootAuthority,
-  validityFrom,
+  validityStartingAt,
 } from '../src/pki/authority/authority.ts'
 import { issueCertificates } from '../src/pki/authority/certificate-order.ts'
 import { parseCertificate } from '../src/pki/certificate.ts'
-import { loadCertificateSigner } from '../src/pki/authority/enrolled-certificate.ts'
+import { parseCertificateSigner } from '../src/pki/authority/enrolled-certificate.ts'
 import { CertificateWorker } from '../src/threads/certificate-worker.ts'
 import { DerReader, derTag, onlyValue, bitStringBytes } from '../src/pki/asn1/der.ts'
 import {
@@ -45,10 +45,10 @@ console.log(
 )
 
 const nowMs = Date.now()
-const validity = validityFrom(nowMs, 10 * 365 * 24 * 3_600_000)
+const validity = validityStartingAt(nowMs, 10 * 365 * 24 * 3_600_000)
 const root = await createRootAuthority({ commonName: 'bench root', validity })
 const authority = await createIssuingAuthority({ commonName: 'bench issuing', root, validity })
-const issuer = loadCertificateSigner(authority)
+const issuer = parseCertificateSigner(authority)
 const settings = {
   trustDomain: 'bench.internal',
   enrolledCertificateMs: 365 * 24 * 3_600_000,

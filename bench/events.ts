@@ -6,7 +6,7 @@ import { findEntity } from '../src/entities/registry.ts'
 import { EventBus } from '../src/events/event-bus.ts'
 import { eventLimits } from '../src/events/limits.ts'
 import { publishedKinds } from '../src/events/published-records.ts'
-import { RecordFollower } from '../src/events/sources/record-follower.ts'
+import { LogEntryEvents } from '../src/events/sources/record-follower.ts'
 import { StateMachine } from '../src/fsm/machine.ts'
 import { canonicalJson } from '../src/lib/text/canonical-json.ts'
 import { systemClock } from '../src/lib/clock.ts'
@@ -72,7 +72,7 @@ async function run(entries: readonly Entry[], mode: Mode): Promise<number> {
     appliedIndex: () => machine.appliedIndex,
   })
   if (mode === 'the change feed alone') machine.follow(publishedKinds, nothingDone)
-  else if (!mode.startsWith('without events')) new RecordFollower(bus, machine)
+  else if (!mode.startsWith('without events')) new LogEntryEvents(bus, machine)
   let [characters, next] = [0, 0]
   const before = processorMs()
   for (const entry of entries) {

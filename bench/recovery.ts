@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import type { Entry } from '../src/raft/types.ts'
-import { formDataFolder } from '../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../src/store/folder/form-data-folder.ts'
 import { openLog } from '../src/store/log/open-log.ts'
 import { recordBytes } from '../src/store/log/wal-format.ts'
 import { heading } from './support/report.ts'
@@ -31,7 +31,7 @@ interface Opened {
 function writeLog(dir: string, bytes: number, bodyBytes: number): number {
   const storeId = new Uint8Array(16).fill(1)
   const identity = { nodeId: 'bench', storeId, clusterId: 'bench', generation: 1 }
-  formDataFolder(dir, { ...identity, entries: [] }, { freeBytesMin: 0 })
+  createDataFolder(dir, { ...identity, entries: [] }, { freeBytesMin: 0 })
   const { disk } = openLog(dir, { freeBytesMin: 0 })
   const data = new Uint8Array(bodyBytes).fill(7)
   const batchEntries = Math.max(1, Math.floor(BATCH_BYTES / recordBytes(bodyBytes)))

@@ -2,7 +2,7 @@ import { encodeFrame, FrameDecoder } from '../src/channel/frame.ts'
 import { encodeText } from '../src/channel/headers.ts'
 import { followedKinds, modelChanges, wholeModel } from '../src/fsm/router-model/model.ts'
 import { encodeModelEvent } from '../src/fabric/model/encode.ts'
-import { ModelLog } from '../src/fabric/model/model-log.ts'
+import { ModelChangeHistory } from '../src/fabric/model/model-log.ts'
 import { encodeWholeModel } from '../src/fabric/model/model-handler.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { formedState, service } from '../test/fsm/support/log.ts'
@@ -47,7 +47,7 @@ for (let at = 0; at < 50; at += 1) {
 }
 const take = () => modelChanges(state, state.changes.take(state.tables))
 take()
-const changeLog = new ModelLog(0, routerLimits)
+const changeLog = new ModelChangeHistory(0, routerLimits)
 let bytes = 0
 const beganMs = performance.now()
 for (let at = 0; at < 10_000; at += 1) {

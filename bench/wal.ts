@@ -6,7 +6,7 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Entry } from '../src/raft/types.ts'
-import { formDataFolder } from '../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../src/store/folder/form-data-folder.ts'
 import { openLog } from '../src/store/log/open-log.ts'
 import { recordBytes } from '../src/store/log/wal-format.ts'
 
@@ -86,7 +86,7 @@ export function benchWal(options: WalBenchOptions): WalBenchRow[] {
   const storeId = new Uint8Array(16).fill(1)
   const identity = { nodeId: 'bench', storeId, clusterId: 'bench', generation: 1 }
   try {
-    formDataFolder(dir, { ...identity, entries: [] }, { freeBytesMin: 0 })
+    createDataFolder(dir, { ...identity, entries: [] }, { freeBytesMin: 0 })
     return options.batchSizes.map((batchSize) => {
       const perSecond: number[] = []
       const barePerSecond: number[] = []

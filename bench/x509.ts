@@ -6,7 +6,7 @@ import {
   issueLeaf,
   issueLeafFor,
   type LeafOptions,
-  validityFrom,
+  validityStartingAt,
 } from '../src/pki/authority/authority.ts'
 import { X509Certificate as LibraryCertificate } from '../src/pki/authority/x509.ts'
 import { parseCertificate } from '../src/pki/certificate.ts'
@@ -18,7 +18,7 @@ import { heading } from './support/report.ts'
 
 const ROUNDS = 3000
 
-const validity = validityFrom(Date.now(), 24 * 60 * 60 * 1000)
+const validity = validityStartingAt(Date.now(), 24 * 60 * 60 * 1000)
 const issuer = await createRootAuthority({ commonName: 'root', validity })
 const wanted: LeafOptions = {
   issuer,

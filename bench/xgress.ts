@@ -4,7 +4,7 @@ import type { CircuitApplication } from '../src/overlay/circuits/circuit-ends.ts
 import { Xgress } from '../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../src/overlay/circuits/xgress-options.ts'
 import { heading } from './support/report.ts'
-import type { Piece } from '../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../src/channel/messages/payload.ts'
 
 // Cost of two ends of a circuit in one process: processor time of a MB in pieces of 10 KiB, with
 // messages passed unchanged and as frames, and the memory of an idle circuit. `node --expose-gc
@@ -22,7 +22,7 @@ class Sink implements CircuitApplication {
   bytes = 0
   isWritable = true
 
-  deliver({ body }: Piece): boolean {
+  deliver({ body }: PayloadContent): boolean {
     this.bytes += body.length
     return true
   }

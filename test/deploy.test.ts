@@ -20,11 +20,11 @@ function exposed(): Set<string> {
   return new Set(Array.from(page.matchAll(/^\| `(flotilla_\w+)`/gm), ([, name = '']) => name))
 }
 
-test('the chart has the alert rules of prometheus/', () => {
+test('the Helm chart contains the alert rules from prometheus/', () => {
   expect(read('helm/flotilla/files/rules.yml')).toBe(read('prometheus/rules.yml'))
 })
 
-test('the schema of the chart has the values of values.yaml, and no others', () => {
+test('the schema of the Helm chart has the values in values.yaml, and no others', () => {
   const values = parse(read('helm/flotilla/values.yaml')) as object
   const schema = JSON.parse(read('helm/flotilla/values.schema.json')) as Schema
   expect(keysOf(schema).filter((key) => key !== 'global')).toEqual(valueKeys(values, schema))
@@ -56,7 +56,7 @@ function valueKeys(values: object, { properties = {} }: Schema): string[] {
     .sort()
 }
 
-test('every alert uses metrics of the program, and names a remedy', () => {
+test('every alert uses existing metrics, and contains a remedy', () => {
   const rules = parse(read('prometheus/rules.yml')) as {
     groups: { rules: { alert?: string; expr: string; annotations?: Record<string, string> }[] }[]
   }
@@ -83,7 +83,7 @@ test.each([
   ['flotilla', 20],
   ['flotilla-network', 10],
 ])(
-  'every panel of dashboard %s uses metrics of the program, and overlaps no other',
+  'every panel of dashboard %s uses existing metrics, and overlaps no other panel',
   (name, least) => {
     const { panels } = JSON.parse(read(`grafana/${name}.json`)) as {
       panels: {
@@ -113,7 +113,7 @@ test.each([
   },
 )
 
-test('deploy/check.sh checks what it has tools for, and names the skipped checks', () => {
+test('deploy/check.sh runs the checks whose tools are installed, and lists the skipped checks', () => {
   const told = execFileSync(join(root, 'deploy/check.sh'), { encoding: 'utf8' })
   expect(told).toMatch(/^0 wrong, \d+ not run$/m)
   const judged = told.trim().split('\n').slice(0, -1)
@@ -121,7 +121,7 @@ test('deploy/check.sh checks what it has tools for, and names the skipped checks
   expect(judged.length).toBe(13)
 })
 
-test('the compose file advertises every published port at one host, and names all controllers to the containers', () => {
+test('the compose file advertises every published port at one host, and passes all controllers to the containers', () => {
   const { services } = parse(read('docker/compose.yml'), { merge: true }) as {
     services: Record<string, { ports?: string[]; environment?: Record<string, string> }>
   }
@@ -204,7 +204,7 @@ describe('the router of a container', () => {
     ])
   })
 
-  test('has another host for links if other routers cannot resolve its name', async () => {
+  test('advertises another host for links if other routers cannot resolve its name', async () => {
     const host = 'router1.routers.svc'
     const { text } = await configure({ ROUTER_LINK_HOST: host, ROUTER_ADVERTISE: `${host}:3022` })
     const { link, csr } = parsedRouter(text)
@@ -212,7 +212,7 @@ describe('the router of a container', () => {
     expect(csr?.sans).toMatchObject({ dns: [host], ip: [] })
   })
 
-  test('gets the listener after an upgrade, follows a changed address, and keeps an edited file', async () => {
+  test('gets its edge listener after an upgrade, uses a changed address, and keeps a file that the operator edited', async () => {
     const former = await configure({})
     expect(parsedRouter(former.text).listeners).toEqual([])
     // Releases up to 0.3.0 kept no copy of what they wrote.
@@ -230,7 +230,7 @@ describe('the router of a container', () => {
   })
 })
 
-test('units, compose file and README use existing verbs and flags', () => {
+test('systemd units, compose file and README use existing verbs and flags', () => {
   const text = [
     read('README.md'),
     read('systemd/flotilla-controller@.service'),

@@ -8,7 +8,7 @@ import { httpLimits } from '../src/api/http/limits.ts'
 import { recordLimits } from '../src/api/records/limits.ts'
 import { apiSessionLimits } from '../src/api/sessions/limits.ts'
 import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
-import { answerTimes } from '../src/api/cluster/answer-times.ts'
+import { responseTimeLimits } from '../src/api/cluster/answer-times.ts'
 import { traceMsMax } from '../src/ports/identity-traces.ts'
 import { explainLimits } from '../src/api/access/explain.ts'
 import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
@@ -29,7 +29,11 @@ import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
 import { clientLimits } from '../src/cli/client/api-client.ts'
-import { FAILED_MEMBER_AVOIDANCE_MS, commandWaits, pageWaits } from '../src/client/waits.ts'
+import {
+  FAILED_MEMBER_AVOIDANCE_MS,
+  commandTimeouts,
+  consoleTimeouts,
+} from '../src/client/waits.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { renewalLimits } from '../src/cli/client/session-tokens.ts'
 import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
@@ -147,7 +151,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/access/preview.ts': previewAnswerLimits,
   'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/fabric/circuits/traced-identities.ts': traceLimits,
-  'src/api/cluster/answer-times.ts': answerTimes,
+  'src/api/cluster/answer-times.ts': responseTimeLimits,
   'src/ports/identity-traces.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/auth/oidc/device-log-ins.ts': deviceLimits,
@@ -188,8 +192,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/terminal/line-writer.ts': lineLimits,
   'src/cli/client/context-file.ts': contextLimits,
   'src/client/waits.ts': {
-    ...named('command', commandWaits),
-    ...named('page', pageWaits),
+    ...named('command', commandTimeouts),
+    ...named('page', consoleTimeouts),
     AVOID_MS: FAILED_MEMBER_AVOIDANCE_MS,
   },
   'src/cli/client/api-client.ts': clientLimits,
@@ -366,7 +370,7 @@ at most 15 ms per turn, and other work runs between the turns (\`node bench/rout
 ${parts.join('\n')}`
 }
 
-test('docs/internals/limits.md has the values of the code', () => {
+test('docs/internals/limits.md contains the values in the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(text())
 })
@@ -618,7 +622,7 @@ program. Answers with 429 and 503 carry \`Retry-After\`. [Limits in the code](..
 ${parts.join('\n')}`
 }
 
-test('docs/reference/limits.md has the values of the code for callers', () => {
+test('docs/reference/limits.md contains the values in the code that matter to callers', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(callersPage, callersText())
   expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
 })
@@ -630,7 +634,7 @@ function optionDefaults(): Map<string, string> {
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
 
-test('a limit with an option has its value only in configuration.md', () => {
+test('the value of a limit that has an option is documented only in configuration.md', () => {
   const options = optionDefaults()
   expect(options.get('log.lowSpaceBytes')).toBe('67108864')
   for (const [place, option] of Object.entries(configured)) {
@@ -661,7 +665,7 @@ const units: Readonly<Record<string, number>> = {
   GiB: 1024 ** 3,
 }
 
-test('a document that gives the value of an option gives its default', () => {
+test('a document that states the value of an option states the default value', () => {
   const options = optionDefaults()
   const wrong: string[] = []
   let seen = 0

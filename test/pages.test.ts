@@ -8,7 +8,7 @@ import { brokenLinks, guidePages, type SidebarItem, sidebarOf } from '../tools/s
 const root = resolve(import.meta.dirname, '..')
 const pages = guidePages(root)
 
-test('a decision has the number of its file', () => {
+test('the heading of a decision record has the number in its file name', () => {
   const decisions = pages.filter((page) => page.startsWith('docs/adr/'))
   const headings = decisions.map((page) => [page, readFileSync(join(root, page), 'utf8')] as const)
   const wrong = headings.filter(

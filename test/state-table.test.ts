@@ -29,9 +29,9 @@ const table: readonly Transition[] = [
     next: 'partially authenticated',
     effects: 'session token issued',
     proofs: [
-      'api/second-factors.test.ts > a log-in under a policy that requires a code gives a session that shows the missing factor',
+      'api/second-factors.test.ts > a log-in under a policy that requires a code opens a session that lists the missing factor',
       'process/people/mfa.ts > API session > is partial on every controller until one of them verifies a code, and full on all at the next request',
-      'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
+      'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is fully authenticated in each request with a JWT, and partially in each request without a JWT',
     ],
   },
   {
@@ -43,7 +43,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: 'no further interaction needed',
     proofs: [
-      'api/sessions.test.ts > a log-in answers with the session, its token in both headers and its expiry',
+      'api/sessions.test.ts > a log-in returns the session, its expiry, and its token in both headers',
     ],
   },
   {
@@ -55,11 +55,11 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > a session > of an identity with MFA is partial until it gets a code, as is each of its other sessions',
-      'api/mfa.test.ts > a session > becomes full with a recovery code, each of which works once',
+      'api/mfa.test.ts > a session > is partially authenticated until it gets a code if its identity has MFA; so is each other session of the identity',
+      'api/mfa.test.ts > a session > becomes fully authenticated with a recovery code; each recovery code works once',
       'process/people/mfa.ts > API session > is partial on every controller until one of them verifies a code, and full on all at the next request',
       'process/people/mfa.ts > One code sent to two controllers at the same moment > completes exactly one session, for a time-based and for a recovery code',
-      'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
+      'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is fully authenticated in each request with a JWT, and partially in each request without a JWT',
     ],
   },
   {
@@ -137,7 +137,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > once verified is ended only by a time-based code or a recovery code',
+      'api/mfa.test.ts > an MFA enrollment > is ended, once verified, only by a time-based code or a recovery code',
       'api/mfa.test.ts > an MFA enrollment > can be restarted with a new secret or ended without a code until it is verified',
       'process/people/mfa.ts > MFA enrollment > ended by its holder on one controller requires no code on any',
     ],
@@ -151,7 +151,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an administrator > removes MFA of an identity in any state, and its sessions then need no code',
+      'api/mfa.test.ts > an administrator > can remove MFA from an identity, verified or not; its sessions then need no code',
       'process/people/mfa.ts > MFA enrollment > removed by an administrator completes waiting sessions on every controller',
     ],
   },
@@ -190,7 +190,7 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: '',
     proofs: [
-      'api/cas.test.ts > CA states (state, action: result) > unverified, verify with a PEM certificate signed by the CA whose common name equals `verificationToken`: verified',
+      'api/cas.test.ts > CA states (state, action: result) > unverified, verify with a PEM certificate that the CA signed and whose common name equals `verificationToken`: verified',
       'process/people/enrollment.ts > CA > created on one controller works on none until it is verified on another, and then on the third',
     ],
   },
@@ -216,8 +216,8 @@ const table: readonly Transition[] = [
     next: 'new certificate returned, old still active',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > an extended certificate > does not affect the current one until its holder has presented it, and then replaces it',
-      'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
+      'api/enrollment/certificates.test.ts > an extended certificate > replaces the current certificate only after its holder has presented it',
+      'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension until the new certificate is verified',
       'process/people/enrollment.ts > Identity client certificate > enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
     ],
   },
@@ -230,8 +230,8 @@ const table: readonly Transition[] = [
     next: 'new certificate must be used for new connections',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > an extended certificate > does not affect the current one until its holder has presented it, and then replaces it',
-      'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
+      'api/enrollment/certificates.test.ts > an extended certificate > replaces the current certificate only after its holder has presented it',
+      'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension until the new certificate is verified',
       'process/people/enrollment.ts > Identity client certificate > enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
     ],
   },
@@ -245,7 +245,7 @@ const table: readonly Transition[] = [
     effects: 'the previous client certificate becomes invalid',
     proofs: [
       'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid when they use the new one',
-      'fsm/enrolling.test.ts > a router > extends by its current certificate, and the entry invalidates the previous one',
+      'fsm/enrolling.test.ts > a router > extends its enrollment with its current certificate, and the log entry invalidates the previous certificate',
       'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token',
       'process/router-program.test.ts > a router renews its certificates, and is accepted with the new ones',
     ],
@@ -259,7 +259,7 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'otherwise 409',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, none → create > returns a token and a JWT of this controller, and appears at the identity',
+      'api/enrollments.test.ts > Outstanding enrollment, none → create > returns a token and a JWT signed by this controller, and is shown with the identity',
       'api/enrollments.test.ts > Outstanding enrollment, none → create > no outstanding enrollment of the same type for the identity, otherwise 409',
       'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
     ],
@@ -273,8 +273,8 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'new JWT; the previous one is unusable',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > new JWT generated; previous unusable',
-      'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > an expired one stays listed until it is refreshed',
+      'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > creates a new JWT and invalidates the previous one',
+      'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > is possible for an expired enrollment, which stays listed until then',
       'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
     ],
   },
@@ -287,7 +287,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > removes it from the identity',
+      'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > removes the enrollment from the identity',
       'process/people/enrollment.ts > Outstanding enrollment > deleted on another controller works nowhere',
     ],
   },
@@ -300,7 +300,7 @@ const table: readonly Transition[] = [
     next: 'authenticator deleted; enrollment created',
     effects: 'updb gives updb, cert gives ott, cert with CA gives ottca',
     proofs: [
-      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb with the same user name',
+      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > deletes the authenticator and creates an enrollment: updb gives updb with the same user name',
       'api/certificate-authenticators.test.ts > a certificate given to an identity > is replaced by an ott enrollment when it is re-enrolled',
       'api/cas.test.ts > re-enrolling a certificate authenticator of a CA creates an ottca enrollment of that CA',
       'process/people/enrollment.ts > Authenticator > with a password is re-enrolled as updb: the password is refused everywhere, and the new token sets a new one',
@@ -317,10 +317,10 @@ const table: readonly Transition[] = [
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
-      'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, other properties unchanged',
-      'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate is removed, other properties and associations stay, an outstanding token is replaced',
+      'api/routers.test.ts > Edge router enrolled → re-enroll > requires a new enrollment: each time with a new token, never two tokens, and other properties stay unchanged',
+      'fsm/routers.test.ts > Edge router enrolled → re-enroll > removes the certificate, keeps other properties and associations, and replaces an outstanding token',
       'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token',
-      'process/router-program.test.ts > a router is disconnected everywhere when it must enroll again, and online again afterwards',
+      'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and online again afterwards',
     ],
   },
   {
@@ -359,7 +359,7 @@ const table: readonly Transition[] = [
     next: 'running',
     effects: '202; one run at a time',
     proofs: [
-      'api/database.test.ts > the data integrity > is checked by one run at a time, and a new run ends one whose controller has stopped',
+      'api/database.test.ts > the data integrity > is checked by one run at a time; a new run replaces a run whose controller has stopped',
     ],
   },
   {
@@ -372,7 +372,7 @@ const table: readonly Transition[] = [
     effects: 'results available',
     proofs: [
       'api/database.test.ts > the data integrity > is checked and reported correct',
-      'api/database.test.ts > the data integrity > is reported faulty after damage, repaired, and reported correct again',
+      'api/database.test.ts > the data integrity > is reported as damaged after damage, repaired, and reported as correct again',
     ],
   },
 ]
@@ -380,14 +380,14 @@ const table: readonly Transition[] = [
 /** Transitions that no test proves yet. */
 const unproven: readonly string[] = []
 
-test('every transition of the table is proven by a test, except for the named ones', () => {
+test('every transition in the table is proven by a test, except for the listed transitions', () => {
   const proofs = table.flatMap((transition) => transition.proofs)
   expect(withoutTest(proofs), 'renamed or gone: name the test that proves it now').toEqual([])
   const lacking = table.filter((transition) => transition.proofs.length === 0)
   expect(lacking.map(({ name }) => name)).toEqual(unproven)
 })
 
-test('a proof is a test of that file and title, to the letter, that is not skipped', () => {
+test('a proof is valid only if a test with exactly that file and title exists and is not skipped', () => {
   const source = `
 test('plain', () => {})
 describe('block', () => {

@@ -119,7 +119,7 @@ const ofConsole = (file: string): boolean => file.startsWith('src/console/')
 const program = sources('src')
 const src = program.filter((file) => !ofConsole(file))
 
-test('no files of the program import each other in a cycle, not even for types', () => {
+test('no source files import each other in a cycle, not even for types', () => {
   const targets = new Map(
     program.map((file) => [
       file,
@@ -160,7 +160,7 @@ function circlesIn(targets: ReadonlyMap<string, readonly string[]>): string[] {
   return circles
 }
 
-test('each room imports only the rooms that ARCHITECTURE.md allows', () => {
+test('each top-level folder of src imports only the folders that ARCHITECTURE.md allows', () => {
   const broken: string[] = []
   for (const file of src) {
     const room = roomOf(file)
@@ -184,7 +184,7 @@ test('each room imports only the rooms that ARCHITECTURE.md allows', () => {
   expect(broken).toEqual([])
 })
 
-test('the console imports src/client and declared packages only', () => {
+test('the console imports only src/client and declared packages', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const built = new Set([
     ...Object.keys(manifest['dependencies'] ?? {}),
@@ -209,7 +209,7 @@ test('the console imports src/client and declared packages only', () => {
   expect(broken).toEqual([])
 })
 
-test('the API client runs in a browser: it imports no module of Node and no package', () => {
+test('the API client can run in a browser: it imports no Node module and no package', () => {
   const queue = src.filter((file) => file.startsWith('src/client/'))
   const reached = new Set(queue)
   const broken: string[] = []
@@ -225,7 +225,7 @@ test('the API client runs in a browser: it imports no module of Node and no pack
   expect(broken).toEqual([])
 })
 
-test('each subject of a room imports only the subjects that this test allows', () => {
+test('each subfolder imports only the subfolders that this test allows', () => {
   const broken: string[] = []
   for (const file of program) {
     const subject = dirname(file).replace(/^src\/?/, '')
@@ -274,7 +274,7 @@ test('a subject of the API declares only the dependencies that it needs', () => 
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
 })
 
-test('an operation takes the type of its request body from its schema', () => {
+test('the type of an operation’s request body is derived from the body schema, not cast', () => {
   const cast = /\bcall\.body\b|\bbody\b\)? as\b(?! const)/
   const broken = src
     .filter((file) => /^src\/(api|auth)\//.test(file) && cast.test(code(file)))
@@ -284,7 +284,7 @@ test('an operation takes the type of its request body from its schema', () => {
   expect(broken).toEqual([])
 })
 
-test('an operation declares no refusal that follows from its definition', () => {
+test('an operation does not declare refusals that follow from its definition anyway', () => {
   const derived = /\brefusals(?::| =) \[[^\]]*\b(400|413|415|503)\b/
   const broken = src
     .filter((file) => file.startsWith('src/api/') && derived.test(code(file)))
@@ -292,7 +292,7 @@ test('an operation declares no refusal that follows from its definition', () => 
   expect(broken).toEqual([])
 })
 
-test('each package is imported by one room only', () => {
+test('each package is imported by only one top-level folder', () => {
   const broken: string[] = []
   for (const file of src) {
     for (const target of importsOf(file)) {
@@ -347,7 +347,7 @@ test('the consensus core, apply and the descriptors use no clock, randomness, en
   expect(broken).toEqual([])
 })
 
-test('every file is reachable from the program, and none is a catch-all', () => {
+test('every source file is reachable from the program, and no file is a catch-all', () => {
   const threads = src.filter((file) => /^src\/threads\/\w+-thread\.ts$/.test(file))
   const queue = ['src/main.ts', ...threads]
   const reached = new Set<string>(queue)
@@ -364,7 +364,7 @@ test('every file is reachable from the program, and none is a catch-all', () => 
   expect(src.filter((file) => /\/(utils?|helpers?|common|misc)\.ts$/.test(file))).toEqual([])
 })
 
-test('the command line writes to the terminal in one place, which escapes text of others', () => {
+test('the command line writes to the terminal in one place, which escapes untrusted text', () => {
   const writers = src.filter(
     (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
   )
@@ -386,7 +386,7 @@ test('the source has no markers of unfinished work', () => {
   expect(broken).toEqual([])
 })
 
-test('only one file reads certificates of peers, and avoids the calls that never free them', () => {
+test('only one file reads peer certificates, and avoids the calls that never free them', () => {
   const readers = src.filter((file) => /\.getPeer(X509)?Certificate\(/.test(read(file)))
   expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
 })
@@ -400,13 +400,13 @@ test('only one file of the API, the fabric and the limits reads the address of a
   expect(readers).toEqual(['src/lib/bounds/client-address.ts'])
 })
 
-test('a test that mocks a module has a file name for isolated modules', () => {
+test('a test file that mocks a module is named .mocked.test.ts, so that it runs isolated', () => {
   const mocking = sources('test').filter((file) => read(file).includes('vi.' + 'mock('))
   expect(mocking.length).toBeGreaterThan(0)
   expect(mocking.filter((file) => !file.endsWith('.mocked.test.ts'))).toEqual([])
 })
 
-test('a descriptor stays under 80 lines, except for the largest one', () => {
+test('a descriptor has at most 80 lines, except for the largest descriptor', () => {
   const linesMax: Readonly<Record<string, number>> = { 'src/entities/kinds/identity.ts': 120 }
   const entities = src.filter((file) => file.startsWith('src/entities/'))
   const descriptors = entities.filter((file) => / = defineEntity\(/.test(read(file)))

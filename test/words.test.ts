@@ -106,7 +106,7 @@ function templateText(node: Tree): string {
 }
 
 describe('A sentence of the program', () => {
-  test('uses the words of the field', () => {
+  test('uses the standard terms of the field', () => {
     const found = sources
       .filter(({ path }) => !replicated.some((folder) => path.startsWith(folder)))
       .flatMap(({ path, tree }) =>
@@ -119,7 +119,7 @@ describe('A sentence of the program', () => {
     expect(found).toEqual([])
   })
 
-  test('is reported if it has a word of the old style', () => {
+  test('is reported if it contains a word that the style guide excludes', () => {
     const tree = treeOf('log.warn({}, `${id} was let in`)')
     expect(sentencesIn(tree).filter((text) => gone.some(([word]) => word.test(text)))).toHaveLength(
       1,
@@ -135,7 +135,7 @@ function longCommentLines(text: string): number {
     .filter((line) => line.length > COLUMNS_MAX && /^\s*(\/\/|\/\*\*|\*)/.test(line)).length
 }
 
-test('comments fit 100 columns', () => {
+test('comments are at most 100 columns wide', () => {
   const found = sources.filter(({ text }) => longCommentLines(text) > 0).map(({ path }) => path)
   expect(found).toEqual([])
 })
@@ -236,7 +236,7 @@ function countsOf(
   return Object.fromEntries(found.filter(([, times]) => times > 0))
 }
 
-test('words of the old style only decrease in comments, titles, docs and exported names', () => {
+test('the number of words that the style guide excludes never increases in comments, titles, docs and exported names', () => {
   const counts = oldWords()
   const grown = Object.entries(counts).flatMap(([kind, words]) =>
     Object.entries(words)
@@ -264,7 +264,7 @@ test('words of the old style only decrease in comments, titles, docs and exporte
 /** Names of furniture and offices: they do not say what a thing is in its field. */
 const FURNITURE = /Desk|Steward|Keeper|Entrance|Asker|Gateway|Witness|Doorman|Board(?!er)/
 
-test('no exported name is furniture or an office', () => {
+test('no exported name uses a metaphor such as furniture or an office', () => {
   const found = sources.flatMap(({ path, tree }) =>
     exportedNames(tree)
       .filter((name) => FURNITURE.test(name))
@@ -282,7 +282,7 @@ function exportedNames(tree: Tree): string[] {
     .filter((name) => typeof name === 'string')
 }
 
-test('an exported name is defined in one file, except for the recorded ones', () => {
+test('an exported name is defined in only one file, except for the recorded names', () => {
   const files = new Map<string, Set<string>>()
   for (const { path, tree } of sources) {
     // The console is a separate program, which no other room imports.

@@ -4,7 +4,7 @@ import { create, fromBinary } from '@bufbuild/protobuf'
 
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { OriginWindows } from '../../src/fsm/records/dedupe.ts'
+import { ProposerDeduplication } from '../../src/fsm/records/dedupe.ts'
 import type { AppliedEntry, Digests, Machine } from '../../src/ports/machine.ts'
 import type {
   ApplyProgress,
@@ -23,7 +23,7 @@ interface Counted {
   /** Chained over every command that took effect: equal only for equal histories. */
   digest: string
   /** By store, as apply's own window keeps them. */
-  origins: Record<string, ReturnType<OriginWindows['stored']>>
+  origins: Record<string, ReturnType<ProposerDeduplication['stored']>>
 }
 
 const empty = (): Counted => ({
@@ -53,7 +53,7 @@ export class CounterMachine implements Machine {
   readonly #isChained: boolean
   #live = empty()
   #kept = empty()
-  #windows = new OriginWindows()
+  #windows = new ProposerDeduplication()
   #waiters: { index: Index; resolve: (isReached: boolean) => void }[] = []
 
   constructor(options: { readonly persistEntries: number; readonly isChained: boolean }) {
@@ -189,7 +189,7 @@ export class CounterMachine implements Machine {
   async restore(receiver: StoreReceiver): Promise<void> {
     await receiver.swap()
     this.#live = structuredClone(this.#kept)
-    this.#windows = new OriginWindows()
+    this.#windows = new ProposerDeduplication()
     for (const [storeId, stored] of Object.entries(this.#live.origins)) {
       if (stored !== null) this.#windows.load(storeId, stored)
     }

@@ -11,10 +11,10 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import type { MemberAnswer, MemberCommand } from './raft-member.ts'
 import { freePort } from '../../test/support/ports.ts'
 
@@ -84,7 +84,7 @@ export class RaftCluster {
   }
 
   #form({ selfId, storeId, configuration }: ConsensusOptions): void {
-    formDataFolder(join(this.#folder, selfId), {
+    createDataFolder(join(this.#folder, selfId), {
       nodeId: selfId,
       storeId,
       clusterId: CLUSTER_ID,
@@ -109,7 +109,7 @@ function tell(child: ChildProcess | null, command: MemberCommand): void {
 }
 
 async function planHosts(size: number): Promise<ConsensusOptions[]> {
-  const validity = validityFrom(Date.now(), 24 * 60 * 60 * 1000)
+  const validity = validityStartingAt(Date.now(), 24 * 60 * 60 * 1000)
   const root = await createRootAuthority({ commonName: 'bench root', validity })
   const issuer = await createIssuingAuthority({ commonName: 'bench issuing', root, validity })
   const hosts: Omit<ConsensusOptions, 'configuration'>[] = []

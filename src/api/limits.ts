@@ -5,8 +5,8 @@ import { type RecordLimits, recordLimits } from './records/limits.ts'
 import { type ApiSessionLimits, apiSessionLimits } from './sessions/limits.ts'
 
 /**
- * Limits of the HTTP API, from the `limits.ts` of each subject. A request beyond a limit is refused
- * with the code given there; it is never queued without a bound or truncated silently.
+ * Limits of the HTTP API, from the `limits.ts` of each folder. A request above a limit is refused
+ * with the code given there; requests are never queued without a bound or truncated silently.
  */
 export type ApiLimits = HttpLimits &
   RecordLimits &
@@ -23,14 +23,15 @@ export const defaultApiLimits: ApiLimits = {
 }
 
 /**
- * The shortest inactivity timeout; a shorter one would end sessions faster than their activity
- * spreads.
+ * The shortest inactivity timeout. A shorter one would end active sessions, because news of their
+ * activity reaches the other controllers later than that.
  */
 const SESSION_TIMEOUT_MS_MIN = 60_000
 
 /**
- * The default limits with values of the configuration. A session timeout below a minute is replaced
- * with the default, and with a short timeout activity spreads more often.
+ * The default limits, overridden with values of the configuration. A session timeout below a minute
+ * is replaced with the default. With a short timeout, session activity is sent to the other
+ * controllers more often.
  */
 export function apiLimitsWith(changes: Partial<ApiLimits>): ApiLimits {
   const limits = { ...defaultApiLimits, ...changes }

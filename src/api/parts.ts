@@ -14,7 +14,7 @@ import type { NetworkAuthorities } from '../auth/certificates/network-authoritie
 import type { SchemaValidator } from './schemas/schema-validator.ts'
 import type { EventStreams } from '../ports/events.ts'
 import type { IdentityTraces } from '../ports/identity-traces.ts'
-import type { PublishFact } from '../ports/live-facts.ts'
+import type { ObservationSink } from '../ports/live-facts.ts'
 import type { LiveTable, LiveChannel, LiveCircuit, LiveLinks } from '../ports/live-table.ts'
 import type { DataPathSources } from './metrics/data-path-metrics.ts'
 import type { RestoreControl } from './backups/restore-control.ts'
@@ -28,15 +28,15 @@ import type { OpenTopic } from '../ports/soft-topics.ts'
 import type { StateReader } from '../fsm/reader.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
-import type { HostStats } from '../ports/stats.ts'
+import type { ConsensusStats } from '../ports/stats.ts'
 import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
 import type { ConfirmedReads } from './http/consistency.ts'
 import type { ApiLimits } from './limits.ts'
 import type { ServiceLogger } from '../ports/logger.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 
-/** API names in `apiVersions` of the version answer. */
-export type ApiBindingName =
+/** API names in `apiVersions` of the version response. */
+export type ApiVersionsKey =
   | 'edge-client'
   | 'edge-management'
   | 'fabric'
@@ -45,7 +45,7 @@ export type ApiBindingName =
 
 /** Version and build of this program, and its runtime. */
 export interface VersionInfo {
-  /** Like `v1.2.3`; clients read it as semver. */
+  /** Such as `v1.2.3`; clients parse it as semver. */
   readonly version: string
   readonly revision: string
   /** RFC 3339. */
@@ -61,11 +61,11 @@ export interface HealthReport {
     readonly healthy: boolean
     readonly detail?: string
   }[]
-  /** Only for callers with the permission to see all details. */
+  /** State of the node; only for callers with the permission to see all details. */
   readonly node?: NodeHealth
 }
 
-/** The state view that all folders use, and the reads that only the API needs. */
+/** The state view that all folders of the API use, with the reads that only the API needs. */
 type ApiState = StateView &
   Pick<
     StateReader,
@@ -77,17 +77,17 @@ type ApiState = StateView &
     | 'scanIntegrity'
   >
 
-/** Dependencies of the whole HTTP side. */
+/** Dependencies of the whole HTTP API. */
 export interface ApiDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: ApiState
   readonly reads: ConfirmedReads
   readonly schemas: SchemaValidator
-  /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
+  /** Times of last use of sessions, UTC ms by session id, shared with the other controllers. */
   readonly activity: OpenTopic<'activity'>
   readonly refreshes: OpenTopic<'refreshes'>
-  /** Posture of devices and its consequences; starts and stops with the API. */
+  /** Evaluates the posture of devices and enforces the results; starts and stops with the API. */
   readonly posture: PostureService
   /** Links between the routers that are connected to this controller. */
   readonly links: LiveLinks
@@ -96,11 +96,11 @@ export interface ApiDeps {
   /** Channels of the routers that are connected to this controller. */
   readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections
-  /** Read at each use, so that a rotated key is in force at once. */
+  /** Token keys; read at each use, so that a rotated key takes effect at once. */
   readonly keys: TokenKeys
-  /** Signs tokens for readers other than the controllers. */
+  /** Signs tokens that parties other than the controllers verify. */
   readonly jwt: JwtSigner
-  /** Read at each use, because certificates are renewed. */
+  /** Read at each use, because certificates are renewed while the process runs. */
   readonly authorities: NetworkAuthorities
   /** Issues certificates of identities, sessions and routers. */
   readonly issuer: CertificateIssuer
@@ -109,57 +109,63 @@ export interface ApiDeps {
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly limits: ApiLimits
-  /** Processor time of the main thread, shared with the routers that are connected here. */
+  /**
+   * Shares the processor time of the main thread with the routers that are connected to this
+   * controller.
+   */
   readonly processor: ProcessorShare
   /**
-   * True: key URLs of JWT signers may point to this host, its link-local addresses and metadata
+   * True: key URLs of JWT signers may point to this host, to link-local addresses and to metadata
    * services.
    */
   readonly allowsReservedSignerHosts: boolean
-  /** Rules for the URLs from which keys of JWT signers are fetched. */
+  /** Rules for the URLs from which the keys of JWT signers are fetched. */
   readonly keyEndpoints: KeyEndpointRules
   readonly version: VersionInfo
-  /** New for each process, so that clients detect a restart. */
+  /** New for each process, so that clients can detect a restart. */
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly logLevel: LogLevelControl
   readonly reloads: ReloadControl
-  /** Absent: refused writes are not logged. */
+  /** Logs refused writes; absent: they are not logged. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** Events of this controller for HTTP clients. */
   readonly events: EventStreams
-  /** Publishes refused log-ins. */
-  readonly publishFact: PublishFact
+  /** Publishes events about refused log-ins. */
+  readonly publishFact: ObservationSink
   /**
-   * Base URLs (`https://host:port`) of each served API, over all listeners; the preferred one
+   * Base URLs (`https://host:port`) of each served API, from all listeners; the preferred URL
    * first.
    */
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
-  /** Must be cheap: called for each health request. */
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
+  /** Called for each health request, so it must be cheap. */
   readonly health: () => HealthReport
   /** Metrics of consensus, mesh and disk for `/metrics`. */
-  readonly vitals?: () => HostStats
-  /** Sources of `/metrics` about routers, circuits and services. */
+  readonly vitals?: () => ConsensusStats
+  /** Sources of the metrics about routers, circuits and services for `/metrics`. */
   readonly dataPath?: Pick<DataPathSources, 'counts' | 'routers' | 'services'>
   /** Identities whose circuits are logged. */
   readonly traces: IdentityTraces
   /** Log-ins by device code that wait for approval. */
   readonly waitingDevices: OpenTopic<'device-log-ins'>
-  /** Counts of the soft state, for `/metrics`. */
+  /** Counts of the soft state (state that is exchanged outside of the log), for `/metrics`. */
   readonly softState?: () => SoftStateCounts
   /**
-   * Time of the newest scheduled backup of this controller, UTC ms; 0: none yet; null: it makes
-   * none.
+   * Time of the newest scheduled backup of this controller, UTC ms; 0: none yet; null: this
+   * controller makes no backups.
    */
   readonly lastBackupMs?: () => number | null
   /**
-   * The code with which requests are refused while this controller must not answer from its state
+   * The error code for requests while this controller must not serve requests from its state
    * (NODE_QUARANTINED); otherwise null.
    */
   readonly refusal: () => ProblemCode | null
-  /** Changes members at any controller: it forwards requests to the leader where needed. */
+  /**
+   * Changes the members of the cluster; works on any controller, because requests are forwarded to
+   * the leader where needed.
+   */
   readonly membership: MembershipControl
-  /** Snapshots on the disk of this controller. */
+  /** Database snapshots on the disk of this controller. */
   readonly snapshots: DatabaseSnapshots
   readonly pki: PkiControl
   readonly backups: BackupControl

@@ -28,7 +28,7 @@ import { ApiHostedTerminators } from './fabric/hosted-terminators.ts'
 import { ApiRouterClients, type ClientRecords } from './fabric/router-clients.ts'
 import { ApiRouterTunnels } from './fabric/router-tunnels.ts'
 import type { ApiDeps } from './parts.ts'
-import { basePaths, canonicalUrlBeside, isBelowMount, routerPath } from './http/paths.ts'
+import { basePaths, canonicalUrlExceptMounts, isBelowMount, routerPath } from './http/paths.ts'
 import { ServedPaths } from './http/served-paths.ts'
 import { Pipeline } from './http/pipeline.ts'
 import { deferContinue } from './http/transport/continue.ts'
@@ -38,7 +38,7 @@ import { listenerTls } from './http/transport/tls.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by the first hook of every request. */
+    /** The context of the request; set by the first hook. */
     call: OperationCall | null
   }
   interface FastifyContextConfig {
@@ -48,31 +48,35 @@ declare module 'fastify' {
 }
 
 interface ListenerOptions {
-  /** APIs of this listener. It serves version, health and metrics at its root. */
+  /** APIs that the listener serves. Version, health and metrics are at its root. */
   readonly apis: readonly ApiName[]
   /**
-   * True: serves metrics and health without a log-in, read-only, for an address that only
-   * monitoring systems reach.
+   * True: serves metrics and health read-only without authentication; for an address that only
+   * monitoring systems can reach.
    */
   readonly hasOpenMetrics?: boolean
-  /** Folders of static files, beside the APIs. */
+  /** Folders of static files that are served in addition to the APIs. */
   readonly mounts?: readonly FileMount[]
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
   /**
    * Identifies callers without a session. Only for the admin socket: never set it on a listener
-   * that others can reach.
+   * that other hosts can reach.
    */
   readonly socketCaller?: SocketCaller
-  /** @returns true after it has answered bytes that are not HTTP. */
+  /**
+   * Called for bytes that are not valid HTTP.
+   * @returns true if it has sent the response.
+   */
   readonly onClientError?: (error: Error, socket: Socket) => boolean
   /**
-   * Called for every HTTPS server. A name that resolves to an IPv4 and an IPv6 address has two.
+   * Called for every HTTPS server. A name that resolves to an IPv4 and an IPv6 address has two
+   * servers.
    */
   readonly onHttpsServer?: (server: HttpsServer) => void
   /**
-   * Stops accepting, and resolves when the last connection has ended. Only for a listener whose
-   * connections another server accepts.
+   * Stops accepting connections, and resolves when the last connection has ended. Only for a
+   * listener whose connections another server accepts.
    */
   readonly stopAccepting?: () => Promise<void>
 }
@@ -82,24 +86,27 @@ interface ListenerOptions {
  */
 export interface Api {
   readonly reads: LatestReads
-  /** Sessions of clients, for routers. */
+  /** Creates the source from which routers get the sessions of their clients. */
   routerClients(records: ClientRecords): RouterClients
-  /** Terminators of clients of routers. */
+  /** Creates the view of the terminators that clients of routers host. */
   hostedTerminators(records: ClientRecords): HostedTerminators
-  /** Decides what the tunnels of routers may do. */
+  /** Creates the decisions about dialing and hosting by the tunnels of routers. */
   routerTunnels(records: ClientRecords): RouterTunnels
-  /** Creates an app that does not listen yet. Its routes are created when it becomes ready. */
+  /**
+   * Creates a Fastify app that does not listen yet. Its routes are created when the app becomes
+   * ready.
+   */
   listener(options: ListenerOptions): FastifyInstance
-  /** Starts to share session activity and to remove expired sessions. */
+  /** Starts to send session activity to the other controllers and to remove expired sessions. */
   start(): void
-  /** Shares the remaining activity and stops. */
+  /** Sends the remaining session activity to the other controllers and stops. */
   stop(): Promise<void>
 }
 
 /** Builds the API with all its services; it listens only after `listen`. */
 export function createApi(deps: ApiDeps): Api {
   const services = createServices(deps)
-  // All dependencies; each subject declares the few that it uses.
+  // All dependencies; each folder's operations declare the few that they use.
   const all = { ...deps, ...services }
   const operations = allOperations(all)
   return {
@@ -147,7 +154,7 @@ function buildListener(
     )
   })
   app.addHook('onRequest', pipeline.judge)
-  // One GET operation of OpenZiti's API takes a code in its body.
+  // Allows a body with GET, because one GET operation of OpenZiti's API takes a code in its body.
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', bodyParser(all))
@@ -190,7 +197,7 @@ function newApp(
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     shouldUpgradeCallback: isEventSocket,
-    // Timeouts are enforced at this interval; Node's default is 30 s.
+    // Interval at which timeouts are enforced; the default of Node.js is 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
     // A request without a Host header is refused later, with the usual envelope.
     // @guard header-smuggling--framing
@@ -205,10 +212,11 @@ function newApp(
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     exposeHeadRoutes: false,
-    // A controller that shuts down still answers open requests instead of refusing them with 503.
+    // A controller that shuts down still serves requests on open connections instead of refusing
+    // them with 503.
     return503OnClosing: false,
     forceCloseConnections: false,
-    rewriteUrl: canonicalUrlBeside(options.mounts ?? []),
+    rewriteUrl: canonicalUrlExceptMounts(options.mounts ?? []),
     routerOptions: { maxParamLength: limits.pathParameterCharactersMax },
     frameworkErrors: (error, request, reply) => {
       answerer.fail(reply, pipeline.callOf(request), error)
@@ -232,8 +240,8 @@ function newApp(
         get connectionsPerSourceMax() {
           return limits.connectionsPerSourceMax
         },
-        // A socket for this host alone must accept connections even if the network's limits are
-        // exhausted.
+        // No limit for a socket of this host (without TLS): it must accept connections even if the
+        // network's limits are exhausted.
         ...(https === null
           ? { handshakeTimeoutMs: null }
           : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSockets }),
@@ -250,8 +258,8 @@ function newApp(
 }
 
 /**
- * Creates routes when an app becomes ready, which takes about 40 ms. An app that listens before
- * that becomes ready with its first request.
+ * Passes requests to the handler once the app is ready; creating the routes takes about 40 ms. If
+ * the app listens before that, the first request makes it ready.
  */
 function onceReady(ready: () => PromiseLike<unknown>, handler: RequestListener): RequestListener {
   let isReady = false
@@ -279,7 +287,8 @@ function newServer(
   if (https === null) return createHttpServer(serverOptions, listener)
   const server = createHttpsServer({ ...listenerTls, ...https, ...serverOptions }, listener)
   onHttpsServer?.(server)
-  // Its requests and answers are those of HTTP; only the types treat it as a different server.
+  // The cast is safe: requests and responses of the server are those of HTTP, only its TypeScript
+  // type differs.
   return server as unknown as Server
 }
 
@@ -303,7 +312,7 @@ function addRoutes(
   }
 }
 
-/** All paths below a mount lead to its operation; HEAD is GET without the body. */
+/** Routes all paths below a mount to its operation; answers HEAD like GET, without the body. */
 function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline): void {
   const handler = pipeline.handlerOf(operation)
   for (const url of [operation.path, `${operation.path}/*`]) {

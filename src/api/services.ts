@@ -1,17 +1,17 @@
 import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
 import { KeySets } from '../auth/tokens/key-sets.ts'
-import { TokenFactor } from '../auth/principal/token-factor.ts'
+import { ExternalJwtFactor } from '../auth/principal/token-factor.ts'
 import { TokenVerifier } from '../auth/tokens/token-verifier.ts'
 import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { DeviceFlow } from '../auth/oidc/device-flow.ts'
 import { FlowSessions } from '../auth/oidc/flow-sessions.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
 import { KeyBinding } from '../auth/oidc/key-binding.ts'
-import { RefreshUses } from '../auth/sessions/refresh-uses.ts'
-import { FormerTokens } from '../auth/sessions/former-tokens.ts'
+import { RefreshTokenReuse } from '../auth/sessions/refresh-uses.ts'
+import { FormerMemberTokens } from '../auth/sessions/former-tokens.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
-import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
-import { LogIns } from '../auth/log-in/log-in.ts'
+import { FlowStateSealer } from '../auth/oidc/sealed-texts.ts'
+import { LogInService } from '../auth/log-in/log-in.ts'
 import { createLogInThrottle, type LogInThrottle } from '../auth/log-in/log-in-throttle.ts'
 import { SessionGuard } from '../auth/sessions/session-guard.ts'
 import { PasswordRehasher } from '../auth/factors/password-rehasher.ts'
@@ -24,20 +24,20 @@ import { TokenSigner } from '../auth/sessions/token-signer.ts'
 import { AccessEndDuty } from './access/access-end-duty.ts'
 import { FactorResealer } from './mfa/factor-resealer.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
-import { LargeBodies } from './http/answers/large-bodies.ts'
+import { LargeBodyQueue } from './http/answers/large-bodies.ts'
 import { AnswerCompression } from './http/answers/compression.ts'
 import { ListAnswers } from './http/answers/list-answers.ts'
 import { Validator } from './schemas/validation.ts'
 import { Preparers } from './preparers/preparers.ts'
 import { NO_VITALS } from '../ports/stats.ts'
-import { FigureHistory, type HistoryTotals } from './metrics/figure-history.ts'
+import { MetricHistory, type HistoryTotals } from './metrics/figure-history.ts'
 import { ApiMetrics } from './metrics/metrics.ts'
 import type { ApiDeps } from './parts.ts'
 import { ConnectionCallers } from './http/transport/connection-callers.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
-import { Quota } from '../lib/bounds/quota.ts'
+import { WindowedQuota } from '../lib/bounds/quota.ts'
 import { refusalQuota } from './http/refusal-quota.ts'
-import { UnsentAnswers } from './http/transport/unsent-answers.ts'
+import { UnreadResponses } from './http/transport/unsent-answers.ts'
 import { Writer } from './http/writes.ts'
 
 /** Services that the operations of all listeners share. */
@@ -47,34 +47,34 @@ export interface ApiServices {
   readonly gate: SessionGuard
   /** Verifies tokens of identity providers. */
   readonly externalTokens: TokenVerifier
-  readonly tokenFactor: TokenFactor
+  readonly tokenFactor: ExternalJwtFactor
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
   readonly adoption: CertificateAdoption
   readonly throttle: LogInThrottle
-  readonly logIns: LogIns
+  readonly logIns: LogInService
   readonly oidcTokens: OidcTokens
-  readonly formerTokens: FormerTokens
+  readonly formerTokens: FormerMemberTokens
   readonly oidcFlow: LogInFlow
   readonly deviceFlow: DeviceFlow
   readonly deviceLogIns: DeviceLogIns
-  readonly refreshUses: RefreshUses
+  readonly refreshUses: RefreshTokenReuse
   readonly writer: Writer
   readonly preparers: Preparers
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
-  readonly history: FigureHistory
-  /** Quota for log lines about refused writes, on all listeners. */
-  readonly refusals: Quota
-  /** Capacity for large bodies, on all listeners. */
-  readonly largeBodies: LargeBodies
+  readonly history: MetricHistory
+  /** Quota for log lines about refused writes, shared by all listeners. */
+  readonly refusals: WindowedQuota
+  /** Memory limit for large bodies, shared by all listeners. */
+  readonly largeBodies: LargeBodyQueue
   readonly processor: ProcessorShare
   readonly callers: ConnectionCallers
-  /** Schemas of bodies, compiled once for all listeners. */
+  /** Compiled schemas of bodies, shared by all listeners. */
   readonly validator: Validator
   readonly lists: ListAnswers
-  /** Unsent answers of all listeners. */
-  readonly unsent: UnsentAnswers
+  /** Unsent responses of all listeners. */
+  readonly unsent: UnreadResponses
   readonly compression: AnswerCompression
   readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer
@@ -89,8 +89,8 @@ export function createServices(deps: ApiDeps): ApiServices {
   const tokens = new TokenSigner(deps.keys)
   const endpoint = new KeyEndpoint(limits, deps.keyEndpoints)
   const externalTokens = new TokenVerifier(deps, new KeySets(endpoint, limits, deps), limits)
-  const tokenFactor = new TokenFactor(deps, externalTokens)
-  const unsent = new UnsentAnswers(limits)
+  const tokenFactor = new ExternalJwtFactor(deps, externalTokens)
+  const unsent = new UnreadResponses(limits)
   const passwords = new PasswordVerifier({
     atOnceMax: limits.passwordHashesMax,
     waitingMax: limits.passwordHashesWaitingMax,
@@ -99,7 +99,7 @@ export function createServices(deps: ApiDeps): ApiServices {
   const throttle = createLogInThrottle(deps)
   const { state, clock, reads, authorities } = deps
   const adoption = new CertificateAdoption(deps)
-  const logIns = new LogIns({
+  const logIns = new LogInService({
     state,
     clock,
     reads,
@@ -117,8 +117,8 @@ export function createServices(deps: ApiDeps): ApiServices {
     tokenFactor,
   })
   const oidcTokens = new OidcTokens(deps)
-  const refreshUses = new RefreshUses(deps)
-  const seals = new SealedTexts(deps)
+  const refreshUses = new RefreshTokenReuse(deps)
+  const seals = new FlowStateSealer(deps)
   const flowDeps = {
     ...deps,
     logIns,
@@ -140,7 +140,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     tokens,
     gate: new SessionGuard(deps, sessions, tokens, tokenFactor, oidcTokens),
     oidcTokens,
-    formerTokens: new FormerTokens(deps),
+    formerTokens: new FormerMemberTokens(deps),
     refreshUses,
     oidcFlow,
     deviceFlow,
@@ -152,7 +152,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     adoption,
     throttle,
     logIns,
-    refusals: new Quota(refusalQuota, deps.clock, (dropped) => {
+    refusals: new WindowedQuota(refusalQuota, deps.clock, (dropped) => {
       deps.logger.warn(
         { dropped },
         `suppressed ${dropped} lines about refused writes in the last minute`,
@@ -161,7 +161,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     writer,
     preparers: new Preparers({ ...deps, passwords }),
     secondFactors,
-    largeBodies: new LargeBodies(limits),
+    largeBodies: new LargeBodyQueue(limits),
     processor,
     callers: new ConnectionCallers(processor, deps.clock),
     validator: new Validator(),
@@ -176,7 +176,7 @@ export function createServices(deps: ApiDeps): ApiServices {
   }
 }
 
-function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetrics): FigureHistory {
+function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetrics): MetricHistory {
   const read = (): HistoryTotals => {
     const { disk, leaderChanges } = vitals?.() ?? NO_VITALS
     const self = cluster.members().find(({ id }) => id === cluster.selfId)
@@ -190,7 +190,7 @@ function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetri
       leaderChanges,
     }
   }
-  return new FigureHistory(read, clock)
+  return new MetricHistory(read, clock)
 }
 
 function metricsOf(deps: ApiDeps): ApiMetrics {

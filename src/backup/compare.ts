@@ -1,15 +1,15 @@
 import { removeSessions } from '../fsm/restored-state.ts'
-import type { ShapedRecord } from '../fsm/records/record-blocks.ts'
+import type { NormalizedRecord } from '../fsm/records/record-blocks.ts'
 import { type KindReplacement, planReplacement, restoredKinds } from '../fsm/cluster/replacement.ts'
 import type { State } from '../fsm/records/state.ts'
 
-/** Changes that a restore would make to one kind of record. */
+/** Changes that a restore would make to records of one kind. */
 export interface KindChanges {
   readonly kind: string
-  /** Records that only the backup has. */
+  /** Number of records that only the backup contains. */
   readonly created: number
   readonly changed: number
-  /** Records that only the live state has. */
+  /** Number of records that only the live state contains. */
   readonly deleted: number
   /** The first ids of each group in order, at most `SHOWN_IDS_MAX`. */
   readonly ids: Readonly<Record<'created' | 'changed' | 'deleted', readonly string[]>>
@@ -18,25 +18,25 @@ export interface KindChanges {
 const SHOWN_IDS_MAX = 20
 
 /**
- * Changes that a restore of `backup` would make in the cluster of `live`. The restore itself uses
- * the same function.
+ * Changes that a restore of `backup` would make in the cluster with the state `live`. The restore
+ * itself uses the same function.
  * @param backup changed by this call: its sessions are removed, because a restore never brings them
  * back.
  */
-export function replacementBetween(live: State, backup: State): KindReplacement[] {
+export function restoreChanges(live: State, backup: State): KindReplacement[] {
   removeSessions(backup)
   const isSame = live.clusterId === backup.clusterId
   return planReplacement(live, shapedFor(live, backup), isSame ? null : live.position.index + 1)
 }
 
-function* shapedFor(live: State, backup: State): Generator<ShapedRecord> {
+function* shapedFor(live: State, backup: State): Generator<NormalizedRecord> {
   for (const kind of restoredKinds) {
     for (const { record } of backup.table(kind).rows.values()) yield live.shaped(kind, record)
   }
 }
 
-/** Counts by kind for people and scripts, without unchanged records. */
-export function countChanges(replacement: readonly KindReplacement[]): KindChanges[] {
+/** Counts by kind, for display and for scripts; unchanged records are not counted. */
+export function restoreChangeCounts(replacement: readonly KindReplacement[]): KindChanges[] {
   return replacement.map(({ kind, created, changed, deleted }) => ({
     kind,
     created: created.length,
@@ -46,7 +46,7 @@ export function countChanges(replacement: readonly KindReplacement[]): KindChang
   }))
 }
 
-function idsOf(records: readonly ShapedRecord[]): string[] {
+function idsOf(records: readonly NormalizedRecord[]): string[] {
   return shown(records.map(({ record }) => record.id))
 }
 

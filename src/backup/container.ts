@@ -26,11 +26,11 @@ import {
 
 const { frameBytesMax, manifestBytesMax, summaryBytesMax } = backupLimits
 
-export const MAGIC_STEM = 'FLOTBKP'
-const MAGIC = Buffer.from(`${MAGIC_STEM}${BACKUP_FORMAT}`, 'latin1')
+export const MAGIC_PREFIX = 'FLOTBKP'
+const MAGIC = Buffer.from(`${MAGIC_PREFIX}${BACKUP_FORMAT}`, 'latin1')
 const COUNT_BYTES = 4
 const CHECK_BYTES = 32
-/** Bytes at the end of the file: the length of the summary, and the checksum of all bytes. */
+/** Size of the end of the file: the length of the summary, and the checksum of all bytes. */
 const TAIL_BYTES = COUNT_BYTES + CHECK_BYTES
 
 function count(value: number): Buffer {
@@ -103,7 +103,7 @@ type Step =
   | 'done'
 
 /**
- * Decodes a backup from a stream of chunks and returns the bodies of its frames. Holds at most one
+ * Decodes a backup from a stream of chunks and returns the bodies of its frames. Keeps at most one
  * part and one chunk in memory.
  */
 export class ContainerReader {
@@ -133,7 +133,7 @@ export class ContainerReader {
     return this.#sha256
   }
 
-  /** @throws {BackupFault} and the reader must not be used after it. */
+  /** @throws {BackupFault}; do not use the reader after an error. */
   push(chunk: Uint8Array): Uint8Array[] {
     this.#pieces.push(chunk)
     this.#available += chunk.length
@@ -147,7 +147,9 @@ export class ContainerReader {
     return bodies
   }
 
-  /** @throws {BackupFault} CUT_OFF, or NOT_A_BACKUP when the file is shorter than the magic. */
+  /**
+   * @throws {BackupFault} CUT_OFF, or NOT_A_BACKUP when the file is shorter than the magic bytes.
+   */
   finish(): BackupSummary {
     if (this.#step === 'magic') throw notABackup()
     if (this.#summary === null) throw truncatedBackupFault(this.#read + this.#available)
@@ -256,8 +258,8 @@ function summaryIn(bytes: Buffer): BackupSummary {
 function checkMagic(bytes: Buffer): void {
   if (bytes.equals(MAGIC)) return
   const text = bytes.toString('latin1')
-  const format = Number(text.slice(MAGIC_STEM.length))
-  if (text.startsWith(MAGIC_STEM) && format > BACKUP_FORMAT) throw unsupportedBackupFault(format)
+  const format = Number(text.slice(MAGIC_PREFIX.length))
+  if (text.startsWith(MAGIC_PREFIX) && format > BACKUP_FORMAT) throw unsupportedBackupFault(format)
   throw notABackup()
 }
 
@@ -274,7 +276,10 @@ function lengthIn(bytes: Buffer, max: number): number {
   throw damagedBackupFault('a length in the backup is beyond the limits')
 }
 
-/** Verifies and removes the checksum at the end. @throws {BackupFault} DAMAGED. */
+/**
+ * Verifies the checksum at the end of a part and removes it.
+ * @throws {BackupFault} DAMAGED.
+ */
 function checked(bytes: Buffer, what: string): Buffer {
   const body = bytes.subarray(0, -CHECK_BYTES)
   if (checksum(body).equals(bytes.subarray(-CHECK_BYTES))) return body

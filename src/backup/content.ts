@@ -8,7 +8,7 @@ import { SECRET_BYTES_MAX } from '../pki/secrets/wrapped-secret.ts'
 import { damagedBackupFault } from './fault.ts'
 import { backupLimits } from './limits.ts'
 
-/** A version of a secret that all controllers share, unencrypted. */
+/** An unencrypted version of a secret that all controllers share. */
 export interface BackupSecret {
   readonly name: SharedSecretName
   readonly version: number
@@ -35,12 +35,12 @@ export function encodeSecrets(secrets: readonly BackupSecret[] | null): Uint8Arr
   return Buffer.concat([head, json])
 }
 
-/** Decodes content chunk by chunk: keeps the secrets and returns the bytes of the state. */
+/** Decodes the content chunk by chunk: stores the secrets and returns the bytes of the state. */
 export class ContentReader {
   #secrets: readonly BackupSecret[] | null = null
   #head: Buffer | null = Buffer.alloc(0)
 
-  /** null: the backup has none, or they have not been read yet. */
+  /** null if the backup contains no secrets, or they have not been read yet. */
   get secrets(): readonly BackupSecret[] | null {
     return this.#secrets
   }
@@ -67,7 +67,7 @@ function decodeSecrets(bytes: Buffer): BackupSecret[] {
   try {
     found = JSON.parse(bytes.toString('utf8'))
   } catch {
-    // The error has no cause, because the text of a JSON error would quote the secrets.
+    // The error has no `cause`, because the message of a JSON error would quote the secrets.
     throw damagedBackupFault('the secrets of the backup are malformed')
   }
   const secrets = Array.isArray(found) ? found.map(secretOf) : []

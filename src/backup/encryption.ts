@@ -12,7 +12,7 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Recipient of an encrypted backup. Only its private key opens the backup. */
+/** Recipient of an encrypted backup; only the recipient's private key decrypts the backup. */
 export interface BackupRecipient {
   /** DER. */
   readonly publicKeySpki: Uint8Array
@@ -20,14 +20,14 @@ export interface BackupRecipient {
 
 /**
  * @param pem a public key or a certificate.
- * @throws {CertificateError} when it is neither, or its key is not allowed.
+ * @throws {CertificateError} when it is neither, or when its kind of key is not allowed.
  */
 export function parseRecipient(pem: string): BackupRecipient {
   if (pem.length > backupLimits.recipientCharactersMax) {
     throw new CertificateError('unreadable', 'the file of the recipient is too large')
   }
-  // `createPublicKey` would silently accept a private key. The key that opens all backups would
-  // then be stored on the host that makes them.
+  // Rejected, because `createPublicKey` would silently accept a private key, and the key that
+  // decrypts all backups would then be stored on the host that makes them.
   if (pem.includes('PRIVATE KEY')) {
     throw new CertificateError(
       'unreadable',
@@ -45,7 +45,7 @@ export function parseRecipient(pem: string): BackupRecipient {
   return { publicKeySpki }
 }
 
-/** Creates a new key for one backup and wraps it for the recipient. */
+/** Generates the content key of one backup and wraps it for the recipient. */
 export async function newContentKey(
   { publicKeySpki }: BackupRecipient,
   of: Pick<BackupManifest, 'clusterId' | 'controllerId'>,
@@ -56,7 +56,11 @@ export async function newContentKey(
   return { key, encryption: { wrappedKey, recipientSha256 } }
 }
 
-/** @throws {BackupFault} KEY_NEEDED, WRONG_KEY. @returns null when the backup is not encrypted. */
+/**
+ * Unwraps the content key.
+ * @throws {BackupFault} KEY_NEEDED, WRONG_KEY.
+ * @returns null when the backup is not encrypted.
+ */
 export async function openContentKey(
   manifest: BackupManifest,
   privateKeyPem: string | null,
@@ -103,7 +107,8 @@ export class FrameCipher {
   }
 
   /**
-   * @throws {BackupFault} DAMAGED when the frame was encrypted by another key or at another
+   * Decrypts a frame.
+   * @throws {BackupFault} DAMAGED when the frame was encrypted with another key or for another
    * position.
    */
   open(body: Uint8Array): Uint8Array {
@@ -121,7 +126,10 @@ export class FrameCipher {
     return plain
   }
 
-  /** The nonce is the frame number. Each backup has its own key, so no nonce repeats. */
+  /**
+   * The nonce is the frame number. Each backup has its own key, so no nonce is used twice with a
+   * key.
+   */
   #nonce(): Buffer {
     const nonce = Buffer.alloc(NONCE_BYTES)
     nonce.writeUInt32LE(this.#number)

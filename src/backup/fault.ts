@@ -22,7 +22,7 @@ export class BackupFault extends Error {
   }
 }
 
-/** @param what sentence without a period, such as `block 3 has another checksum`. */
+/** @param what a sentence without its final period, such as `block 3 has another checksum`. */
 export function damagedBackupFault(what: string, cause?: unknown): BackupFault {
   return new BackupFault('DAMAGED', `${what}; use another copy or an older backup`, cause)
 }

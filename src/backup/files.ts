@@ -31,7 +31,10 @@ export async function readBackupHead(path: string): Promise<BackupManifest> {
   throw damagedBackupFault('the head of the backup is missing')
 }
 
-/** Reads only the end of a backup. @throws {BackupFault} when it is cut off. */
+/**
+ * Reads only the end of a backup.
+ * @throws {BackupFault} when the file is incomplete.
+ */
 export async function readBackupSummary(path: string): Promise<BackupSummary> {
   const file = await open(path, 'r')
   try {
@@ -44,17 +47,19 @@ export async function readBackupSummary(path: string): Promise<BackupSummary> {
   }
 }
 
-/** Name of a file while it is being written; no finished backup has a name with this prefix. */
+/**
+ * Name of a file while it is being written; the name of a finished backup never has this prefix.
+ */
 function partialBackupName(name: string): string {
   return `.${name}.${process.pid}.partial`
 }
 
 /**
  * Writes a new file of mode 0600. The file gets its name only when it is complete and durable, and
- * never overwrites another one.
+ * it never overwrites another file.
  * @param path absolute.
  * @param onSynced called after each sync; an error from it aborts the write.
- * @throws the error of `bytes` or of the file system (EEXIST), and leaves no file behind.
+ * @throws the error of `bytes` or of the file system (EEXIST); the incomplete file is removed.
  */
 export async function writeNewBackup(
   path: string,
@@ -69,7 +74,8 @@ export async function writeNewBackup(
     } finally {
       await file.close()
     }
-    // Unlike rename, link fails if another process has created the file meanwhile.
+    // `link` instead of `rename`, because it fails if another process has created the file
+    // meanwhile.
     await link(partial, path)
   } finally {
     await rm(partial, { force: true })

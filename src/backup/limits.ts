@@ -1,8 +1,8 @@
 const MIB = 1024 * 1024
 
-/** Limits for the memory of a backup reader, for any file. */
+/** Limits for the memory of a backup reader; they apply even to a hostile file. */
 export const backupLimits = {
-  /** Maximum bytes of the body of one frame: one snapshot chunk plus the overhead of encryption. */
+  /** Maximum bytes of one frame's body: one snapshot chunk plus the overhead of encryption. */
   frameBytesMax: 8 * MIB + 64,
   manifestBytesMax: MIB,
   summaryBytesMax: 64 * 1024,
@@ -10,8 +10,8 @@ export const backupLimits = {
   /** Maximum characters of a recipient's key or certificate. */
   recipientCharactersMax: 64 * 1024,
   /**
-   * Maximum bytes between two syncs. One large sync at the end would delay the syncs of a log on
-   * the same disk.
+   * Maximum bytes between two syncs. A single large sync at the end would delay the syncs of a log
+   * on the same disk.
    */
   unsyncedBytesMax: 8 * MIB,
 } as const

@@ -16,7 +16,7 @@ export interface LoadBackupOptions {
   readonly onManifest?: (manifest: BackupManifest) => void
 }
 
-/** A backup with the complete state that it contains. */
+/** A backup together with the complete state that it contains. */
 export interface LoadedBackup extends ReadBackup {
   readonly state: ClusterState
 }
@@ -48,15 +48,15 @@ export async function loadBackup(
   }
 }
 
-/** A backup whose content was checked without keeping the state. */
+/** A backup whose content was checked; the state itself is not kept. */
 export interface CheckedBackup extends ReadBackup {
-  /** References, indexes and digests that are inconsistent, up to the number that is shown. */
+  /** Inconsistent references, indexes and digests, limited to the number that is shown. */
   readonly findings: readonly IntegrityFinding[]
 }
 
 /**
- * Does the same as `loadBackup` in memory only, and also checks that every reference leads to a
- * record.
+ * Checks the same as `loadBackup`, but in memory only, and also checks that every reference leads
+ * to a record.
  * @throws {BackupFault}
  */
 export async function checkWholeBackup(
@@ -92,7 +92,10 @@ function requireCounts(state: State, { summary }: ReadBackup): void {
   throw damagedBackupFault('the end of the backup does not belong to the state in it')
 }
 
-/** Reports damaged bytes as a fault of the backup, not of the store that reads them. */
+/**
+ * Runs a step that reads with a store, and reports damaged bytes as a fault of the backup, not of
+ * the store.
+ */
 async function judged<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step()

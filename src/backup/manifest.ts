@@ -13,24 +13,24 @@ export interface BackupManifest {
   readonly clusterId: string
   readonly trustDomain: string
   readonly generation: number
-  /** Index of the last log entry that the state contains. */
+  /** Index of the last log entry whose effect the state contains. */
   readonly index: number
   readonly term: number
-  /** Log time of that entry, UTC ms. */
+  /** Log time of the last entry in the state, UTC ms. */
   readonly logTimeMs: number
   readonly featureLevel: number
   /** Hex digests of the state. */
   readonly digest: string
   readonly entitiesDigest: string
-  /** UTC ms by the clock of the controller that took the backup. */
+  /** UTC ms, by the clock of the controller that created the backup. */
   readonly takenAtMs: number
   readonly controllerId: string
   readonly version: string
-  /** Ids of the controllers of the cluster, sorted. */
+  /** Ids of the cluster's controllers, sorted. */
   readonly members: readonly string[]
   /** CA certificates that the cluster trusts for controllers, routers and clients. */
   readonly caPem: string
-  /** Whether the backup has the secrets that a new cluster needs to replace the old one. */
+  /** Whether the backup contains the secrets that a new cluster needs to replace the old one. */
   readonly hasSecrets: boolean
   readonly encryption: BackupEncryption | null
 }
@@ -40,13 +40,13 @@ export interface BackupEncryption {
   /** The key of the content, as compact JWE for the recipient. */
   readonly wrappedKey: string
   /**
-   * SHA-256 of the recipient's public key (DER) in hex; identifies the private key that opens the
-   * backup.
+   * SHA-256 of the recipient's public key (DER) in hex; identifies the private key that decrypts
+   * the backup.
    */
   readonly recipientSha256: string
 }
 
-/** End of a backup: totals of everything before it. */
+/** Summary at the end of a backup, with totals of everything before it. */
 export interface BackupSummary {
   /** Number of records by kind, sorted by name. */
   readonly counts: Readonly<Record<string, number>>
@@ -55,7 +55,7 @@ export interface BackupSummary {
   readonly bytes: number
 }
 
-/** Fields of a manifest that come from the position of the state. */
+/** The manifest fields that the position of the state determines. */
 export function positionManifestFields(
   mark: StorePosition,
 ): Pick<
@@ -90,7 +90,7 @@ export function decodeSummary(bytes: Uint8Array): BackupSummary {
   return found
 }
 
-/** @param format format in the header, which this program does not know. */
+/** @param format the format number in the header; this program does not support it. */
 export function unsupportedBackupFault(format: number): BackupFault {
   return new BackupFault(
     'NEWER_FORMAT',
@@ -109,7 +109,7 @@ function parseObject(bytes: Uint8Array): Members | null {
   }
 }
 
-/** Validates the fields of a head, because a backup may come from an attacker. */
+/** Validators for the fields of a manifest, because a backup may come from an attacker. */
 const rules: Readonly<Record<keyof BackupManifest, (value: unknown) => boolean>> = {
   format: isCount,
   clusterId: isShortText,
@@ -126,7 +126,7 @@ const rules: Readonly<Record<keyof BackupManifest, (value: unknown) => boolean>>
   version: isShortText,
   members: (value) =>
     Array.isArray(value) && value.length <= MEMBERS_MAX && value.every(isShortText),
-  // The reader of the whole backup checks the certificates.
+  // Only the type is checked here; the reader of the whole backup checks the certificates.
   caPem: (value) => typeof value === 'string',
   hasSecrets: (value) => typeof value === 'boolean',
   encryption: (value) => value === null || isEncryption(value),
@@ -136,12 +136,14 @@ const TEXT_CHARACTERS_MAX = 512
 const MEMBERS_MAX = 256
 const WRAPPED_KEY_CHARACTERS_MAX = 16 * 1024
 
-/** @returns the name of a malformed field, or null. */
+/** @returns the name of the first malformed field; null if there is none. */
 function malformedIn(found: Members): string | null {
   return Object.entries(rules).find(([name, accepts]) => !accepts(found[name]))?.[0] ?? null
 }
 
-/** For text that commands print: one line without terminal control characters. */
+/**
+ * Whether a value is a short line without terminal control characters, because commands print it.
+ */
 function isShortText(value: unknown): boolean {
   // @guard backup-of-a-stranger--text
   return (
@@ -151,7 +153,7 @@ function isShortText(value: unknown): boolean {
   )
 }
 
-/** UTC ms in the range of `Date`. */
+/** Whether a value is a time in UTC ms that `Date` supports. */
 function isTime(value: unknown): boolean {
   // @guard backup-of-a-stranger--time
   return isCount(value) && !Number.isNaN(new Date(value).getTime())

@@ -12,19 +12,18 @@ export interface ReadBackup {
   readonly summary: BackupSummary
   /** SHA-256 of the whole file in hex. */
   readonly sha256: string
-  /** null: the backup has none, or was read without its key. */
+  /** null if the backup contains no secrets, or was read without its key. */
   readonly secrets: readonly BackupSecret[] | null
 }
 
 interface ReadingDeps {
-  /** Private key of the recipient, or null. */
+  /** The recipient's private key; null: read without decryption. */
   readonly privateKeyPem: string | null
   /**
-   * Called before any byte of the state, so that the caller can reject the backup by throwing an
-   * error.
+   * Called before any byte of the state, so that the caller can reject the backup by throwing.
    */
   readonly onManifest?: (manifest: BackupManifest) => void
-  /** Receives the state in order. */
+  /** Receives the bytes of the state in order. */
   readonly onState: (bytes: Uint8Array) => Promise<void>
 }
 
@@ -84,8 +83,8 @@ async function open(
 }
 
 /**
- * A restore writes these certificates as the CA file of the new cluster, and no member starts with
- * an unreadable CA file.
+ * Checks the CA certificates: a restore writes them as the CA file of the new cluster, and no
+ * member starts with an unreadable CA file.
  * @throws {BackupFault} DAMAGED.
  */
 function requireAuthorities({ caPem }: BackupManifest): void {
@@ -101,7 +100,8 @@ function requireAuthorities({ caPem }: BackupManifest): void {
 }
 
 /**
- * A backup of a higher feature level contains records that this release cannot read.
+ * Checks the feature level: a backup with a higher feature level contains records that this release
+ * cannot read.
  * @throws {BackupFault} NEWER_LEVEL.
  */
 function requireKnownLevel({ featureLevel, version }: BackupManifest): void {

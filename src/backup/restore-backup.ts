@@ -21,17 +21,17 @@ import { backupIssuingAuthority, restoredSecrets } from './restored-secrets.ts'
 const RECEIVE_BATCH_BYTES = 8 * 1024 * 1024
 
 /** The first controller of the restored cluster. */
-export interface FirstController extends DataIdentity {
-  /** host:port of its mesh listener. */
+export interface RestoreTarget extends DataIdentity {
+  /** host:port of the controller's mesh listener. */
   readonly address: string
   readonly timeMs: number
   readonly freeBytesMin: number
-  /** Issues its certificate and key with the authority of the backup. */
+  /** Issues the controller's certificate and key with the authority in the backup. */
   readonly leaf: (issuing: CertifiedKey, backup: LoadedBackup) => Promise<CertifiedKey>
 }
 
 /**
- * Fills a future data folder (`formFilledFolder`) with the state of a backup, as the start of a new
+ * Fills a new data folder (`createDataFolderWithState`) with the state in a backup, to start a new
  * cluster with one controller.
  * @throws {BackupFault} and errors of the store.
  */
@@ -39,7 +39,7 @@ export async function fillFromBackup(
   folder: string,
   bytes: AsyncIterable<Uint8Array>,
   parts: LoadBackupOptions,
-  first: FirstController,
+  first: RestoreTarget,
 ): Promise<FirstLog & { readonly backup: LoadedBackup }> {
   const { freeBytesMin } = first
   const options = { freeBytesMin, receiveBatchBytes: RECEIVE_BATCH_BYTES }
@@ -54,7 +54,7 @@ export async function fillFromBackup(
   }
 }
 
-async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<Position> {
+async function beginAnew(backup: LoadedBackup, first: RestoreTarget): Promise<Position> {
   const { state, secrets } = backup
   const { clusterId, nodeId, storeId, address, timeMs } = first
   const leaf = await first.leaf(backupIssuingAuthority(state, secrets), backup)
@@ -89,11 +89,13 @@ async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<
   })
 }
 
-/** Entry for the audit log of the new cluster, which names the backup that it was restored from. */
+/**
+ * Entry for the new cluster's audit log; it names the backup from which the cluster was restored.
+ */
 function restoredEntry(
   base: Position,
   { manifest, state }: LoadedBackup & { readonly state: State },
-  { nodeId }: FirstController,
+  { nodeId }: RestoreTarget,
 ): Entry {
   const { clusterId, index, takenAtMs } = manifest
   const reason = `backup of cluster ${clusterId} at index ${index}, taken ${new Date(takenAtMs).toISOString()}`

@@ -6,13 +6,13 @@ import { restoreLimits } from '../fsm/records/restore-limits.ts'
 import type { State } from '../fsm/records/state.ts'
 import { BackupFault } from './fault.ts'
 
-/** A chunk of staged content, stored in one log entry. */
+/** A chunk of restore content; each chunk is stored by one log entry. */
 interface ContentChunk {
   readonly bytes: Uint8Array
   readonly endsBlock: boolean
 }
 
-/** The records of a backup in the form that a running cluster restores. */
+/** The records of a backup, in the form that a running cluster uses to restore them. */
 export interface RestoreContent {
   readonly chunks: readonly ContentChunk[]
   /** Bytes of all chunks. */
@@ -23,7 +23,7 @@ export interface RestoreContent {
 
 /**
  * Splits the records of a state into chunks for the log.
- * @param state without sessions (`removeSessions`).
+ * @param state must be without sessions (`removeSessions`).
  * @throws {BackupFault} TOO_LARGE.
  */
 export function splitRestoreContent(state: State): RestoreContent {

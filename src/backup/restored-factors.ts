@@ -3,7 +3,7 @@ import type { State } from '../fsm/records/state.ts'
 import { type FactorSecrets, openFactor, sealFactor } from '../pki/secrets/sealed-factor.ts'
 import type { BackupSecret } from './content.ts'
 
-/** Parts of a backup that are needed to decrypt its second factors. */
+/** The parts of a backup that are needed to decrypt its second factors. */
 interface FactorSource {
   readonly state: State
   readonly secrets: readonly BackupSecret[] | null
@@ -14,14 +14,14 @@ export function listFactors(state: State): Mfa[] {
   return [...state.table('mfa').rows.values()].map(({ record }) => record)
 }
 
-/** null when the backup does not have the encryption key of the factor. */
+/** null when the backup does not contain the key with which the factor is encrypted. */
 export function decryptFactor({ state, secrets }: FactorSource, mfa: Mfa): FactorSecrets | null {
   const key = keyOf(secrets, mfa)
   return key === undefined ? null : openFactor(key, mfa.sealed, contextOf(mfa, state.clusterId))
 }
 
 /**
- * Re-encrypts the second factors for the new cluster, because their authenticated data contains the
+ * Re-encrypts the second factors for the new cluster, because their authenticated data includes the
  * cluster id. A factor that cannot be decrypted is left unchanged.
  */
 export function resealForNewCluster(source: FactorSource, clusterId: string): void {

@@ -10,7 +10,7 @@ import { wrapSecret } from '../pki/secrets/wrapped-secret.ts'
 import type { BackupSecret } from './content.ts'
 import { BackupFault } from './fault.ts'
 
-/** The controller that the secrets of the new cluster are wrapped for. */
+/** The controller for which the new cluster's secrets are wrapped. */
 interface SecretHolder {
   readonly clusterId: string
   readonly nodeId: string
@@ -41,9 +41,9 @@ export function backupIssuingAuthority(
 }
 
 /**
- * The shared secrets of the new cluster. The cluster key is a new one: session tokens are derived
- * from it, and the new cluster must not accept tokens from before the restore.
- * @throws {BackupFault} NO_SECRETS when a key is missing that decrypts second factors.
+ * The shared secrets of the new cluster. The cluster key is newly generated: session tokens are
+ * derived from it, and the new cluster must not accept tokens from before the restore.
+ * @throws {BackupFault} NO_SECRETS when a key that decrypts second factors is missing.
  */
 export async function restoredSecrets(
   state: State,
@@ -65,8 +65,8 @@ function versionsOf(state: State, name: SharedSecretName): readonly SecretVersio
 }
 
 /**
- * The version continues after those of the backup, so tokens of an earlier key are rejected by
- * their version.
+ * A new version of the cluster key. Its number follows the numbers in the backup, so that tokens of
+ * an earlier key are rejected by their version.
  */
 async function newVersion(state: State, holder: SecretHolder): Promise<SecretVersion> {
   const version = (versionsOf(state, 'clusterKey').at(-1)?.version ?? 0) + 1

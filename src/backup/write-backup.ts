@@ -27,7 +27,7 @@ type BackupOrigin = Pick<
 
 interface BackupSource {
   readonly origin: BackupOrigin
-  /** The caller closes the snapshot. */
+  /** Snapshot to back up; the caller closes it. */
   readonly snapshot: StoreSnapshot
   /** null: write no secrets. */
   readonly secrets: readonly BackupSecret[] | null
@@ -45,7 +45,7 @@ export interface WrittenBackup {
   readonly bytes: number
 }
 
-/** Writes one backup. `chunks` reads the snapshot only as fast as its consumer takes the bytes. */
+/** Writes one backup. `chunks` reads the snapshot only as fast as its consumer accepts bytes. */
 export class BackupWriter {
   readonly manifest: BackupManifest
   readonly #source: BackupSource
@@ -72,7 +72,7 @@ export class BackupWriter {
     return new BackupWriter(manifest, source, made?.key ?? null)
   }
 
-  /** null until the consumer has taken all chunks. */
+  /** null until the consumer has received all chunks. */
   get written(): WrittenBackup | null {
     return this.#written
   }
@@ -114,7 +114,7 @@ export class BackupWriter {
   }
 }
 
-/** Entity kind of a store record; null for other records. */
+/** Kind of the entity in a store record; null for other records. */
 function kindOfKey(key: string): string | null {
   const [room, kind] = key.split('/', 2)
   return room === 'e' ? (kind ?? null) : null

@@ -9,7 +9,7 @@ import type { ChannelHeaders } from './header-view.ts'
 import { encodeFlag, encodeInt32, readInt32, encodeText } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
-import { messageBodyBytesMax, messageFault } from './message-bounds.ts'
+import { messageBodyBytesMax, messageRefusalReason } from './message-bounds.ts'
 import { MALFORMED_BODY_FAULT } from './wire-scan.ts'
 import { contentType, HELLO_SEQUENCE, headerKey, reflectedKeys } from './numbers.ts'
 
@@ -21,7 +21,7 @@ export interface ChannelDeps {
   readonly clock: Clock
   /** Sent at once by the dialer, which then treats the first received message as its answer. */
   readonly hello?: ChannelMessage
-  /** Called for every sent and received message, to trace the channel. */
+  /** Called for every sent and received message, for tracing. */
   readonly onFrame?: (direction: 'in' | 'out', message: ChannelMessage) => void
   /**
    * Called for the first message, which must be the hello or its answer. The channel is open only
@@ -70,7 +70,7 @@ const NO_BODY = new Uint8Array()
 const RATE_WINDOW_MS = 1000
 /** A stamp of the peer is returned with the next message, or alone after this time. */
 const OWED_MS = 2
-/** Messages handled in a row before other connections get their turn. */
+/** Messages handled in a row before other connections get a turn. */
 // @guard client-that-repeats-itself--stretch
 const STRETCH_MESSAGES = 64
 /** Time for the last write, such as the reason of a refusal, to arrive. */
@@ -170,7 +170,7 @@ export class Channel {
     this.#read()
   }
 
-  /** @returns false if the channel is closed, or closes because its peer does not read. */
+  /** @returns false if the channel is closed, or closes now because its peer does not read. */
   send(outgoing: OutboundMessage): boolean {
     return this.#send(outgoing, this.#nextSequence())
   }
@@ -273,7 +273,7 @@ export class Channel {
     return promise
   }
 
-  /** @param last answer to the hello, sent before the socket closes; null: none. */
+  /** @param last reply to the hello, sent before the socket closes; null: none. */
   close(reason: string, last: ChannelMessage | null = null): void {
     if (this.#isClosed) return
     const { socket, onClose } = this.#deps
@@ -360,7 +360,7 @@ export class Channel {
     this.#read()
   }
 
-  /** Continues with received data that was not handled yet. */
+  /** Handles received data that was not handled yet. */
   #read(): void {
     // A handler may open the channel; the running loop then continues.
     if (this.#isReading || this.#isStopped()) return
@@ -515,7 +515,7 @@ export class Channel {
     const replyFor = readInt32(message.headers, headerKey.replyFor)
     const waiter = replyFor === null ? undefined : this.#settle(replyFor)
     // @guard heavy-frames-of-a-controller
-    const fault = messageFault(message)
+    const fault = messageRefusalReason(message)
     if (fault !== null) this.#refuse(message, fault, waiter)
     else if (waiter === undefined) {
       const steps = this.#deps.onMessage(message)

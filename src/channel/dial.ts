@@ -4,7 +4,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
 import { connectThroughProxy, type HttpProxy } from '../lib/runtime/http-proxy.ts'
-import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
 import { Channel, type ChannelDeps } from './channel.ts'
 import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'
@@ -19,28 +19,31 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
   /** Certificate, key and CA certificates, each as PEM. */
   readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>
   readonly localAddress?: string
-  /** The proxy through which the peer is dialed; null: directly. */
+  /** The proxy through which the peer is dialed; null: no proxy. */
   readonly proxy?: HttpProxy | null
-  /** Resolves the host, also while no name server answers; absent: the system's resolver. */
-  readonly names?: Pick<LastAddresses, 'lookupFor'>
+  /**
+   * Resolves the host, with cached addresses while no name server responds; absent: the system's
+   * resolver.
+   */
+  readonly names?: Pick<CachedResolver, 'lookupFor'>
   /** The application protocol (ALPN) that the listener must choose. */
   readonly protocol: string
   /**
-   * Checks the peer after TLS has verified it: the reason to reject it, or null. Nothing is sent
-   * before.
+   * Checks the peer after TLS has verified it: returns the reason to reject the peer, or null.
+   * Nothing is sent before this check.
    */
   readonly judge: (socket: TLSSocket) => string | Error | null
   readonly hello: ChannelMessage
   readonly limits: ChannelLimits
   readonly clock: Clock
-  /** Time from the first packet to the answer to the hello. */
+  /** Timeout from the first packet to the reply to the hello. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
   /** The channel to which this socket is added. */
   readonly partOf?: Channel
 }
 
-/** An open channel, and the answer to its hello. */
+/** An open channel, and the reply to its hello. */
 export interface DialedChannel {
   readonly channel: Channel
   /** Answer to the hello. */
@@ -48,9 +51,9 @@ export interface DialedChannel {
 }
 
 /**
- * Dials a channel: TLS with host name verification, then hello and answer. `onClose` is called only
+ * Dials a channel: TLS with host name verification, then hello and reply. `onClose` is called only
  * for a channel that was opened.
- * @throws {Error} one clause.
+ * @throws {Error} whose message is one clause.
  */
 export async function dialChannel(options: DialOptions): Promise<DialedChannel> {
   const { proxy = null, clock } = options
@@ -79,7 +82,7 @@ type HelloOptions = Omit<
 
 /**
  * Opens a channel over a socket whose peer is already verified.
- * @throws {Error} one clause.
+ * @throws {Error} whose message is one clause.
  */
 export async function openDialedChannel(
   socket: Duplex,
@@ -95,7 +98,7 @@ interface Settle {
 
 /**
  * Rejects on timeout, on abort, or when the socket closes. `spentMs` is the part of the timeout
- * that was used before there was a socket.
+ * that passed before the socket existed.
  */
 async function settled(
   socket: Duplex,
@@ -106,7 +109,7 @@ async function settled(
     dnsFault = () => null,
   }: Pick<DialOptions, 'signal' | 'timeoutMs'> & {
     readonly spentMs?: number
-    /** Why the dialed address is not current; null if it is. */
+    /** The reason why the dialed address may be outdated; null if it is current. */
     readonly dnsFault?: () => string | null
   },
   begin: (done: Settle) => void,
@@ -175,7 +178,8 @@ function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
       }
       isOpen = true
       done.resolve({ channel, answer })
-      // Opens the channel in a later turn, so that the dialer has it before its first message.
+      // Opened in a later turn, so that the dialer has the channel before its first message
+      // arrives.
       setImmediate(() => channel.open(null, options.partOf ?? null))
     },
     onMessage,
@@ -186,7 +190,7 @@ function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
   })
 }
 
-/** Why the answer does not open the channel; null if it does. */
+/** Why the reply to the hello does not open the channel; null if it does. */
 function refusalIn({ contentType: type, headers, body }: ChannelMessage): string | null {
   if (type !== contentType.result) return 'its first message is no answer to the hello'
   if (readInt32(headers, headerKey.replyFor) !== HELLO_SEQUENCE) {

@@ -3,18 +3,18 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../lib/clock.ts'
 import { type ChannelMessage, encodeFrame, encodeFrameHead } from './frame.ts'
 
-/** Copying a smaller body is cheaper than a separate write. */
+/** A body up to this size is copied, because copying is cheaper than a separate write. */
 const COPIED_BODY_BYTES_MAX = 4096
 
 /**
- * Messages of one kind on one channel: limits how many may remain from earlier turns. Messages of
- * the current turn are limited by their bytes only.
+ * Counts messages of one kind on one channel. It limits how many may still wait from earlier turns
+ * of the event loop; messages of the current turn are limited only by their bytes.
  */
 export class SendQueue {
   readonly messagesMax: number
-  /** Written messages that the socket has not taken yet. */
+  /** Written messages that the socket has not accepted yet. */
   waiting = 0
-  /** Messages that were waiting when the turn began. */
+  /** Number of messages that were waiting when the current turn began. */
   #leftOver = 0
   #turn = -1
 
@@ -22,7 +22,7 @@ export class SendQueue {
     this.messagesMax = messagesMax
   }
 
-  /** @param turn of the writer. */
+  /** @param turn the writer's turn number. */
   isFull(turn: number): boolean {
     if (this.#turn !== turn) {
       this.#turn = turn
@@ -33,18 +33,22 @@ export class SendQueue {
 }
 
 /**
- * Writes the frames of one channel to its socket and calls waiting callers when they are written.
+ * Writes the frames of one channel to its socket, and calls the waiting callbacks when the socket
+ * can accept more.
  */
 export class FrameWriter {
   readonly #socket: Duplex
   readonly #clock: Pick<Clock, 'monotonicMs'>
-  /** A set, so that its size is bounded by the number of users, however often one of them asks. */
+  /** A set, so that each user has at most one entry, however often it calls `onceWritable`. */
   readonly #waiters = new Set<() => void>()
   #isCollecting = false
   #soon: NodeJS.Immediate | null = null
   /** Incremented for each turn in which a message was collected. */
   #turn = 0
-  /** Number of messages that the socket has not taken, and when it last took one. */
+  /**
+   * Number of messages that the socket has not accepted, and the time at which it last accepted
+   * one.
+   */
   #untaken = 0
   #takenMs = 0
 
@@ -58,18 +62,23 @@ export class FrameWriter {
     return this.#untaken === 0 ? 0 : this.#clock.monotonicMs() - this.#takenMs
   }
 
-  /** Bytes that the socket has not taken. */
+  /** Bytes that the socket has not accepted. */
   get waitingBytes(): number {
     return this.#socket.writableLength
   }
 
-  /** Whether `bytes` more would exceed `bytesMax`; a single frame may be larger. */
+  /**
+   * Whether `bytes` more would exceed `bytesMax`. If nothing waits, a single frame may be larger.
+   */
   isFull(bytes: number, bytesMax: number, queue: SendQueue | null = null): boolean {
     if (this.waitingBytes === 0) return false
     return this.waitingBytes + bytes > bytesMax || queue?.isFull(this.#turn) === true
   }
 
-  /** Writes a large body without a copy; the caller must not change it until it is written. */
+  /**
+   * Writes a large body without copying it; the caller must not change the body until it is
+   * written.
+   */
   write(message: ChannelMessage, queue: SendQueue | null = null): void {
     const socket = this.#socket
     if (this.#untaken === 0) this.#takenMs = this.#clock.monotonicMs()
@@ -99,7 +108,7 @@ export class FrameWriter {
     this.#onWritten()
   }
 
-  /** Collects the messages of this turn; they go to the socket in one write at its end. */
+  /** Collects the messages of this turn; at its end, they are written to the socket together. */
   collect(): void {
     if (this.#isCollecting) return
     this.#isCollecting = true
@@ -114,7 +123,7 @@ export class FrameWriter {
     this.#socket.uncork()
   }
 
-  /** Never calls it synchronously, and not after `close`. */
+  /** Calls the callback in a later turn, never synchronously, and not after `close`. */
   onceWritable(callback: () => void): void {
     this.#waiters.add(callback)
     if (this.waitingBytes === 0) this.#callSoon()
@@ -128,7 +137,7 @@ export class FrameWriter {
     this.#soon = null
   }
 
-  // `drain` is not enough: it fires only after the buffer has exceeded the high-water mark.
+  // Used instead of `drain`, which fires only after the buffer has exceeded the high-water mark.
   readonly #onWritten = (): void => {
     if (this.#waiters.size > 0 && this.waitingBytes === 0) this.#call()
   }
@@ -140,7 +149,10 @@ export class FrameWriter {
     })
   }
 
-  /** Waiters that were not called for lack of room stay ahead of those that ask again. */
+  /**
+   * Calls the callbacks. Those that could not be called because the socket is full stay ahead of
+   * callbacks that are added later.
+   */
   #call(): void {
     for (const waiter of Array.from(this.#waiters)) {
       if (this.#socket.writableNeedDrain) return

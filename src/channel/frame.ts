@@ -12,14 +12,16 @@ import {
  * type, sequence, header bytes, body bytes, then headers and body.
  *
  * Headers and body of a received message are views of the socket's data. They never change, and
- * they keep it in memory: use `keptBytes` for values that outlive the message.
+ * they keep that data in memory: use `bytesToStore` for values that outlive the message.
  */
 export interface ChannelMessage {
   readonly contentType: number
   readonly sequence: number
   readonly headers: ChannelHeaders
   readonly body: Uint8Array
-  /** Length on the wire of a body that exceeds its limit; the body reads as empty. */
+  /**
+   * Length on the wire of a body that exceeded its limit and was skipped; `body` is then empty.
+   */
   readonly leftOutBytes?: number
 }
 
@@ -27,7 +29,10 @@ export interface ChannelMessage {
 export interface OutboundMessage {
   readonly contentType: number
   readonly headers?: ChannelHeaders
-  /** Must not change after it was sent: a large body is written without a copy. */
+  /**
+   * The caller must not change the body after sending, because a large body is written without a
+   * copy.
+   */
   readonly body?: Uint8Array
 }
 
@@ -36,14 +41,14 @@ interface FrameLimits {
   readonly frameHeadersMax: number
   readonly frameBodyBytesMax: number
   /**
-   * Maximum body size by content type; a longer body is skipped as it arrives. Absent: no limit.
+   * Maximum body size by content type; a longer body is discarded as it arrives. Absent: no limit.
    */
   readonly keptBodyBytesMax?: (contentType: number) => number
 }
 
 interface Decoded {
   readonly messages: readonly ChannelMessage[]
-  /** Why no more messages can be read after these; null if there is no fault. */
+  /** Why no message can be read after these messages; null if there is no fault. */
   readonly fault: string | null
 }
 
@@ -58,7 +63,10 @@ interface Sizes {
 const MAGIC = 0x0c_09_06_03
 const FIXED_BYTES = 20
 const NOTHING = new Uint8Array()
-/** Memory allocated at once for an announced frame; more is allocated as its bytes arrive. */
+/**
+ * Memory allocated at once for a frame whose size was announced; more is allocated as the bytes
+ * arrive.
+ */
 const ROOM_BYTES = 16 * 1024
 
 type Content = Partial<Pick<ChannelMessage, 'headers' | 'body'>>
@@ -85,7 +93,7 @@ export function encodeFrame(message: ChannelMessage): Buffer {
 }
 
 /**
- * Encodes a frame up to its body.
+ * Encodes a frame without its body.
  * @param roomBytes unused bytes to append for the body.
  * @throws {RangeError} as `encodeFrame`.
  */
@@ -113,12 +121,12 @@ export function encodeFrameHead(message: ChannelMessage, roomBytes = 0): Buffer 
 }
 
 /**
- * Splits a byte stream into messages. It never throws. It holds at most one frame within the limits
- * plus the last chunk: it checks announced sizes before allocating memory, and allocates as bytes
- * arrive.
+ * Splits a byte stream into messages. It never throws. It stores at most one frame within the
+ * limits plus the last chunk: it checks announced sizes before it allocates memory, and allocates
+ * as bytes arrive.
  *
- * A message is a view of the chunk that contains it. A message that spans several chunks is
- * assembled once, in separate memory. Bytes of a returned message are never overwritten.
+ * A message is a view of the chunk that contains the message. A message that spans several chunks
+ * is assembled once, in separate memory. Bytes of a returned message are never overwritten.
  */
 export class FrameDecoder {
   #limits: FrameLimits
@@ -138,22 +146,22 @@ export class FrameDecoder {
     this.#limits = limits
   }
 
-  /** Sets the limits for later messages: a hello has smaller limits than the messages after it. */
+  /** Sets the limits for later messages; a hello has smaller limits than later messages. */
   set limits(limits: FrameLimits) {
     this.#limits = limits
   }
 
-  /** Bytes held for messages that were not taken. */
+  /** Bytes buffered for messages that were not returned yet. */
   get roomBytes(): number {
     return this.#bytes.length + this.#tail.length
   }
 
-  /** Why nothing can be read after the taken messages; null if there is no fault. */
+  /** Why nothing can be read after the returned messages; null if there is no fault. */
   get fault(): string | null {
     return this.#fault
   }
 
-  /** Bytes on the wire of the message taken last, including a skipped body. */
+  /** Size on the wire of the message that was returned last, including a skipped body. */
   get takenBytes(): number {
     return this.#takenBytes
   }
@@ -166,20 +174,22 @@ export class FrameDecoder {
     return { messages, fault: this.#fault }
   }
 
-  /** @param chunk must not be changed later; messages are views of it. */
+  /** @param chunk must not be changed later, because messages are views of the chunk. */
   append(chunk: Uint8Array): void {
     if (this.#fault !== null) return
     const left = chunk.subarray(this.#skipped(chunk.length))
-    // More than one chunk waits only while the caller takes no message.
+    // Copies, which is rare: more than one chunk waits only while the caller does not call `take`.
     this.#tail = this.#tail.length === 0 ? left : Buffer.concat([this.#tail, left])
   }
 
-  /** Content type of the next message; null while it is incomplete, and after a fault. */
+  /**
+   * Content type of the next message; null while the message is incomplete, and after a fault.
+   */
   nextType(): number | null {
     return this.#next() === null ? null : readInt32At(this.#bytes, this.#at + 4)
   }
 
-  /** Null while it is incomplete, and after a fault. */
+  /** The next message; null while the message is incomplete, and after a fault. */
   take(): ChannelMessage | null {
     const sizes = this.#next()
     if (sizes === null) return null
@@ -198,7 +208,8 @@ export class FrameDecoder {
     this.#takenBytes = FIXED_BYTES + headersBytes + bodyBytes
     this.#at = bodyAt + keptBytes
     if (keptBytes < bodyBytes) this.#skip(bodyBytes)
-    // An idle channel keeps no received data in memory.
+    // Drops the reference to the last chunk, so that an idle channel keeps no received data in
+    // memory.
     if (this.#at === this.#end) this.#read(NOTHING)
     return keptBytes === bodyBytes ? message : { ...message, leftOutBytes: bodyBytes }
   }
@@ -223,7 +234,10 @@ export class FrameDecoder {
     this.#isRoom = false
   }
 
-  /** Sizes of the next frame once its head is contiguous; null before that, and after a fault. */
+  /**
+   * Sizes of the next frame once its head has arrived in one piece; null before that, and after a
+   * fault.
+   */
   #next(): Sizes | null {
     if (this.#fault !== null || !this.#gather(FIXED_BYTES)) return null
     const [bytes, at] = [this.#bytes, this.#at]
@@ -244,7 +258,7 @@ export class FrameDecoder {
   }
 
   /**
-   * Makes the first bytes of the next frame contiguous, as far as they have arrived.
+   * Copies the first bytes of the next frame into one piece, as far as they have arrived.
    * @returns whether all of them have arrived.
    */
   #gather(bytes: number): boolean {
@@ -264,7 +278,8 @@ export class FrameDecoder {
   }
 
   /**
-   * Allocates a buffer for the next frame only, because returned messages still refer to the chunk.
+   * Allocates a new buffer that is used only for the next frame, because returned messages still
+   * refer to the old chunk.
    */
   #makeRoom(moreBytes: number, frame: number): void {
     const have = this.#end - this.#at

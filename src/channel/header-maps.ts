@@ -1,8 +1,8 @@
 import type { ChannelMessage } from './frame.ts'
 
 /**
- * Headers with several values. Readers return null for a malformed header and an empty value for a
- * missing one.
+ * Headers with several values. The read functions return null for a malformed header and an empty
+ * value for a missing header.
  */
 
 const ENTRIES_MAX = 128
@@ -11,7 +11,10 @@ const ENTRY_BYTES_MAX = 8192
 const utf8 = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 
-/** Reads counted parts; checks every length against the remaining bytes. */
+/**
+ * Reads parts that are preceded by their count and lengths; checks every length against the
+ * remaining bytes.
+ */
 class Parts {
   readonly #bytes: Uint8Array
   readonly #view: DataView
@@ -74,7 +77,7 @@ export function readBytesMap(
   return map
 }
 
-/** Encodes a header whose value is a map of texts or numbers to bytes. */
+/** Encodes a header whose value is a map from numbers to bytes. */
 export function encodeBytesMap(map: ReadonlyMap<number, Uint8Array>): Uint8Array {
   const parts = [numberBytes(map.size)]
   for (const [key, value] of map) parts.push(numberBytes(key), numberBytes(value.length), value)

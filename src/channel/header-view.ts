@@ -10,7 +10,9 @@ export interface ChannelHeaders {
 /** Bytes of key and length before each value. */
 export const ENTRY_BYTES = 8
 
-/** A view of bytes that may not be a `Buffer`, whose `slice` would copy. */
+/**
+ * A view of a part of the bytes. Needed because `slice` copies if the bytes are not a `Buffer`.
+ */
 export function byteView(bytes: Uint8Array, from: number, to: number): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset + from, to - from)
 }
@@ -21,7 +23,7 @@ export function readInt32At(bytes: Uint8Array, at: number): number {
   return low | ((bytes[at + 3] ?? 0) << 24)
 }
 
-/** Headers as encoded in a frame; if a key occurs twice, the last value counts. */
+/** Headers as encoded in a frame; if a key occurs twice, its last value is used. */
 export class HeaderView implements ChannelHeaders {
   readonly #bytes: Uint8Array
   readonly #from: number
@@ -36,7 +38,7 @@ export class HeaderView implements ChannelHeaders {
     this.#to = to
   }
 
-  /** All headers in wire form. */
+  /** All headers as encoded in the frame. */
   get block(): Uint8Array {
     return byteView(this.#bytes, this.#from, this.#to)
   }
@@ -62,7 +64,7 @@ export class HeaderView implements ChannelHeaders {
     return this.#entries()[Symbol.iterator]()
   }
 
-  /** @returns -1 if the key is missing. */
+  /** @returns the offset of the value; -1 if the key is missing. */
   #valueAt(key: number): number {
     const bytes = this.#bytes
     let found = -1
@@ -97,7 +99,8 @@ export function headersFault(
   headersMax: number,
 ): string | null {
   let entries = 0
-  // A duplicate key counts as one header. Well-behaved peers do not send any.
+  // A duplicate key counts as one header. The set is created only for a duplicate, which
+  // well-behaved peers do not send.
   let keys: Set<number> | null = null
   for (let at = from; at < to;) {
     if (to - at < ENTRY_BYTES) return 'a header that ends early'
@@ -116,8 +119,8 @@ export function headersFault(
 }
 
 /**
- * Bytes that outlive their message. A view would keep up to 64 KiB of received data in memory, so a
- * small value is copied.
+ * Bytes that may be stored longer than their message. A small value is copied, because a view would
+ * keep up to 64 KiB of received data in memory.
  */
 export function bytesToStore(view: Uint8Array): Uint8Array {
   return view.length * 2 >= view.buffer.byteLength ? view : new Uint8Array(view)

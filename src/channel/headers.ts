@@ -1,8 +1,8 @@
 import type { ChannelMessage } from './frame.ts'
 
 /**
- * Values of headers in wire form. Readers return null for a value that is missing or has the wrong
- * size.
+ * Encodes and decodes header values. The read functions return null for a value that is missing or
+ * has the wrong size.
  */
 
 type Headers = ChannelMessage['headers']
@@ -10,7 +10,7 @@ type Headers = ChannelMessage['headers']
 const utf8 = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 
-/** Many times larger than needed for the known capabilities. */
+/** Many times larger than the known capabilities need. */
 const MASK_BYTES_MAX = 32
 
 export function encodeText(text: string): Uint8Array {

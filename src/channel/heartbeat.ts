@@ -7,9 +7,9 @@ import { headerKey } from './numbers.ts'
 interface HeartbeatTiming {
   /** Interval of stamps. A stamp goes out with another message, or alone when it is due. */
   readonly heartbeatEveryMs: number
-  /** The peer counts as gone if a stamp is unanswered for this long ... */
+  /** The peer is considered disconnected if a stamp is unanswered for this long ... */
   readonly silentMsMax: number
-  /** ... and before its first one, for this long. */
+  /** ... and before the first answered stamp, for this long. */
   readonly firstSilentMsMax: number
 }
 
@@ -17,8 +17,8 @@ const STAMP_BYTES = 8
 const NANOSECONDS = 1_000_000n
 
 /**
- * Heartbeat stamps, sent and returned with other messages. A stamp is the clock of its sender, and
- * the peer returns it unchanged, so the clocks of the two are never compared.
+ * Heartbeat stamps, which are sent and returned together with other messages. A stamp contains the
+ * sender's clock, and the peer returns it unchanged, so clocks of the two peers are never compared.
  */
 export class Heartbeats {
   readonly #timing: HeartbeatTiming
@@ -27,9 +27,12 @@ export class Heartbeats {
   #stampedMs: number
   #answeredMs: number | null = null
   #roundTripMs: number | null = null
-  /** Time at which reading was paused; null if it is not. */
+  /** Time at which reading was paused; null if reading is not paused. */
   #pausedMs: number | null = null
-  /** True unless received data waited to be read while the last stamp was pending. */
+  /**
+   * False if received data waited to be read while the last stamp was pending; its round trip is
+   * then not measured.
+   */
   #isTimed = true
   /** A stamp of the peer that must be returned. */
   #owed: Uint8Array | null = null
@@ -55,13 +58,13 @@ export class Heartbeats {
     return this.silentForMs > (this.#answeredMs === null ? firstSilentMsMax : silentMsMax)
   }
 
-  /** Time since the last answer, or since the start; ms. */
+  /** Time since the peer last returned a stamp, or since the start; ms. */
   get silentForMs(): number {
     const untilMs = this.#pausedMs ?? this.#clock.monotonicMs()
     return untilMs - (this.#answeredMs ?? this.#startedMs)
   }
 
-  /** Reading is paused; silence of the peer does not count from now on. */
+  /** Reading is paused; from now on, the peer's silence does not count. */
   pause(): void {
     this.#pausedMs ??= this.#clock.monotonicMs()
     this.#isTimed = false

@@ -7,27 +7,29 @@ import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
 
 /** First message of a dialer. */
 export interface Hello {
-  /** Claimed ID; the certificate must prove it. */
+  /** ID that the dialer claims; its certificate must prove the ID. */
   readonly token: string
   /** Null if the version line is missing or malformed. */
   readonly version: VersionLine | null
   /** For example `ctrl.default`; '' if the dialer names no type. */
   readonly type: string
-  /** Null if the dialer supports only one socket per channel. */
+  /** Null if the dialer supports only one socket for each channel. */
   readonly group: HelloGroup | null
   readonly headers: ChannelMessage['headers']
 }
 
-/** A channel may have several sockets; the first one creates the group. */
+/**
+ * The sockets of one channel. A channel may have several sockets; the first one creates the group.
+ */
 export interface HelloGroup {
   /** False when the socket joins an existing channel. */
   readonly isFirst: boolean
-  /** ID of the group before the dialer lost all its sockets; '' for a new group. */
+  /** ID that the group had before the dialer lost all its sockets; '' for a new group. */
   readonly id: string
   readonly secret: Uint8Array | null
 }
 
-/** Identifies a group to an additional socket, which must show both. */
+/** ID and secret of a group; an additional socket must present both to join. */
 export interface JoinableGroup {
   readonly id: string
   readonly secret: Uint8Array
@@ -49,7 +51,7 @@ const VERSION_FIELD_CHARACTERS_MAX = 128
 export function readHello(message: ChannelMessage): Hello | null {
   const { contentType: type, body } = message
   if (type !== contentType.hello) return null
-  // Copied, because the hello is kept for the lifetime of the channel.
+  // Copied, because the hello is stored for the lifetime of the channel.
   const headers = new Map([...message.headers].map(([key, value]) => [key, bytesToStore(value)]))
   return {
     token: Buffer.from(body).toString('utf8'),
@@ -69,7 +71,7 @@ function groupIn(headers: ChannelMessage['headers']): HelloGroup {
   }
 }
 
-/** The group that an answer to a hello names; null if the dialer announced none. */
+/** The group in a reply to a hello; null if the dialer announced no group. */
 export function readAcceptedGroup(answer: ChannelMessage): JoinableGroup | null {
   const { headers } = answer
   if (!readFlag(headers, headerKey.isGrouped)) return null
@@ -78,8 +80,8 @@ export function readAcceptedGroup(answer: ChannelMessage): JoinableGroup | null 
   return { id: readText(headers, headerKey.connectionId) ?? '', secret }
 }
 
-/** Whether an additional socket shows ID and secret of the group. */
-export function isSocketOf(group: JoinableGroup | null, shown: HelloGroup): boolean {
+/** Whether an additional socket presents the ID and the secret of the group. */
+export function isSocketOfGroup(group: JoinableGroup | null, shown: HelloGroup): boolean {
   const { id, secret } = shown
   if (group === null || group.id !== id || secret === null) return false
   // @guard sockets-of-a-control-channel--secret
@@ -101,8 +103,8 @@ export function formatVersionLine({ version, revision, buildDate, os, arch }: Ve
 }
 
 /**
- * The answer that opens the channel. A dialer that announces a group requires a secret in the
- * answer, even for a single socket.
+ * The reply that opens the channel. A dialer that announces a group requires a secret in the reply,
+ * even for a single socket.
  * @param listenerId ID of the listener.
  * @param roleHeaders headers that the protocol over the channel requires from its listener.
  */
@@ -137,8 +139,8 @@ export type HelloRejectClass = 'busy' | 'notPermitted'
 const rejectClasses: Readonly<Record<HelloRejectClass, number>> = { busy: 1, notPermitted: 2 }
 
 /**
- * The answer before the socket is closed. Newer dialers log the reason; older ones only see the
- * socket close.
+ * The reply that is sent before the socket is closed. Newer dialers log the reason; older dialers
+ * only see the socket close.
  */
 export function helloRefusedMessage(reason: string, rejectClass: HelloRejectClass): ChannelMessage {
   return {

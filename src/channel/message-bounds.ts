@@ -58,13 +58,14 @@ interface MessageBound {
   readonly number: number
   /** Null if the message is not a protobuf, or is never decoded here. */
   readonly schema: DescMessage | null
-  /** A longer body is not stored as it arrives. */
+  /** A longer body is discarded as it arrives. */
   readonly bytesMax: number
   /**
-   * Number of tags and lengths. A nested message counts four more, plus at least all its members.
+   * Maximum number of tags and lengths. A nested message counts four more, plus at least all its
+   * members.
    */
   readonly elementsMax: number
-  /** The same limit for each field with its content; absent: {@link FIELD_UNITS_MAX}. */
+  /** The same limit for each field including its content; absent: {@link FIELD_UNITS_MAX}. */
   readonly fieldElementsMax?: number
 }
 
@@ -81,9 +82,9 @@ function bound(
 }
 
 /**
- * Every message that a controller or router reads, in either direction. OpenZiti routers send whole
- * lists in one message; the limits allow several thousand links, circuits and terminators, and
- * several ten thousand clients.
+ * Bounds of every message that a controller or router reads, in either direction. OpenZiti routers
+ * send whole lists in one message; the limits allow several thousand links, circuits and
+ * terminators, and several ten thousand clients.
  */
 export const messageBounds = {
   result: bound(contentType.result, null, 64 * KIB),
@@ -94,7 +95,7 @@ export const messageBounds = {
   unroute: bound(controlMessage.unroute, UnrouteSchema, 4 * KIB, 16),
   metrics: {
     ...bound(controlMessage.metrics, MetricsSchema, 4 * MIB, 262_144),
-    // OpenZiti routers report the bytes of all circuits of a minute in one field.
+    // High, because OpenZiti routers report the bytes of all circuits of a minute in one field.
     fieldElementsMax: 262_144,
   },
   removeTerminator: bound(controlMessage.removeTerminator, RemoveTerminatorSchema, 4 * KIB, 16),
@@ -229,7 +230,7 @@ export const messageBounds = {
   connectEvents: bound(controlMessage.connectEvents, ConnectEventsSchema, 8 * MIB, 524_288),
   dataState: {
     ...bound(controlMessage.dataState, DataStateSchema, 64 * MIB, 8_388_608),
-    // One change of a policy lists all its members.
+    // High, because one change of a policy lists all members of the policy.
     fieldElementsMax: 1_048_576,
   },
   dataStateChangeSet: {
@@ -258,7 +259,10 @@ export const messageBounds = {
   payload: bound(circuitMessage.payload, null, 4 * MIB),
 } as const satisfies Readonly<Record<string, MessageBound>>
 
-/** Limit of a message that is not in the table. No code reads it; a longer body is skipped. */
+/**
+ * Limit of message types that are not in the table. No code reads such a body; a longer one is
+ * skipped.
+ */
 export const OTHER_BODY_BYTES_MAX = 64 * KIB
 
 const byNumber: ReadonlyMap<number, MessageBound> = new Map(
@@ -271,7 +275,7 @@ export function messageBodyBytesMax(contentType: number): number {
 }
 
 /** Why the message is refused before it is decoded; null if it is accepted. */
-export function messageFault(message: ChannelMessage): string | null {
+export function messageRefusalReason(message: ChannelMessage): string | null {
   const { contentType, body, leftOutBytes = 0 } = message
   const of = byNumber.get(contentType)
   if (of === undefined) return null

@@ -1,4 +1,4 @@
-/** Content types of the channel itself; higher ones belong to the protocols over the channel. */
+/** Content types of the channel itself; the protocols over the channel use higher numbers. */
 export const contentType = {
   hello: 0,
   ping: 1,
@@ -23,11 +23,14 @@ export const headerKey = {
   helloRejectClass: 13,
 } as const
 
-/** The largest of these keys; keys of a circuit's peer data are higher. */
+/** The largest channel header key; the keys of a circuit's peer data are higher. */
 export const CHANNEL_HEADERS_MAX = headerKey.helloRejectClass
 
-/** Request headers in this range are repeated in the reply. */
+/** A reply repeats the request headers in this range. */
 export const reflectedKeys = { from: 128, to: 255 } as const
 
-/** The hello and its answer are not part of the sequence. */
+/**
+ * Sequence number of the hello, which is not part of the normal sequence; neither is the reply to
+ * the hello.
+ */
 export const HELLO_SEQUENCE = -1

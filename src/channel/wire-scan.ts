@@ -8,35 +8,41 @@ import {
 } from '@bufbuild/protobuf'
 
 /**
- * Counts the contents of a body by its tags and lengths before decoding it: a decoded empty message
- * takes a hundred times as many bytes as on the wire.
+ * Counts the contents of a body by its tags and lengths before the body is decoded, because a
+ * decoded empty message takes a hundred times as many bytes as on the wire.
  */
 
 /**
- * Units of a nested message in addition to its members, because decoding creates an object for it.
+ * Units that a nested message counts in addition to its members, because decoding creates an object
+ * for the message.
  */
 const MESSAGE_UNITS = 4
-/** Limit of one field with its content, which is decoded in one step. */
+/** Limit of one field including its content; such a field is decoded in one step. */
 export const FIELD_UNITS_MAX = 4096
 /** Units decoded in one step. */
 const STEP_UNITS = 512
-/** Maximum nesting depth; no message of the protocol is as deep. */
+/** Maximum nesting depth; no message of the protocol is nested as deeply. */
 const DEPTH_MAX = 8
 const VARINT_BYTES_MAX = 10
 
 const wire = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
 
-/** A field by its schema. The decoder follows the schema and ignores the wire type of the tag. */
+/**
+ * A field according to its schema. The decoder follows the schema and ignores the wire type in the
+ * tag.
+ */
 interface Field {
   readonly type: number
-  /** Repeated numbers that may also be packed into one field, without tags. */
+  /**
+   * True if the field holds repeated numbers, which may also be packed into one field without tags.
+   */
   readonly isList: boolean
-  /** Fields of a nested message. */
+  /** Fields of the nested message; null for other types. */
   readonly fields: Fields | null
 }
 interface Fields {
   readonly byNumber: ReadonlyMap<number, Field>
-  /** Members that every decoded message has, including absent ones. */
+  /** Number of members that every decoded message has, including absent members. */
   readonly membersMade: number
 }
 
@@ -57,7 +63,7 @@ function fieldOf(field: DescField): Field {
     const value = valueOf(field.mapKind, field.scalar, field.message)
     const key = valueOf('scalar', field.mapKey, undefined)
     const byNumber = new Map([[1, key] as const, [2, value] as const])
-    // The decoder creates a value for a map entry without one.
+    // For a map entry without a value, the decoder creates a default value.
     const membersMade = value.fields === null ? 0 : MESSAGE_UNITS + value.fields.membersMade
     return { type: wire.bytes, isList: false, fields: { byNumber, membersMade } }
   }
@@ -96,12 +102,12 @@ function wireTypeOf(scalar: ScalarType): number {
   }
 }
 
-/** Result of {@link bodyFault} for bytes that are not valid fields. */
+/** Result of {@link bodyFault} for bytes that are not valid protobuf fields. */
 export const MALFORMED_BODY_FAULT = 'it is malformed'
 
 class Malformed extends Error {}
 
-/** Reads the fields of a body. */
+/** Scans the fields of a body. */
 class Scan {
   readonly #bytes: Uint8Array
   at = 0
@@ -111,20 +117,24 @@ class Scan {
     this.#bytes = bytes
   }
 
-  /** Counts one field with its content. @throws {Malformed} */
+  /**
+   * Counts one field including its content.
+   * @throws {Malformed}
+   */
   field(fields: Fields, end: number, unitsMax: number, depth: number): void {
     const tag = this.#varint(end)
     this.units += 1
     const type = tag & 7
     const field = fields.byNumber.get(tag >>> 3)
     const isPacked = field?.isList === true && type === wire.bytes
-    // The decoder would read other bytes as fields than the ones counted here.
+    // With a wrong wire type, the decoder would read other fields than the scan counts here.
     if (field !== undefined && field.type !== type && !isPacked) throw new Malformed()
     if (type === wire.varint) this.#varint(end)
     else if (type === wire.fixed64) this.#skip(8, end)
     else if (type === wire.fixed32) this.#skip(4, end)
     else if (type !== wire.bytes) {
-      // Groups, which the protocol does not use: the decoder would recurse for each of them.
+      // Groups are rejected: the protocol does not use them, and the decoder would recurse for each
+      // group.
       throw new Malformed()
     } else {
       const length = this.#varint(end)
@@ -148,7 +158,8 @@ class Scan {
     while (this.at < inner && this.units <= unitsMax) {
       this.field(fields, inner, unitsMax, depth + 1)
     }
-    // An empty message costs as much to decode as a full one, because all its members are created.
+    // An empty message takes as long to decode as a full message, because all its members are
+    // created.
     this.units = Math.max(this.units, least)
   }
 
@@ -171,7 +182,7 @@ class Scan {
   }
 }
 
-/** Why the body is not decoded; null if it is within the limit and its tags are valid. */
+/** Why the body must not be decoded; null if it is within the limit and its tags are valid. */
 export function bodyFault(
   schema: DescMessage,
   body: Uint8Array,
@@ -200,9 +211,9 @@ export function bodyFault(
 
 /**
  * Decodes a body that passed {@link bodyFault}, in steps of several hundred fields each.
- * @throws {Error} when it does not match the schema.
+ * @throws {Error} when the body does not match the schema.
  */
-export function* decodeInSteps<D extends DescMessage>(
+export function* decodeIncrementally<D extends DescMessage>(
   schema: D,
   body: Uint8Array,
 ): Generator<void, MessageShape<D>> {
@@ -215,7 +226,7 @@ export function* decodeInSteps<D extends DescMessage>(
       scan.field(fields, body.length, Infinity, 0)
     }
     const piece = body.subarray(from, scan.at)
-    // Unknown fields belong to a later version and are not needed here.
+    // Skips unknown fields: they belong to a later version and are not needed here.
     mergeFromBinary(schema, message, piece, { readUnknownFields: false })
     if (scan.at < body.length) yield
   }

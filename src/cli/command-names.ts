@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { nearestWord } from '../config/engine/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
 
-/** Names that other programs use for a command of this one. */
+/** Names that other programs use for commands of this program. */
 const synonyms: Readonly<Record<string, string>> = {
   add: 'create',
   agent: 'controller run',
@@ -33,7 +33,9 @@ export function commandFullName(command: Command): string {
   return names.join(' ')
 }
 
-/** The error for an unknown command in a group, with the command that was probably meant. */
+/**
+ * The error for an unknown command in a group. It suggests the command that was probably meant.
+ */
 export function unknownCommand(group: Command, word: string): CommandFailure {
   const meant = group.parent === null ? (synonyms[word.toLowerCase()] ?? null) : null
   const found = meant === null ? commandsLike(group, word) : [`${group.name()} ${meant}`]
@@ -44,7 +46,7 @@ export function unknownCommand(group: Command, word: string): CommandFailure {
   return new CommandFailure(EXIT_USAGE, `unknown command '${word}'; ${hint}`)
 }
 
-/** A similar name in the group comes first, then an equal or similar one in any group. */
+/** Suggestions: first similar names in the group, then equal or similar names in any group. */
 function commandsLike(group: Command, word: string): string[] {
   const inGroup = shownIn(group)
   const all = deepIn(rootOf(group))

@@ -45,7 +45,7 @@ async function candidatesFor(
   return await recordWords(command.name(), rest)
 }
 
-/** The option whose value the next word is. */
+/** The option whose value is completed. */
 function optionBefore(command: Command, word: string | undefined): Option | undefined {
   return command.options.find(
     ({ long, short, flags }) =>
@@ -81,7 +81,10 @@ function fieldWords({ fields }: Kind, verb: string): string[] {
     .map(({ name, alias, isSecret }) => `${alias ?? name}${isSecret ? '@' : '='}`)
 }
 
-/** Shell completion must be fast even if the cluster does not answer. */
+/**
+ * Record names for completion, with a short time limit: shell completion must be fast even if the
+ * cluster does not respond.
+ */
 async function namesOf(kind: Kind): Promise<string[]> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string[]>((resolve) => {
@@ -94,7 +97,7 @@ async function namesOf(kind: Kind): Promise<string[]> {
   }
 }
 
-/** The verb that the words select, and the arguments after it. */
+/** The verb that the words select, and the arguments that follow it. */
 function descend(
   program: Command,
   words: readonly string[],

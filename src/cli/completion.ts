@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander'
 
 import { printLine } from './terminal/output.ts'
 
-/** `completion`, and the hidden verb that its scripts call. */
+/** The `completion` verb, and the hidden verb that the completion scripts call. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')
@@ -30,8 +30,8 @@ const shells = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof shells)[number]
 
 /**
- * Each script calls the program, so that completions always match it. Where the program offers
- * none, file names are completed.
+ * Each script calls the program, so completions always match the program. If it offers no
+ * completion, the shell completes file names.
  */
 const scripts: Readonly<Record<Shell, string>> = {
   bash: `_flotilla() {

@@ -7,13 +7,13 @@ import { unknownCommand } from './command-names.ts'
 import { addHelp } from './help.ts'
 import { type OutputFormat, outputFormats, useOutputFormat } from './terminal/output.ts'
 
-/** Path of the controller's configuration when the command line names none. */
+/** Default path of the controller's configuration. */
 export const DEFAULT_CONFIG = '/etc/flotilla/config.yml'
 export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
 
 const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}`
 
-/** Options that make a configuration unnecessary. */
+/** Options with which a verb needs no configuration. */
 const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
 
 /**
@@ -45,14 +45,20 @@ function isGroup(command: Command): boolean {
   return command.commands.length > 0
 }
 
-/** Commander suggests similar words from one group only, and most commands are in another one. */
+/**
+ * Replaces Commander's suggestions for unknown commands: they come from one group only, and most
+ * commands are in another group.
+ */
 function refuseUnknown(group: Command): void {
   group.on('command:*', ([word = '']: string[]) => {
     throw unknownCommand(group, word)
   })
 }
 
-/** The whole usage line shows a missing argument better than its name. */
+/**
+ * After an error, the whole usage line is shown, because it is clearer than the name of the missing
+ * argument.
+ */
 function showUsageAfterError(command: Command): void {
   if (isGroup(command)) return
   const usage = command.createHelp().commandUsage(command)
@@ -64,13 +70,14 @@ function optionOf(command: Command, long: string): Option | undefined {
 }
 
 /**
- * Every verb that can print JSON can also print YAML.
+ * Adds `-o` to a verb that can print JSON, so that it can also print YAML.
  * @returns false if the verb has no JSON output, or has additional formats.
  */
 function addOutput(command: Command): boolean {
   const json = optionOf(command, '--json')
   if (json === undefined) return false
-  // Scripts rely on this alias; a second line for it in each help would add nothing.
+  // `--json` stays because scripts use it; it is hidden, because a second line in each help would
+  // add nothing.
   json.description = 'same as -o json'
   json.hidden = true
   if (optionOf(command, '--output') !== undefined) return false
@@ -82,7 +89,10 @@ function addOutput(command: Command): boolean {
   return true
 }
 
-/** A verb with additional formats, such as `list -o name`, selects the format itself. */
+/**
+ * Applies the chosen output format. A verb with additional formats, such as `list -o name`, selects
+ * the format itself.
+ */
 function useOutput(command: Command, hasFormats: boolean): void {
   const { json, output = 'table' } = command.opts<{ json?: boolean; output?: OutputFormat }>()
   const chosen = json === true ? 'json' : hasFormats ? output : 'table'
@@ -90,12 +100,16 @@ function useOutput(command: Command, hasFormats: boolean): void {
   if (chosen !== 'table') command.setOptionValue('json', true)
 }
 
-/** @returns true if the verb requires a configuration. */
+/**
+ * Adds the search for the configuration to the `--config` option.
+ * @returns true if the verb requires a configuration.
+ */
 function addConfig(command: Command): boolean {
   const option = optionOf(command, '--config')
   if (option === undefined) return false
   const isRequired = option.mandatory
-  // Commander would refuse before this code has read the environment.
+  // Not mandatory for Commander: it would refuse the command before this code has read the
+  // environment.
   option.mandatory = false
   option.description = `${option.description} (default: ${CONFIG_PLACES})`
   return isRequired
@@ -114,10 +128,14 @@ function useConfig(command: Command, isRequired: boolean): void {
   throw new CommandFailure(EXIT_USAGE, message)
 }
 
-/** `[config]` of a verb that needs an existing configuration is found in the same places. */
+/**
+ * The argument `[config]` of a verb that needs an existing configuration has the same default as
+ * the option.
+ */
 function addConfigArgument(command: Command): void {
   const argument = command.registeredArguments.find((one) => one.name() === 'config')
-  // A verb with both uses the argument for something else, so it gets no default.
+  // In a verb with both argument and option, the argument has another meaning, so it gets no
+  // default.
   if (argument === undefined || argument.required || optionOf(command, '--config')) return
   argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG, CONFIG_PLACES)
 }
@@ -127,7 +145,10 @@ function isConfigArgumentGiven(command: Command): boolean {
   return at >= 0 && command.args[at] !== undefined
 }
 
-/** True if the command line names a configuration or a replacement for it. */
+/**
+ * True if the command line gives a configuration, or an option that makes the configuration
+ * unnecessary.
+ */
 function isAnswered(command: Command): boolean {
   const options = command.opts<Record<string, unknown>>()
   const hasFiles =

@@ -2,10 +2,14 @@ import { type Command, Help, type Option } from 'commander'
 
 import { commandFullName, unknownCommand } from './command-names.ts'
 
-/** Wide enough for one verb on each line, if the terminal does not say otherwise. */
+/**
+ * Default width, if the terminal does not report its width; wide enough for one verb on each line.
+ */
 const WIDTH = 100
 
-/** Help that lists the verbs first, one on each line; inherited by every verb. */
+/**
+ * Format of the help: it lists the verbs first, one on each line. Every verb inherits the format.
+ */
 export const verbsFirst = {
   helpWidth: Math.max(WIDTH, process.stdout.columns || 0),
   formatHelp: (command: Command, helper: Help): string => {
@@ -15,12 +19,12 @@ export const verbsFirst = {
     if (options < 0 || verbs < options) return text
     return `${text.slice(0, options)}${text.slice(verbs).trimEnd()}\n\n${text.slice(options, verbs).trimEnd()}\n`
   },
-  /** For a repeatable option Commander would show its empty default list. */
+  /** For a repeatable option, hide the default: Commander would show an empty list. */
   optionDescription: (option: Option): string => {
     const isEmpty = Array.isArray(option.defaultValue) && option.defaultValue.length === 0
     return isEmpty ? option.description : Help.prototype.optionDescription.call(null, option)
   },
-  /** Without `[options]`, which adds nothing to the line of a verb. */
+  /** Omits `[options]`, which adds nothing to the line of a verb. */
   subcommandTerm: (command: Command): string => {
     const names = command.registeredArguments.map((argument) => {
       const shown = `${argument.name()}${argument.variadic ? '...' : ''}`

@@ -27,7 +27,10 @@ import { isJsonRequested, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { integerBetween } from './terminal/typed-number.ts'
 
-/** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
+/**
+ * Runs the program with the given arguments (like `process.argv`) and sets the exit code of the
+ * process.
+ */
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
   stopOnBrokenPipe()
   const isJson = isJsonRequested(argv)
@@ -40,7 +43,8 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
 }
 
 /**
- * Moves --context behind the verb: each verb has its own, and people also type it before the verb.
+ * Moves --context behind the verb: each verb defines the option, but users also type it before the
+ * verb.
  */
 function contextLast(argv: readonly string[]): readonly string[] {
   const [node = '', script = '', first = '', ...rest] = argv
@@ -53,8 +57,8 @@ function contextLast(argv: readonly string[]): readonly string[] {
 
 /**
  * All verbs, with their options and help.
- * @param isJson true: errors of the command line are left to `reportFailure`, which prints them as
- * JSON.
+ * @param isJson true: errors in the command line are printed as JSON by `reportFailure`, not by
+ * Commander.
  */
 export function buildProgram(isJson = false): Command {
   const program = new Command('flotilla')
@@ -145,7 +149,7 @@ Examples:
   flotilla quickstart --dir /tmp/five --nodes 5 --port 2280 --routers 2`,
     )
     .action(async (options: { dir: string; nodes: number; port: number; routers: number }) => {
-      // Loaded when needed: small verbs then start in a tenth of a second.
+      // Loaded only when needed, so that small verbs start in a tenth of a second.
       const { runQuickstart } = await import('./quickstart/quickstart.ts')
       await runQuickstart(options)
     })
@@ -239,8 +243,8 @@ Examples:
   flotilla controller formed /etc/flotilla/config.yml`,
     )
     .action(async (config: string, { json }: { json?: boolean }) => {
-      const { requireFormed } = await import('./controller/formed-command.ts')
-      requireFormed(config, json === true)
+      const { requireCreatedController } = await import('./controller/formed-command.ts')
+      requireCreatedController(config, json === true)
     })
   controller
     .command('options')

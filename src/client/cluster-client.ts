@@ -2,13 +2,13 @@ import type { Clock } from '../lib/clock.ts'
 import type { MemberOrder } from './members.ts'
 import { laterPosition } from './position.ts'
 import {
-  ApiProblem,
+  ApiRefusalError,
   type MemberFault,
   NoAnswerError,
   OutcomeUnknownError,
   UnreachableError,
 } from './problem.ts'
-import { LATER_ID_MS } from './request-id.ts'
+import { POST_RESET_ID_OFFSET_MS } from './request-id.ts'
 import type { ClientWaits } from './waits.ts'
 
 export const MANAGEMENT = '/edge/management/v1'
@@ -16,24 +16,26 @@ export const FABRIC = '/fabric/v1'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** The parts of a request that decide which member receives it, and how often. */
+/** The properties of a request that decide which member receives it, and how often it is sent. */
 export interface ClusterRequest {
   readonly method?: HttpMethod
   readonly headers?: Readonly<Record<string, string>>
-  /** Maximum wait for an answer, in place of the default. */
+  /** Timeout for the response, instead of the default. */
   readonly timeoutMs?: number
   /**
-   * True: controllers do not recognize a repeated request of this kind, so the client sends the
-   * write only once.
+   * True if controllers do not recognize a repeated request of this kind, so the client must not
+   * send it twice.
    */
   readonly isOnceOnly?: boolean
-  /** True: the request only reads, although it has a body. */
+  /** True if the request only reads, although it has a body. */
   readonly changesNothing?: boolean
-  /** The only member that may receive the request, for data that each member has of itself. */
+  /**
+   * The only member to which the request may be sent, for data that each member has about itself.
+   */
   readonly origin?: string
-  /** False: the request contains no session token. */
+  /** False if the request is sent without the session token. */
   readonly showsSession?: boolean
-  /** False: the client reports a refused session and does not renew it. */
+  /** False if the client reports a refused session instead of renewing it. */
   readonly renewsSession?: boolean
 }
 
@@ -43,8 +45,8 @@ export interface ClusterAnswer {
   header(name: string): string | null
 }
 
-/** The member that receives the request, with headers and the maximum wait. */
-export interface SendTo {
+/** The member to which the request is sent, with headers and timeout. */
+export interface MemberTarget {
   readonly origin: string
   readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
@@ -54,17 +56,17 @@ export interface SendTo {
  * Sends a request to one member.
  * @throws {NoAnswerError}
  */
-type Send<R extends ClusterRequest> = (request: R, to: SendTo) => Promise<ClusterAnswer>
+type Send<R extends ClusterRequest> = (request: R, to: MemberTarget) => Promise<ClusterAnswer>
 
 /** Source of the session token for requests. */
 export interface SessionTokenSource {
-  /** The current token; null: no session is open. */
+  /** The current token; null if there is no session. */
   token(): string | null | Promise<string | null>
   /**
-   * Called after a 401.
-   * @returns the token for one more attempt; null: no other token is available.
+   * Called after a 401 response.
+   * @returns the token for one more attempt; null if there is no other token.
    */
-  renewed(refused: string | null, problem: ApiProblem): Promise<string | null>
+  renewed(refused: string | null, problem: ApiRefusalError): Promise<string | null>
 }
 
 interface ClusterClientOptions<R extends ClusterRequest> {
@@ -73,19 +75,21 @@ interface ClusterClientOptions<R extends ClusterRequest> {
   readonly send: Send<R>
   readonly waits: ClientWaits
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** A new ID for a write, with a time that is `laterMs` ahead of the clock. */
+  /** Returns a new ID for a write; the time in it is `laterMs` ahead of the clock. */
   readonly requestId: (laterMs: number) => string
-  /** True: an answer must reflect everything that earlier answers reflected. */
+  /** True if a response must reflect everything that earlier responses reflected. */
   readonly readsOwnWrites: boolean
 }
 
 /**
- * IDs with a later time are refused for the first two seconds after a reset; retries last a little
- * longer than that.
+ * Time during which a write is retried with a later ID. For the first two seconds after a reset of
+ * log time, even IDs with a later time are refused; the retries last a little longer.
  */
 const LATER_PATIENCE_MS = 10_000
 
-/** Codes of temporary refusals: another member, or the same one later, may accept the request. */
+/**
+ * Codes of temporary refusals: another member, or the same member later, may accept the request.
+ */
 const passingCodes: ReadonlySet<string> = new Set([
   'CLUSTER_NO_LEADER',
   'OUTCOME_UNKNOWN',
@@ -94,15 +98,18 @@ const passingCodes: ReadonlySet<string> = new Set([
   'RATE_LIMITED',
 ])
 
-/** The header that contains the token of a session. An access token of OIDC is a JWT. */
+/**
+ * The header that contains a session's token. OIDC access tokens, which are JWTs, use another
+ * header.
+ */
 export function sessionHeader(token: string): Readonly<Record<string, string>> {
   return token.startsWith('ey') ? { authorization: `Bearer ${token}` } : { 'net-session': token }
 }
 
 /**
- * Sends requests to the members of a cluster: to one member as long as it answers, then to the
- * next. A write has a request ID, so a retry cannot execute it twice. Only this class decides about
- * retries, waits, `net-min-index` and the renewal of a session.
+ * Sends requests to the members of a cluster: to one member as long as it responds, then to the
+ * next. A write has a request ID, so a retry cannot execute the write twice. Only this class
+ * decides about retries, timeouts, `net-min-index` and the renewal of a session.
  */
 export class ClusterClient<R extends ClusterRequest> {
   readonly #options: ClusterClientOptions<R>
@@ -112,15 +119,15 @@ export class ClusterClient<R extends ClusterRequest> {
     this.#options = options
   }
 
-  /** The latest log position that an answer reflected; null before the first one. */
+  /** The latest log position that any response reflected; null before the first response. */
   get position(): string | null {
     return this.#position
   }
 
   /**
-   * @throws {ApiProblem} when a controller refuses.
-   * @throws {UnreachableError} when no member answers.
-   * @throws {OutcomeUnknownError} when a write that cannot be sent twice has no answer.
+   * @throws {ApiRefusalError} when a controller refuses.
+   * @throws {UnreachableError} when no member responds.
+   * @throws {OutcomeUnknownError} when a write that must not be sent twice gets no response.
    */
   async ask(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
     const { requestId } = this.#options
@@ -136,15 +143,15 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Repeats a new write that was refused as too old because log time was reset, with a later ID
-   * (`LATER_ID_MS`).
+   * Sends a write; if it is refused as too old because log time was reset, sends it again with a
+   * later ID (`LATER_ID_MS`).
    */
   async #askLater(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
     const { clock, requestId } = this.#options
     const endMs = clock.monotonicMs() + LATER_PATIENCE_MS
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, this.#options.waits.pauseMs))
-      const write: KeptWrite = { id: requestId(LATER_ID_MS), isOpen: false }
+      const write: KeptWrite = { id: requestId(POST_RESET_ID_OFFSET_MS), isOpen: false }
       try {
         return await this.#askUntil(request, write)
       } catch (error) {
@@ -162,27 +169,28 @@ export class ClusterClient<R extends ClusterRequest> {
   ): Promise<ClusterAnswer & { readonly origin: string }> {
     const { waits, clock } = this.#options
     const endMs = clock.monotonicMs() + waits.patienceMs
-    let unknown: ApiProblem | null = null
+    let unknown: ApiRefusalError | null = null
     for (;;) {
       const round = await this.#askEach(request, write)
       if ('answer' in round) return round.answer
       const { refusal, faults } = round
       if (refusal?.code === 'OUTCOME_UNKNOWN') unknown ??= refusal
-      // A refusal that follows an unknown outcome does not prove that the write was not executed.
+      // If an earlier attempt has an unknown outcome, that is reported: a later refusal does not
+      // prove that the write was not executed.
       if (refusal === null) throw unknown ?? new UnreachableError(faults)
       if (clock.monotonicMs() >= endMs) throw unknown ?? refusal
       await new Promise((resolve) => setTimeout(resolve, waits.pauseMs))
     }
   }
 
-  /** Tries each member once, until one succeeds or refuses permanently. */
+  /** Sends the request to each member in turn, until one succeeds or refuses permanently. */
   async #askEach(request: R, write: KeptWrite): Promise<Round> {
     const { id } = write
     const { members } = this.#options
     const order = request.origin === undefined ? members.order() : [request.origin]
     const isFirst = request.origin === undefined
     const faults: MemberFault[] = []
-    let refusal: ApiProblem | null = null
+    let refusal: ApiRefusalError | null = null
     for (const [at, origin] of order.entries()) {
       try {
         const timeoutMs = this.#timeoutMs(request, at === order.length - 1)
@@ -199,7 +207,7 @@ export class ClusterClient<R extends ClusterRequest> {
           faults.push(fault)
           continue
         }
-        if (!(error instanceof ApiProblem)) throw error
+        if (!(error instanceof ApiRefusalError)) throw error
         if (!isPassing(error, request)) {
           members.succeed(origin, isFirst)
           throw error
@@ -216,7 +224,8 @@ export class ClusterClient<R extends ClusterRequest> {
   #timeoutMs({ timeoutMs, isOnceOnly, origin }: R, isLast: boolean): number {
     const { answerMs, lastAnswerMs, onceOnlyMs } = this.#options.waits
     const usualMs = timeoutMs ?? (isOnceOnly === true ? onceOnlyMs : answerMs)
-    // A caller that names a member decides itself how long to wait.
+    // If the caller named the member, the timeout is not extended: such a caller decides itself how
+    // long to wait.
     return isLast && origin === undefined ? Math.max(usualMs, lastAnswerMs) : usualMs
   }
 
@@ -228,7 +237,7 @@ export class ClusterClient<R extends ClusterRequest> {
       return await this.#send(request, to, token)
     } catch (error) {
       const isFinal = request.showsSession === false || request.renewsSession === false
-      if (isFinal || !(error instanceof ApiProblem) || error.status !== 401) throw error
+      if (isFinal || !(error instanceof ApiRefusalError) || error.status !== 401) throw error
       const renewed = await session.renewed(token, error)
       if (renewed === null) throw error
       return await this.#send(request, to, renewed)
@@ -253,42 +262,43 @@ export class ClusterClient<R extends ClusterRequest> {
     const { status, body } = answer
     if (status >= 200 && status < 300) return answer
     const hasChallenge = answer.header('www-authenticate') !== null
-    throw new ApiProblem(status, body, { hasChallenge, origin })
+    throw new ApiRefusalError(status, body, { hasChallenge, origin })
   }
 }
 
-/** A write that may be repeated with the same ID; null: it is not repeated. */
+/** A write, with the ID under which it may be repeated. */
 interface KeptWrite {
   readonly id: string | null
-  /** True: a member that gave no answer may have executed it. */
+  /** True if a member that did not respond may have executed the write. */
   isOpen: boolean
 }
 
 /**
- * Whether a write was refused because of the time in its ID, and no member can have executed it.
+ * Whether a write was refused because of the time in its ID, and it is certain that no member has
+ * executed it.
  */
 function isRefusedNew(error: unknown, { isOpen }: KeptWrite): boolean {
-  return error instanceof ApiProblem && error.code === 'REQUEST_ID_EXPIRED' && !isOpen
+  return error instanceof ApiRefusalError && error.code === 'REQUEST_ID_EXPIRED' && !isOpen
 }
 
 interface AskedMember {
   readonly origin: string
-  /** Null: the request has no ID and is not repeated. */
+  /** Null if the request has no ID and is not repeated. */
   readonly id: string | null
   readonly timeoutMs: number
 }
 
 type Round =
   | { readonly answer: ClusterAnswer & { readonly origin: string } }
-  | { readonly refusal: ApiProblem | null; readonly faults: readonly MemberFault[] }
+  | { readonly refusal: ApiRefusalError | null; readonly faults: readonly MemberFault[] }
 
 function isWrite({ method = 'GET', changesNothing }: ClusterRequest): boolean {
   return method !== 'GET' && changesNothing !== true
 }
 
-function isPassing({ status, code }: ApiProblem, request: ClusterRequest): boolean {
+function isPassing({ status, code }: ApiRefusalError, request: ClusterRequest): boolean {
   if (isWrite(request) && request.isOnceOnly === true) {
-    // A proxy does not know whether a controller has executed the write.
+    // An error from a proxy does not say whether a controller has executed the write.
     if (code === '' || code === 'OUTCOME_UNKNOWN') return false
   }
   return passingCodes.has(code) || status === 502 || status === 503 || status === 504

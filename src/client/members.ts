@@ -5,14 +5,14 @@ import { FAILED_MEMBER_AVOIDANCE_MS } from './waits.ts'
 export class MemberOrder {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #onChange: () => void
-  /** Monotonic time of the last failure, by origin. */
+  /** Monotonic ms of the last failure, by origin. */
   readonly #failedAtMs = new Map<string, number>()
   #origins: readonly string[] = []
   #current: string
 
   /**
-   * @param onChange called when a different member answers, and when a member begins or ceases to
-   * fail.
+   * @param onChange called when another member becomes the current one, and when a member starts or
+   * stops failing.
    */
   constructor(
     origins: readonly string[],
@@ -25,22 +25,25 @@ export class MemberOrder {
     this.follow(origins)
   }
 
-  /** The member that answered last, `https://host:port`. */
+  /** The member that responded last, `https://host:port`. */
   get current(): string {
     return this.#current
   }
 
-  /** Members that have not answered since they failed. */
+  /** Members that have not responded since they failed. */
   get failed(): readonly string[] {
     return [...this.#failedAtMs.keys()]
   }
 
-  /** Replaces the members; the current one stays until another one answers. */
+  /** Replaces the list of members. The current member stays until another member responds. */
   follow(origins: readonly string[]): void {
     this.#origins = origins
   }
 
-  /** The current member, then the others, then those that failed recently. */
+  /**
+   * All members in the order to try them: the current one, then the others, then those that failed
+   * recently.
+   */
   order(): readonly string[] {
     const all = [...new Set([this.#current, ...this.#origins])].filter((origin) => origin !== '')
     const nowMs = this.#clock.monotonicMs()
@@ -56,7 +59,7 @@ export class MemberOrder {
     this.#onChange()
   }
 
-  /** @param isFirst whether the client tries this member first in the future. */
+  /** @param isFirst whether the client should try this member first from now on. */
   succeed(origin: string, isFirst: boolean): void {
     const wasFailed = this.#failedAtMs.delete(origin)
     const isOther = isFirst && origin !== this.#current

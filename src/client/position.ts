@@ -1,12 +1,14 @@
 const POSITION = /^([0-9]{1,15}):([0-9]{1,15})$/
 
-/** Position in the log of a cluster, from `<generation>:<index>`; null for any other text. */
+/**
+ * Parses a position in the log of a cluster, `<generation>:<index>`; null for any other string.
+ */
 export function positionParts(text: string | null): readonly [number, number] | null {
   const [, generation, index] = POSITION.exec(text ?? '') ?? []
   return generation === undefined ? null : [Number(generation), Number(index)]
 }
 
-/** The later of two positions. A text that is not a position is ignored. */
+/** The later of two positions. A string that is not a position is ignored. */
 export function laterPosition(known: string | null, seen: string | null): string | null {
   const [a, b] = [positionParts(known), positionParts(seen)]
   if (b === null) return known

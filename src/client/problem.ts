@@ -1,9 +1,9 @@
 import { isJsonObject } from '../lib/text/json-value.ts'
 
-/** A member gave no answer. The message is a clause that completes "<address>: it …". */
+/** A member did not respond. The message is a clause that completes "<address>: it …". */
 export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswer'
-  /** True: the member may have received the request and acted on it. */
+  /** True if the member may have received the request and acted on it. */
   readonly isSent: boolean
 
   constructor(reason: string, isSent: boolean, cause?: unknown) {
@@ -29,7 +29,7 @@ export class UnreachableError extends Error {
   }
 }
 
-/** A write that must not be sent twice was sent, and no answer came. */
+/** A write that must not be sent twice was sent, and no response arrived. */
 export class OutcomeUnknownError extends Error {
   override readonly name = 'OutcomeUnknown'
   readonly fault: MemberFault
@@ -51,16 +51,16 @@ interface RefusedField {
 }
 
 /** A refusal, from the error envelope of a controller or from an OAuth error. */
-export class ApiProblem extends Error {
+export class ApiRefusalError extends Error {
   override readonly name = 'ApiProblem'
   readonly status: number
-  /** '' when no controller wrote the answer. */
+  /** Error code; '' if the response does not come from a controller. */
   readonly code: string
   /** Cause of the refusal; '' if the envelope contains only a general message. */
   readonly detail: string
   /** The invalid field; null when the refusal is not about a field. */
   readonly fault: RefusedField | null
-  /** True if the answer requests a new authentication. */
+  /** True if the response requests new authentication. */
   readonly hasChallenge: boolean
   /** The member that refused; '' if unknown. */
   readonly origin: string
@@ -84,12 +84,12 @@ export class ApiProblem extends Error {
   }
 }
 
-type ReadProblem = Pick<ApiProblem, 'code' | 'message' | 'detail' | 'fault'>
+type ReadProblem = Pick<ApiRefusalError, 'code' | 'message' | 'detail' | 'fault'>
 
-/** @param body of any type, because another program may have sent the answer. */
+/** @param body may have any type, because another program may have sent the response. */
 function readProblem(status: number, body: unknown): ReadProblem {
   const { error, error_description: description } = membersOf(body)
-  // An OAuth error has a code and a sentence in place of the envelope (RFC 6749, 5.2).
+  // An OAuth error has a code and a sentence instead of the envelope (RFC 6749, 5.2).
   if (typeof error === 'string') {
     const message = textOf(description) || error
     return { code: error, message, detail: textOf(description), fault: null }

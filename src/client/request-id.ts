@@ -1,15 +1,16 @@
 /**
- * After `cluster reset-log-time`, controllers refuse IDs whose time is up to five minutes after the
- * reset, because they do not know whether such a write was executed before. They accept IDs that
- * are up to five minutes ahead, and nobody used a later ID before the reset. The two seconds allow
- * for a clock that is ahead.
+ * How far in the future the time of a later ID is. After `cluster reset-log-time`, controllers
+ * refuse IDs whose time is up to five minutes after the reset, because they do not know whether
+ * such a write was executed before. They accept IDs that are up to five minutes ahead, and before
+ * the reset nobody used an ID with such a late time. The two seconds allow for a client clock that
+ * is ahead.
  */
-export const LATER_ID_MS = 5 * 60_000 - 2_000
+export const POST_RESET_ID_OFFSET_MS = 5 * 60_000 - 2_000
 
 /**
- * Makes a request ID, a UUIDv7 (RFC 9562, 5.7). Controllers execute a write once, no matter how
+ * Creates a request ID, a UUIDv7 (RFC 9562, 5.7). Controllers execute a write once, no matter how
  * often they receive it with the same ID.
- * @param random 16 random bytes, which this function changes.
+ * @param random 16 random bytes; this function overwrites them.
  */
 export function newRequestId(nowMs: number, random: Uint8Array): string {
   for (let at = 0; at < 6; at += 1) random[at] = Math.floor(nowMs / 2 ** (8 * (5 - at))) % 256

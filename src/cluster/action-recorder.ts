@@ -8,8 +8,10 @@ import type { Proposer } from '../ports/proposer.ts'
 import type { Logger } from './logger.ts'
 import { refusalProblem } from '../lib/refusal-problem.ts'
 
-/** Writes actions on the cluster that change no record to the log, with their actor. */
-export class ActionLog implements ActionRecorder {
+/**
+ * Writes an audit entry to the log for each cluster action that changes no record, with its actor.
+ */
+export class ClusterActionRecorder implements ActionRecorder {
   readonly #proposer: Proposer
   readonly #log: Pick<Logger, 'warn'>
 
@@ -41,8 +43,8 @@ export class ActionLog implements ActionRecorder {
 }
 
 /**
- * Actor for the outcome of an action. If the session of `by` ended meanwhile, the log would refuse
- * it as actor, so the system records the outcome on its behalf.
+ * Actor to record for the outcome of an action. If the session of `by` ended during the action, the
+ * log would refuse that session as actor, so the system is recorded as the actor.
  */
 function outlasting(by: Actor): Actor {
   if (by.case !== 'session') return by
@@ -51,10 +53,10 @@ function outlasting(by: Actor): Actor {
 }
 
 /**
- * Runs an action between two audit records: the request, without which the action does not start,
- * and the outcome.
+ * Runs an action between two audit records: one for the request and one for the outcome. Without
+ * the first record, the action does not start.
  */
-export async function runRecorded<T>(
+export async function runWithAudit<T>(
   recorder: ActionRecorder,
   wanted: Pick<ClusterAction, 'action' | 'target' | 'reason'>,
   by: Actor,

@@ -4,7 +4,7 @@ import type { Index, Term } from '../raft/types.ts'
 type AlarmSeverity =
   /** Something will fail later unless the operator acts. */
   | 'warning'
-  /** The answers of this controller are not reliable; take it out of service. */
+  /** The responses of this controller are not reliable; take it out of service. */
   | 'critical'
 
 /** One kind of alarm. `F` is the type of the facts needed to raise it. */
@@ -26,7 +26,7 @@ interface OfMember {
   readonly member: string
 }
 
-/** An option with its values here and at a member, as JSON. */
+/** An option with its JSON value on this controller and its JSON value on another member. */
 export interface OptionDifference {
   readonly name: string
   readonly own: string

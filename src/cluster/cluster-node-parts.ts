@@ -10,7 +10,7 @@ import type { MainLink, SelfRefusal } from './link.ts'
 import type { Logger } from './logger.ts'
 import type { ProposalOptions } from './replication/proposals.ts'
 import type { RetentionOptions } from './state-transfer/log-retention.ts'
-import type { MemberMemory } from './soft-state/known-members.ts'
+import type { MemberDescriptionStore } from './soft-state/known-members.ts'
 import type { SelfDescription } from './soft-state/member-views.ts'
 
 export interface ClusterNodeOptions extends ProposalOptions {
@@ -53,7 +53,7 @@ export interface ClusterNodeDeps {
    */
   readonly onRoster?: (roster: MembershipRecord) => void
   /** Absent: this controller forgets the descriptions of members when its process ends. */
-  readonly memory?: MemberMemory
+  readonly memory?: MemberDescriptionStore
   /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced?: () => Promise<void>
   /**
@@ -62,7 +62,7 @@ export interface ClusterNodeDeps {
    */
   readonly quarantineMark?: QuarantineMark
   readonly loopDelay?: LoopDelayGauge
-  /** Absent: the audit trail contains no writes. */
+  /** Absent: writes are not audited. */
   readonly audit?: AuditTrail
 }
 

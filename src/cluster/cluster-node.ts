@@ -6,7 +6,7 @@ import type { NodeHealth } from '../ports/node-health.ts'
 import type { PeerChannel } from './peer-channel.ts'
 import type { AppliedProposal, ProposalInput, Proposer } from '../ports/proposer.ts'
 import { type SoftState, softTopics } from '../ports/soft-topics.ts'
-import type { HostStats } from '../ports/stats.ts'
+import type { ConsensusStats } from '../ports/stats.ts'
 import type { Index, NodeId } from '../raft/types.ts'
 import type {
   ClusterNodeOptions,
@@ -17,7 +17,12 @@ import { ClusterObserver } from './cluster-observer.ts'
 import { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { ConsensusRequests } from './replication/consensus-requests.ts'
-import { type HostEvent, type HostStatus, isRemovedOrFenced, type PeerReport } from './link.ts'
+import {
+  type ConsensusThreadEvent,
+  type ConsensusThreadStatus,
+  isPermanentlyRefused,
+  type PeerReport,
+} from './link.ts'
 import { Proposals } from './replication/proposals.ts'
 import { ReadRounds } from './replication/read-rounds.ts'
 import type { FormerMember } from './soft-state/known-members.ts'
@@ -31,9 +36,10 @@ const SWEEP_MS = 250
 const DRAIN_LOOK_MS = 100
 
 /**
- * Interface of the main thread to the cluster. It turns a write into a command with an origin of
- * this controller, sends it to the leader (again if the leader is lost), and answers once this
- * controller has applied it. The consensus thread starts to work when `start` is called.
+ * Interface of the main thread to the cluster. It turns a write into a command that names this
+ * controller as its origin, sends the command to the leader (again if the leader is lost), and
+ * responds once this controller has applied the command. The consensus thread starts to work when
+ * `start` is called.
  */
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
@@ -71,7 +77,8 @@ export class ClusterNode implements Proposer, ClusterView {
     this.alarms = new Alarms(clock, deps.log)
     this.#follower = this.#makeFollower()
     this.#soft = new SoftStateChannel(
-      // The start count of the store does not serve as epoch, because it restarts with a new disk.
+      // The epoch is the start time. The start count of the store cannot be the epoch, because the
+      // count restarts with a new disk.
       { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
       { peers: this.#peers, clock, members: () => this.#observer.memberIds },
       softTopics,
@@ -98,7 +105,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /** Metrics of consensus, mesh and disk in this process. */
-  get vitals(): HostStats {
+  get vitals(): ConsensusStats {
     return this.#observer.status.vitals
   }
 
@@ -111,8 +118,8 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * True while the state differs from the majority, so that this controller must not answer from
-   * it.
+   * True while the state of this controller differs from the state of the majority, so that this
+   * controller must not answer requests from it.
    */
   get isQuarantined(): boolean {
     return this.#follower.guard.isQuarantined
@@ -136,7 +143,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Before a planned stop: transfers leadership and gives outstanding writes time to be answered
+   * Before a planned stop: transfers leadership and gives outstanding writes time to complete
    * through the next leader. Always resolves, in bounded time.
    */
   async handOver(): Promise<void> {
@@ -153,8 +160,8 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Ends the consensus thread and fails outstanding writes. Resolves when its disk is released; the
-   * state machine stays open.
+   * Ends the consensus thread and fails outstanding writes. Resolves when the thread has released
+   * its disk; the state machine stays open.
    */
   async stop(): Promise<void> {
     const stopped = new Promise<void>((resolve) => {
@@ -247,7 +254,7 @@ export class ClusterNode implements Proposer, ClusterView {
     target: ConfigurationRecord,
     basedOn: Index | null = null,
   ): Promise<string | null> {
-    // The rules about who may join and vote depend on the state.
+    // The rules about who may join and vote read the state, which may be wrong during a quarantine.
     this.#refuseInQuarantine()
     return await this.#requests.changeConfiguration(target, basedOn)
   }
@@ -264,7 +271,7 @@ export class ClusterNode implements Proposer, ClusterView {
     if (this.#follower.guard.isQuarantined) throw new Problem('NODE_QUARANTINED')
   }
 
-  #onEvent(event: HostEvent): void {
+  #onEvent(event: ConsensusThreadEvent): void {
     switch (event.type) {
       case 'started':
         this.#onStarted(event.port)
@@ -299,7 +306,7 @@ export class ClusterNode implements Proposer, ClusterView {
       case 'selfRefused':
         // After a removal, no leader or log entry reports the outcome of outstanding writes to this
         // controller any more.
-        if (isRemovedOrFenced(event)) this.#proposals.close()
+        if (isPermanentlyRefused(event)) this.#proposals.close()
         this.#deps.onSelfRefused?.(event)
         break
       case 'roster':
@@ -326,7 +333,7 @@ export class ClusterNode implements Proposer, ClusterView {
     this.#reads.sweep()
   }
 
-  #onStatus(status: HostStatus): void {
+  #onStatus(status: ConsensusThreadStatus): void {
     const before = this.#observer.status
     this.#observer.onStatus(status)
     this.#follower.onStatus(status)
@@ -352,7 +359,7 @@ export class ClusterNode implements Proposer, ClusterView {
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
       hasLeader: () => this.#observer.status.leader !== null,
       featureLevel: () => machine.featureLevel,
-      // A wrong state does not know the outcome of a write, so nothing is audited.
+      // Audits nothing during a quarantine: a wrong state does not know the outcome of a write.
       onAudited: (record, traceId) =>
         this.#follower.guard.isQuarantined ? undefined : audit?.applied(record, traceId),
     })
@@ -373,8 +380,8 @@ export class ClusterNode implements Proposer, ClusterView {
       observer: () => this.#observer,
       onStateReplaced: async () => await onStateReplaced?.(),
       onApplied: (applied) => this.#proposals.settle(applied),
-      // The snapshot may contain this controller's entries but has no outcomes. Proposing them
-      // again returns the outcomes.
+      // The snapshot may include writes that this controller proposed, but it contains no outcomes.
+      // Proposing these writes again returns their outcomes.
       onRestored: () => this.#proposals.proposeAgain(),
       // A wrong state may have produced wrong outcomes, so they are not sent to callers.
       onQuarantine: () => this.#proposals.giveUp(),

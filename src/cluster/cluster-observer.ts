@@ -19,9 +19,13 @@ import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { allVoterIds } from './health/failure-tolerance.ts'
 import { nodeHealth } from './health/node-health.ts'
 import { quorumClockMs } from './health/quorum-clock.ts'
-import { type HostStatus, type MachineProgress, INITIAL_STATUS } from './link.ts'
+import { type ConsensusThreadStatus, type MachineProgress, INITIAL_STATUS } from './link.ts'
 import type { Logger } from './logger.ts'
-import { type FormerMember, KnownMembers, type MemberMemory } from './soft-state/known-members.ts'
+import {
+  type FormerMember,
+  MemberDescriptions,
+  type MemberDescriptionStore,
+} from './soft-state/known-members.ts'
 import { memberViews, type SelfDescription } from './soft-state/member-views.ts'
 import { type PresenceReport, type Presence, PresenceTopic } from './soft-state/presence-topic.ts'
 
@@ -33,12 +37,12 @@ interface ClusterObserverDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly soft: SoftState
-  readonly memory: MemberMemory | null
+  readonly memory: MemberDescriptionStore | null
   readonly loopDelay: LoopDelayGauge | undefined
   readonly alarms: Alarms
   readonly lowSpaceBytes: number | undefined
   readonly guard: () => Pick<StateGuard, 'isQuarantined' | 'keepMembers' | 'ownDigest'>
-  /** Whether other controllers must not elect this one or write through it. */
+  /** Whether other controllers must not elect this controller, or write through it. */
   readonly isFailing: () => boolean
   /** Called with the presence of another member. */
   readonly onPresence: (id: NodeId, presence: Presence) => void
@@ -51,14 +55,14 @@ interface ClusterObserverDeps {
 export class ClusterObserver {
   readonly #deps: ClusterObserverDeps
   readonly #presence: PresenceTopic
-  readonly #known: KnownMembers
+  readonly #known: MemberDescriptions
   readonly #alarmWatch: AlarmWatch
   readonly #loopDelay: LoopDelayGauge
   #status = INITIAL_STATUS
   #statusAtMs: number
   #configuration: ConfigurationRecord
   #leaderSeenMs: number
-  /** Monotonic time at which everything committed was last applied here. */
+  /** Monotonic time at which this controller had last applied every committed entry. */
   #caughtUpMs: number
 
   constructor(deps: ClusterObserverDeps) {
@@ -67,7 +71,7 @@ export class ClusterObserver {
     this.#loopDelay = deps.loopDelay ?? new LoopDelay()
     this.#presence = new PresenceTopic(deps.soft, clock)
     this.#presence.onHeard = (id) => this.#onPresence(id)
-    this.#known = new KnownMembers(deps.memory, clock, (err) =>
+    this.#known = new MemberDescriptions(deps.memory, clock, (err) =>
       log.warn({ err }, 'cannot write known-members.json'),
     )
     this.#alarmWatch = new AlarmWatch(deps.alarms, clock, deps.lowSpaceBytes)
@@ -78,7 +82,7 @@ export class ClusterObserver {
   }
 
   /** Latest status from the consensus thread. */
-  get status(): HostStatus {
+  get status(): ConsensusThreadStatus {
     return this.#status
   }
 
@@ -173,7 +177,7 @@ export class ClusterObserver {
     this.#presence.say(this.#ownPresence())
   }
 
-  onStatus(status: HostStatus): void {
+  onStatus(status: ConsensusThreadStatus): void {
     const before = this.#status
     this.#status = status
     this.#statusAtMs = this.#deps.clock.monotonicMs()
@@ -188,7 +192,9 @@ export class ClusterObserver {
     this.#noteMembers()
   }
 
-  /** Records the time if apply has everything known to be committed. */
+  /**
+   * Records the time if this controller has applied every entry that it knows to be committed.
+   */
   watchLag(): void {
     const leader = this.#status.leader
     const known = leader === null ? 0 : (this.#presence.of(leader)?.presence.commit ?? 0)
@@ -231,7 +237,8 @@ export class ClusterObserver {
     for (const { id, version, startedAtMs, apiAddresses, certificatePem } of this.#status.peers) {
       this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
     }
-    // No members are known before the first status.
+    // Before the first status no members are known; to keep only the known members would then drop
+    // all descriptions.
     if (this.#configuration.members.length > 0) {
       this.#known.keep(new Set(this.memberIds))
       this.#deps.guard().keepMembers(this.memberIds)

@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { LoopDelayGauge } from '../lib/runtime/loop-delay.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
-import type { DiskVitals } from '../ports/stats.ts'
+import type { DiskStats } from '../ports/stats.ts'
 import type { CoreOptions } from '../raft/options.ts'
 import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
 import type { HostLink } from './link.ts'
@@ -30,13 +30,16 @@ export interface ConsensusOptions {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * Position of the state, log time there, how far log time was set back, and the encoded
-   * membership.v1.Configuration at that position.
+   * Position of the applied state. At that position: log time, how far log time was set back, and
+   * the encoded membership.v1.Configuration.
    */
   readonly applied: Position
   readonly appliedTimeMs: number
   readonly appliedSetbackMs?: number
-  /** Empty while nothing is applied: a new log then starts with this configuration. */
+  /**
+   * Configuration in force at `applied`; empty while nothing is applied. Then the configuration
+   * comes from the log or from `roster`.
+   */
   readonly configuration: Uint8Array
   /**
    * Members from the membership cache, or from the controllers that admitted this member. An empty
@@ -50,7 +53,9 @@ export interface ConsensusOptions {
   readonly seeds?: readonly string[]
   /** address:port of DNS servers for names of peers; the system's resolver when empty. */
   readonly resolvers?: readonly string[]
-  /** File of the last addresses of names; null: they are kept in memory only. */
+  /**
+   * File that stores the last resolved addresses of host names; null: they are kept in memory only.
+   */
   readonly lastAddressesFile?: string | null
   /** Hash of the options that must be equal on every controller. */
   readonly sharedOptionsSha256?: Uint8Array
@@ -65,7 +70,7 @@ export interface ConsensusDeps {
   readonly restored: RestoredLog
   readonly clock: Clock
   /** Disk statistics, read with each status. */
-  readonly diskVitals?: () => DiskVitals
+  readonly diskVitals?: () => DiskStats
   /** Default: gRPC over mutual TLS. A simulation uses its own network. */
   readonly mesh?: (options: MeshOptions, deps: MeshDeps, events: MeshEvents) => HostMesh
   readonly loopDelay?: LoopDelayGauge

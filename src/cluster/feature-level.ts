@@ -10,7 +10,7 @@ import { refusalProblem } from '../lib/refusal-problem.ts'
 /** Feature levels of this controller and its peers, as known here. */
 export interface KnownLevels {
   readonly selfId: NodeId
-  /** The newest level that this release supports. */
+  /** The newest feature level that this release supports. */
   readonly own: number
   readonly peers: readonly Pick<PeerReport, 'id' | 'isConnected' | 'featureLevel'>[]
 }

@@ -3,7 +3,7 @@ import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Logger, LogLevel } from './logger.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
-import { type HostStats, NO_VITALS } from '../ports/stats.ts'
+import { type ConsensusStats, NO_VITALS } from '../ports/stats.ts'
 
 /**
  * Messages between the main thread and the Raft host. All values can be cloned, so the host can run
@@ -13,9 +13,15 @@ import { type HostStats, NO_VITALS } from '../ports/stats.ts'
 
 export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
 
-/** Commands from main to the host. A request with an `id` gets an answer with the same id. */
-export type HostCommand =
-  /** The first command, sent when main can receive events; answered by `started`. */
+/**
+ * Commands from the main thread to the host. The host responds to a request that has an `id` with
+ * the same id.
+ */
+export type ConsensusThreadCommand =
+  /**
+   * The first command, sent when the main thread can receive events; the host responds with
+   * `started`.
+   */
   | { readonly type: 'start' }
   /** Packed by {@link packProposals}. Each proposal is either refused or sent to a leader. */
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
@@ -80,7 +86,9 @@ export type HostCommand =
       readonly payload: Uint8Array
       readonly failure: CallFailure | null
     }
-  /** The applied index that a peer reported; its process runs since `startedAtMs`. */
+  /**
+   * The applied index that a peer reported; the process of the peer has run since `startedAtMs`.
+   */
   | {
       readonly type: 'heardApplied'
       readonly peer: NodeId
@@ -106,13 +114,13 @@ export interface MachineProgress {
   readonly entitiesDigest: string
 }
 
-export type HostEvent =
+export type ConsensusThreadEvent =
   | { readonly type: 'started'; readonly port: number }
   /**
    * Packed by src/raft/entry-codec.ts; in order and without gaps from the host's start position.
    */
   | { readonly type: 'committed'; readonly entries: Uint8Array }
-  /** This attempt certainly did not log the proposals with these sequences. */
+  /** This attempt certainly did not log the proposals with these sequence numbers. */
   | {
       readonly type: 'refused'
       readonly sequences: readonly number[]
@@ -125,9 +133,11 @@ export type HostEvent =
   | { readonly type: 'handoverLost' }
   /** `index` null: no leader confirmed the read. */
   | { readonly type: 'readIndex'; readonly id: number; readonly index: Index | null }
-  /** `reason` null: done, or for a transfer: started. */
+  /**
+   * `reason` null: the command succeeded, or, for a leadership transfer, the transfer has started.
+   */
   | { readonly type: 'answered'; readonly id: number; readonly reason: string | null }
-  | ({ readonly type: 'status' } & HostStatus)
+  | ({ readonly type: 'status' } & ConsensusThreadStatus)
   | { readonly type: 'snapshotWanted'; readonly id: number; readonly to: NodeId }
   | { readonly type: 'snapshotCredit'; readonly id: number; readonly chunks: number }
   /** `isSent`: the peer has the snapshot and continues with the log. */
@@ -137,7 +147,7 @@ export type HostEvent =
   | { readonly type: 'receiveFinish'; readonly id: number }
   | { readonly type: 'receiveAbandoned'; readonly id: number }
   /**
-   * The core has accepted the received snapshot: install it as the live state, then answer
+   * The core has accepted the received snapshot: install it as the live state, then respond with
    * `restored`.
    */
   | { readonly type: 'restore'; readonly id: number }
@@ -147,7 +157,7 @@ export type HostEvent =
       readonly topic: string
       readonly payload: Uint8Array
     }
-  /** Answered by `answerCall` with the same ticket. */
+  /** The main thread responds with `answerCall` and the same ticket. */
   | {
       readonly type: 'called'
       readonly ticket: number
@@ -179,9 +189,9 @@ export type HostEvent =
 /**
  * The cluster refuses this member.
  * - removed, other-store: a configuration committed after this member used this disk lists no such
- * member, or lists it with another disk.
- * - rolled-back: the disk is older than before.
- * - not-yet-a-member: the peer knows of no admission, possibly because it lags.
+ *   member, or lists the member with another disk.
+ * - rolled-back: the disk is in an older state than one that peers have seen.
+ * - not-yet-a-member: the peer knows of no admission, possibly because the peer lags.
  * - fenced: the peer belongs to a newer generation, in which this member does not exist.
  *
  * Repeated while the refusal continues, at most once a second for each peer.
@@ -200,14 +210,14 @@ export interface SelfRefusal {
  * Whether this process can never be accepted again: the member was removed, or belongs to an older
  * generation.
  */
-export function isRemovedOrFenced({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
+export function isPermanentlyRefused({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
   return reason === 'removed' || reason === 'fenced'
 }
 
 /**
  * Ages are in ms at the time of sending, because the clocks of two threads have different origins.
  */
-export interface HostStatus {
+export interface ConsensusThreadStatus {
   readonly role: Role
   readonly term: Term
   readonly leader: NodeId | null
@@ -226,11 +236,11 @@ export interface HostStatus {
   readonly isConfigurationCommitted: boolean
   /** Sorted by id, without this member. */
   readonly peers: readonly PeerReport[]
-  readonly vitals: HostStats
+  readonly vitals: ConsensusStats
 }
 
-/** Status before the first one from the host. */
-export const INITIAL_STATUS: HostStatus = {
+/** Status that is used until the host sends its first one. */
+export const INITIAL_STATUS: ConsensusThreadStatus = {
   role: 'follower',
   term: 0,
   leader: null,
@@ -258,17 +268,17 @@ export interface PeerReport {
     readonly version: string
   }[]
   readonly certificatePem: string
-  /** The newest level that the peer supports, from its Hello; 0 if there was none. */
+  /** The newest feature level that the peer supports, from its Hello; 0 if there was none. */
   readonly featureLevel: number
   /** Known only on the leader. */
   readonly matchIndex: Index | null
 }
 
 /**
- * One end of a bidirectional message link. Messages arrive in order, in a later turn of the event
+ * One side of a bidirectional message link. Messages arrive in order, in a later turn of the event
  * loop.
  */
-export interface ThreadLink<In, Out> {
+export interface ThreadChannel<In, Out> {
   /** Must be set before the first message can arrive. */
   onMessage: (message: In) => void
   /** @param transfer buffers to transfer; the sender can no longer use them. */
@@ -276,18 +286,18 @@ export interface ThreadLink<In, Out> {
   close(): void
 }
 
-export type MainLink = ThreadLink<HostEvent, HostCommand>
-export type HostLink = ThreadLink<HostCommand, HostEvent>
+export type MainLink = ThreadChannel<ConsensusThreadEvent, ConsensusThreadCommand>
+export type HostLink = ThreadChannel<ConsensusThreadCommand, ConsensusThreadEvent>
 
-class InlineEnd<In, Out> implements ThreadLink<In, Out> {
+class InlineEnd<In, Out> implements ThreadChannel<In, Out> {
   onMessage: (message: In) => void = () => undefined
   peer: InlineEnd<Out, In> | null = null
   #queue: Out[] = []
 
   post(message: Out, transfer: readonly ArrayBuffer[] = []): void {
     if (this.peer === null) return
-    // Buffers move as they do between threads: the sender's copy is empty afterwards, and none can
-    // be sent twice.
+    // Buffers move as they do between threads: the sender's copy is empty afterwards, and a buffer
+    // cannot be sent twice.
     const isMoved = transfer.length > 0
     const sent = isMoved ? structuredClone(message, { transfer: [...transfer] }) : message
     this.#queue.push(sent)
@@ -307,16 +317,18 @@ class InlineEnd<In, Out> implements ThreadLink<In, Out> {
   }
 }
 
-/** A link with both ends in one thread. */
-export function inlineLink(): { readonly main: MainLink; readonly host: HostLink } {
-  const main = new InlineEnd<HostEvent, HostCommand>()
-  const host = new InlineEnd<HostCommand, HostEvent>()
+/** A link with both sides in one thread. */
+export function sameThreadChannel(): { readonly main: MainLink; readonly host: HostLink } {
+  const main = new InlineEnd<ConsensusThreadEvent, ConsensusThreadCommand>()
+  const host = new InlineEnd<ConsensusThreadCommand, ConsensusThreadEvent>()
   main.peer = host
   host.peer = main
   return { main, host }
 }
 
-/** Logger of the host. Main writes its lines, so that a process has one log. */
+/**
+ * Logger for the host. The main thread writes the host's lines, so that a process has one log.
+ */
 export function logOverLink(link: HostLink): Logger {
   const at = (level: LogLevel) => (fields: object, message: string) =>
     link.post({ type: 'log', level, fields, message })

@@ -1,6 +1,9 @@
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** Logger of this folder: one sentence per line with structured fields, as in pino. */
+/**
+ * Logger that the code in this folder uses: one sentence per line with structured fields, as in
+ * pino.
+ */
 export type Logger = Readonly<Record<LogLevel, (fields: object, message: string) => void>>
 
 /**

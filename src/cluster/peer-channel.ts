@@ -34,8 +34,9 @@ export interface PeerChannel {
   /** Sorted members with a ready link. */
   readyPeers(): readonly NodeId[]
   /**
-   * @throws {Problem} the callee's answer; PEER_UNREACHABLE when no link exists, when it ends
-   * before the answer, or when `timeoutMs` passes. In the last two cases the callee may have acted.
+   * @throws {Problem} the error that the callee returned; PEER_UNREACHABLE when no link exists,
+   * when the link ends before the response, or when `timeoutMs` passes. In the last two cases the
+   * callee may have acted.
    */
   call(to: NodeId, method: string, payload: Uint8Array, timeoutMs: number): Promise<Uint8Array>
   /**
@@ -45,5 +46,5 @@ export interface PeerChannel {
   serve(method: string, access: 'members' | 'controllers', handler: PeerHandler): void
 }
 
-/** Maximum bytes of one note, request or answer. */
+/** Maximum bytes of one note, request or response. */
 export const PEER_PAYLOAD_BYTES_MAX = 256 * 1024

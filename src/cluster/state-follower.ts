@@ -6,16 +6,16 @@ import type { ClusterObserver } from './cluster-observer.ts'
 import type { QuarantineMark } from './state-transfer/quarantine.ts'
 import { StateGuard } from './state-transfer/state-guard.ts'
 import type { Alarms } from './health/alarms.ts'
-import type { HostStatus, MainLink } from './link.ts'
+import type { ConsensusThreadStatus, MainLink } from './link.ts'
 import type { Logger } from './logger.ts'
 import { ApplyQueue } from './replication/apply-queue.ts'
-import { SnapshotCatchUp } from './state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from './state-transfer/catch-up.ts'
 import { LogRetention, type RetentionOptions } from './state-transfer/log-retention.ts'
-import { type SnapshotEvent, SnapshotSource } from './state-transfer/snapshot-source.ts'
+import { type SnapshotEvent, SnapshotStoreWorker } from './state-transfer/snapshot-source.ts'
 
 /**
  * Reports the applied index to the consensus thread at this interval, or after this number of
- * entries. The thread uses it only to bound a much larger lag.
+ * entries. The thread uses the index only to bound a lag that is much larger.
  */
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
@@ -52,8 +52,8 @@ export class StateFollower {
   readonly #deps: StateFollowerDeps
   readonly #applyQueue: ApplyQueue
   readonly #retention: LogRetention
-  readonly #catchUps: SnapshotCatchUp
-  readonly #snapshots: SnapshotSource
+  readonly #catchUps: SnapshotLogRetention
+  readonly #snapshots: SnapshotStoreWorker
   readonly guard: StateGuard
   /** Time stamp of the last applied entry. It exceeds log time after log time was set back. */
   #stampMs: number
@@ -64,12 +64,12 @@ export class StateFollower {
     const { machine, link, clock } = deps
     this.#deps = deps
     this.#retention = new LogRetention(deps.retention)
-    this.#catchUps = new SnapshotCatchUp(deps.alarms, clock, (index) =>
+    this.#catchUps = new SnapshotLogRetention(deps.alarms, clock, (index) =>
       this.#retention.isNear(index),
     )
     this.guard = this.#makeGuard()
     const [catchUps, guard] = [this.#catchUps, this.guard]
-    this.#snapshots = new SnapshotSource(machine, link, { catchUps, guard })
+    this.#snapshots = new SnapshotStoreWorker(machine, link, { catchUps, guard })
     this.#applyQueue = new ApplyQueue({
       machine,
       clock,
@@ -92,7 +92,7 @@ export class StateFollower {
     this.#snapshots.handle(event)
   }
 
-  onStatus(status: HostStatus): void {
+  onStatus(status: ConsensusThreadStatus): void {
     this.#catchUps.look(status)
   }
 
@@ -171,7 +171,7 @@ export class StateFollower {
     return machine.persistedMark().timeMs + machine.setbackMs
   }
 
-  /** Another member's state was installed; the log is unaffected. */
+  /** Called when another member's state was installed; the log is unaffected. */
   #onReplaced(): void {
     this.#stampMs = Math.max(this.#stampMs, this.#stampOfMark())
     this.#applyQueue.resumeAfter(this.#deps.machine.progress().applied)

@@ -29,14 +29,14 @@ startShortcuts()
 registerGoKeys()
 members.restore(sessionStorage)
 
-/** True until another tab has sent its session, or none has. */
+/** True until another tab has sent its session, or the timeout has passed. */
 const isAsking = signal(session.current.value === null)
 sharedSession.request().then(
   () => (isAsking.value = false),
   () => (isAsking.value = false),
 )
 
-/** A page stays unchanged while its session is renewed in front of it. */
+/** When a session has ended, its page stays unchanged behind the log-in form. */
 function App() {
   const { current, hasEnded } = session
   const isIn = current.value !== null && !current.value.isPartial

@@ -5,15 +5,15 @@ const count = (amount: number, one: string, many: string): string =>
 
 const upperFirst = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1)
 
-/** A title in the middle of a sentence. A title like `JWT signers` keeps its capitals. */
+/** Lowercases a title within a sentence; a title like `JWT signers` keeps its capitals. */
 const within = (text: string): string =>
   /^[A-Z][a-z]/.test(text) ? text.slice(0, 1).toLowerCase() + text.slice(1) : text
 
-/** Turns `edgeRouterPolicy` into words. */
+/** Splits a name like `edgeRouterPolicy` into words. */
 const words = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim()
 
-/** Actions of the audit log. */
+/** Displayed names of the audit log's actions. */
 /** Actions of the audit log, after the name of their actor. */
 const done: Readonly<Record<string, string>> = {
   create: 'created',
@@ -36,7 +36,7 @@ const actions: Readonly<Record<string, string>> = {
   'session-delete': 'Logged out',
 }
 
-/** Latency that a link reports until its routers have measured one. */
+/** Latency that a link reports until its routers have measured it. */
 const UNMEASURED_MS = 65_000
 
 const list = new Intl.ListFormat('en', { type: 'conjunction' })
@@ -51,7 +51,7 @@ export const texts = {
   copyId: (id: string) => `Copy the ID ${id}`,
   table: 'Table',
 
-  /** `2 services`; `JWT signers` stays as it is. */
+  /** For example `2 services`; a title like `JWT signers` is not changed. */
   count: (amount: number, one: string, many: string) => count(amount, one, within(many)),
 
   uses: {

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 
 /**
- * If root runs this program, runs a step as the owner of a file or folder: the controller could not
- * read files that root creates with mode 0600. Other users run the step unchanged.
+ * Runs a step as the owner of a file or folder, if root runs this program: the controller could not
+ * read files that root creates with mode 0600. For other users, runs the step unchanged.
  */
 export async function runAsOwnerOf<T>(path: string, step: () => T | Promise<T>): Promise<T> {
   const owner = statSync(path, { throwIfNoEntry: false })

@@ -9,19 +9,19 @@ import type { RemovalAction } from './start/removal-action.ts'
 /** Inputs of `Controller.start`. */
 export interface ControllerDeps {
   readonly config: ControllerConfig
-  /** Absolute path of the configuration, which a reload reads again. */
+  /** Absolute path of the configuration file; a reload reads the file again. */
   readonly configPath: string
   readonly credentials: Credentials
   readonly log: Logger
   /** null: writes are not audited. */
   readonly audit?: AuditTrail | null
-  /** Receives events for the standard output; null or absent: none. */
+  /** Receives events for standard output; null or absent: no events are written there. */
   readonly eventLines?: EventLines | null
   /**
    * Called at most once, at any time, when the controller cannot continue and the process must end.
    */
   readonly onFatal: (error: Error) => void
-  /** Start of the process, UTC ms. */
+  /** Time at which the process started, UTC ms. */
   readonly startedAtMs?: number
   /**
    * Called when the cluster no longer accepts this controller, with the mesh addresses of the known

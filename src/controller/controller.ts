@@ -1,9 +1,9 @@
 import { RouterNamingRules } from '../auth/certificates/router-naming-rules.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
-import { ActionLog } from '../cluster/action-recorder.ts'
+import { ClusterActionRecorder } from '../cluster/action-recorder.ts'
 import type { ClusterNode } from '../cluster/cluster-node.ts'
 import type { JoinTickets } from '../cluster/membership/join-tickets.ts'
-import { isRemovedOrFenced, type SelfRefusal } from '../cluster/link.ts'
+import { isPermanentlyRefused, type SelfRefusal } from '../cluster/link.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
 import { Keyring } from '../cluster/secrets/keyring.ts'
 import { installIssuing } from '../cluster/secrets/secret-rotation.ts'
@@ -36,13 +36,13 @@ import { type CertificatesByName, Listeners } from './service/listeners.ts'
 import { type MembershipDeps, createJoinTickets, startMembership } from './membership/members.ts'
 import { ConfigurationReload } from './reload.ts'
 import { RunningOptions } from './running-options.ts'
-import { Releases } from './releases.ts'
-import { openLiveParts } from './service/live-parts.ts'
+import { ReleaseStack } from './releases.ts'
+import { openLiveData } from './service/live-parts.ts'
 import { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { RouterCertificateWatch } from './service/router-certificates.ts'
 import { RouterService } from './service/routers.ts'
 import { configuredApiLimits } from './settings.ts'
-import { StartupReadiness } from './service/startup-readiness.ts'
+import { StateReadiness } from './service/startup-readiness.ts'
 import { openSnapshots } from './backups/database-snapshots.ts'
 import { hasOtherVoters, rosterVoters } from './start/known-voters.ts'
 import {
@@ -65,10 +65,10 @@ interface Opened {
   readonly storeId: Uint8Array
 }
 
-/** A running controller: all components from the data folder to the listeners. */
+/** A running controller with all its components, from the data folder to the listeners. */
 export class Controller {
   readonly #deps: ControllerDeps
-  readonly #releases: Releases
+  readonly #releases: ReleaseStack
   readonly #startedAtMs: number
   readonly #inForce: IdentityInForce
   readonly #running: RunningOptions
@@ -76,10 +76,10 @@ export class Controller {
   #membership: ReturnType<typeof startMembership> | null = null
   #secrets: Keyring | null = null
   #reloads: ConfigurationReload | null = null
-  /** Members in the membership cache at the start. */
+  /** Members according to the membership cache at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
-  /** Minimum index that a state which was discarded had reached. */
+  /** Index that the discarded state had reached at least; 0 if no state was discarded. */
   #lostIndex = 0
   #hasFailed = false
   #isOusted = false
@@ -87,12 +87,16 @@ export class Controller {
   private constructor(parts: ControllerDeps) {
     this.#deps = parts
     this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
-    this.#releases = new Releases(parts.log)
+    this.#releases = new ReleaseStack(parts.log)
     this.#inForce = new IdentityInForce(parts.credentials)
     this.#running = new RunningOptions(parts.config)
   }
 
-  /** @throws {StoreError} or the error of a listener, after everything is closed again. */
+  /**
+   * Starts a controller.
+   * @throws {StoreError} or the error of a listener, after everything that was opened is closed
+   * again.
+   */
   static async start(parts: ControllerDeps): Promise<Controller> {
     const controller = new Controller(parts)
     try {
@@ -109,14 +113,14 @@ export class Controller {
     return requirePresent(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
-  /** Reads the configuration and the certificate files again. Faults are written to the log. */
+  /** Reads the configuration and the certificate files again. Faults are logged. */
   async reload(): Promise<void> {
     await this.#reloads?.reload(SYSTEM_ACTOR).catch(() => undefined)
   }
 
   /**
-   * Transfers leadership while still serving, answers requests in progress and releases the data
-   * folder. Clients send new requests to the next leader, so a planned stop makes none fail.
+   * Transfers leadership while still serving, finishes requests in progress and releases the data
+   * folder. Clients send new requests to the next leader, so a planned stop makes no request fail.
    */
   async stop(): Promise<void> {
     this.#clusterNode?.announceLeave()
@@ -132,7 +136,7 @@ export class Controller {
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
     const events = openEvents(this.#deps, identity, machine, this.#startedAtMs)
-    // The pool has started its threads, because the store has run its first jobs.
+    // Lowered now, because the store's first jobs have made the pool start its threads.
     const threads = lowerPoolPriority()
     if (threads === 0)
       this.#deps.log.warn(
@@ -170,7 +174,7 @@ export class Controller {
 
   async #joinCluster(folder: DataIdentity, machine: StateMachine): Promise<ClusterNode> {
     const fatal = Promise.withResolvers<never>()
-    // After the start, only onFatal reports the failure.
+    // After the start, a failure is reported only through onFatal.
     fatal.promise.catch(() => undefined)
     const { clusterNode, committedIndex } = await openClusterNode({
       controller: this.#deps,
@@ -200,7 +204,7 @@ export class Controller {
   }
 
   #onSelfRefused(refusal: SelfRefusal): void {
-    if (isRemovedOrFenced(refusal)) {
+    if (isPermanentlyRefused(refusal)) {
       this.#isOusted = true
       this.#membership?.management.onSelfRemoved()
     }
@@ -281,7 +285,7 @@ export class Controller {
       inForce: this.#inForce,
       releases: this.#releases,
       local: {
-        ...openLiveParts({ config, clusterNode, machine, routers, log, counts }),
+        ...openLiveData({ config, clusterNode, machine, routers, log, counts }),
         issuer,
         snapshots,
         lastBackupMs: backups.lastTakenMs,
@@ -317,8 +321,8 @@ export class Controller {
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials, ports)
     this.#releases.push(() => routers.close())
-    // Snapshots are closed before the listeners, because closing a listener waits for requests in
-    // progress.
+    // Registered so that snapshots are closed before the listeners, because closing a listener
+    // waits for requests in progress.
     this.#releases.push(() => snapshots.close())
     renewals.push((identity) => listeners.renew(identity))
     renewals.push((identity) => routers.renew(identity))
@@ -363,8 +367,8 @@ export class Controller {
   }
 
   /**
-   * Manages the certificates of mesh and listeners; not started. @param renewals called for each
-   * renewal.
+   * Creates the component that manages the certificates of mesh and listeners, without starting it.
+   * @param renewals called at each renewal.
    */
   #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): Certificates {
     const { clusterNode, machine, secrets } = opened
@@ -372,7 +376,7 @@ export class Controller {
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
     const certificates = new Certificates({
-      actions: new ActionLog(clusterNode, log),
+      actions: new ClusterActionRecorder(clusterNode, log),
       config,
       credentials,
       log,
@@ -403,13 +407,13 @@ export class Controller {
       environment: process.env,
       running: this.#running,
       certificates: () => certificates.reload(),
-      actions: new ActionLog(clusterNode, log),
+      actions: new ClusterActionRecorder(clusterNode, log),
       log,
     })
     return this.#reloads
   }
 
-  /** Decrypts the shared secrets with the key of this controller, before the first request. */
+  /** Decrypts the shared secrets with this controller's key, before the first request. */
   async #keepSecrets(machine: StateMachine): Promise<Keyring> {
     const { config, credentials, log } = this.#deps
     const keyring = new Keyring({
@@ -430,11 +434,11 @@ export class Controller {
   }
 
   /**
-   * Code of the problem with which every request is refused, except requests about this controller
-   * itself; null: none.
+   * Code of the problem with which all requests are refused, except requests about this controller
+   * itself; null if requests are served.
    */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
-    const settled = new StartupReadiness({
+    const settled = new StateReadiness({
       selfId: this.#deps.config.id,
       storeId,
       persisted: machine.persistedMark().configuration,

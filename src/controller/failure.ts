@@ -7,7 +7,7 @@ export const EXIT_USAGE = 2
 export const EXIT_DENIED = 3
 export const EXIT_NOT_FOUND = 4
 export const EXIT_UNREACHABLE = 5
-export const EXIT_DRIFT = 6
+export const EXIT_DIFFERENCES_FOUND = 6
 
 type FailureExitCode =
   | typeof EXIT_FAILED
@@ -17,8 +17,8 @@ type FailureExitCode =
   | typeof EXIT_UNREACHABLE
 
 /**
- * Ends the program with this exit code and prints the message without a stack trace. With
- * EXIT_FAILED, the error code of the cause may select a more exact exit code.
+ * Ends the program with this exit code and prints the message without a stack trace. For
+ * EXIT_FAILED, the error code of the cause may select a more specific exit code.
  */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure'
@@ -30,14 +30,14 @@ export class CommandFailure extends Error {
   }
 }
 
-/** Wrong usage or an invalid configuration. */
+/** Failure for wrong usage or an invalid configuration. */
 export function usageFailure(message: string): CommandFailure {
   return new CommandFailure(EXIT_USAGE, message)
 }
 
 /**
- * Turns errors that an operator can fix into a one-line failure. Other errors are bugs and keep
- * their stack trace.
+ * Turns an error that an operator can fix into a one-line failure. All other errors are bugs and
+ * keep their stack trace.
  */
 export function operatorFailure(error: unknown): unknown {
   if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
@@ -52,11 +52,12 @@ const remedies: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full; free disk space',
   EEXIST: 'a file of that name exists; choose another location',
   ENOTDIR: 'a part of the path is not a folder; choose another location',
-  // Linux returns ENOENT for folders that do not support new files, such as those below /proc.
+  // Linux also returns ENOENT for folders in which no file can be created, such as those below
+  // /proc.
   ENOENT: 'it does not exist and cannot be created; choose another location',
 }
 
-/** Whether the failed call only read the path and created nothing. */
+/** Whether the failed call only read a path and did not create anything. */
 function isReading(error: Error & { readonly code?: unknown }): boolean {
   const { syscall } = error as { readonly syscall?: unknown }
   return error.code === 'ENOENT' && ['stat', 'lstat', 'scandir'].includes(String(syscall))

@@ -1,6 +1,6 @@
 /**
- * Checks the free space of the folder for backups.
- * @param found result of `statfs` for its file system.
+ * Checks the free space for backups.
+ * @param found result of `statfs` for the file system of the backup folder.
  * @throws when less than `log.lowSpaceBytes` is free.
  */
 export function requireFreeSpace(

@@ -2,7 +2,7 @@ import type { MeshIdentity } from '../cluster/mesh/mesh-service.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import type { Credentials } from './start/check-certificates.ts'
 
-/** The certificates in force; a renewal or reload replaces them. */
+/** The certificates that are in use; a renewal or a reload replaces them. */
 export class IdentityInForce {
   #caPem: string
   #leafPem: string

@@ -1,4 +1,4 @@
-import { ActionLog } from '../cluster/action-recorder.ts'
+import { ClusterActionRecorder } from '../cluster/action-recorder.ts'
 import { type Actor, actorName } from '../ports/actor.ts'
 import type {
   LogLevelControl,
@@ -9,13 +9,13 @@ import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { ControllerDeps } from './controller-parts.ts'
 
-/** The part of a pino logger that is needed here. */
+/** The part of a pino logger that this file needs. */
 interface AdjustableLog {
   level: string
   warn(fields: object, message: string): void
 }
 
-/** Switches the log level of one controller; the audit log records each switch. */
+/** Changes the log level of one controller; the audit log records each change. */
 export class LogLevelSwitch implements LogLevelControl {
   readonly #id: string
   readonly #log: AdjustableLog
@@ -29,7 +29,7 @@ export class LogLevelSwitch implements LogLevelControl {
     this.#actions = actions
   }
 
-  /** Applies the level of the configuration, which also ends an earlier switch. */
+  /** Sets the level from the configuration, which also ends an earlier switch. */
   configure(level: string): void {
     this.#configured = level
     this.#log.level = level
@@ -43,11 +43,12 @@ export class LogLevelSwitch implements LogLevelControl {
     const from = this.#log.level
     if (level === from) return this.get()
     const message = `log level changed from ${from} to ${level}; a restart resets it to ${this.#configured}`
-    // Logged at the more verbose of both levels, so that a switch to `error` is logged as well.
+    // Logged at the more verbose of the old and the new level, so that a switch to `error` is
+    // logged as well.
     this.#log.warn({ from, level, by: actorName(by) }, message)
     this.#log.level = level
-    // Not awaited: without a quorum the record waits until the write times out, and that is when
-    // operators often switch the level.
+    // Not awaited: without a quorum, the audit record waits until its write times out, and
+    // operators often switch the level in just that situation.
     void this.#actions.note(
       { action: 'set-log-level', target: this.#id, outcome: 'done', reason: `${from} to ${level}` },
       by,
@@ -60,5 +61,10 @@ export function createLogLevelControl(
   { config, log }: ControllerDeps,
   proposer: Proposer,
 ): LogLevelSwitch {
-  return new LogLevelSwitch(config.id, log, config.logLevel, new ActionLog(proposer, log))
+  return new LogLevelSwitch(
+    config.id,
+    log,
+    config.logLevel,
+    new ClusterActionRecorder(proposer, log),
+  )
 }

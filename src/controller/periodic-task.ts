@@ -11,7 +11,7 @@ export class PeriodicTask {
   #running: Promise<void> | null = null
   #stopTimer: (() => void) | null = null
 
-  /** @param run never rejects, and ends soon after {@link stop} is aborted. */
+  /** @param run must not reject, and must end soon after {@link stop} is aborted. */
   constructor(everyMs: number, run: () => Promise<void>) {
     this.#everyMs = everyMs
     this.#run = run
@@ -25,7 +25,7 @@ export class PeriodicTask {
     this.#stopTimer ??= periodicScheduler.every(this.#everyMs, () => void this.look())
   }
 
-  /** Runs the task now, or joins the run in progress. Never rejects. */
+  /** Runs the task now, or waits for the run in progress. Never rejects. */
   look(): Promise<void> {
     if (this.stop.aborted) return Promise.resolve()
     this.#running ??= this.#run().finally(() => {
@@ -34,7 +34,7 @@ export class PeriodicTask {
     return this.#running
   }
 
-  /** Resolves after the run in progress has ended. */
+  /** Aborts the task, and resolves when the run in progress has ended. */
   async close(): Promise<void> {
     this.#stopTimer?.()
     this.#stop.abort()

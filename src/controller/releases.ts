@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 
-/** Closes something that was opened. */
+/** Closes a component that was opened. */
 type Release = () => Promise<void> | void
 
 /** Closes opened components in reverse order, when the controller stops or its start fails. */
-export class Releases {
+export class ReleaseStack {
   readonly #steps: Release[] = []
   readonly #log: Logger
 
@@ -16,7 +16,7 @@ export class Releases {
     this.#steps.push(release)
   }
 
-  /** Logs a failing step and continues with the others. */
+  /** Closes everything. A step that fails is logged, and the other steps still run. */
   async releaseAll(): Promise<void> {
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
       try {

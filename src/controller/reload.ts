@@ -14,11 +14,14 @@ import type { ActionRecorder } from '../ports/membership.ts'
 import type { RunningOptions } from './running-options.ts'
 
 interface ReloadDeps {
-  /** Absolute path of the configuration. */
+  /** Absolute path of the configuration file. */
   readonly path: string
   readonly environment: Environment
   readonly running: RunningOptions
-  /** Rereads certificate, key and CA files. @throws when files are rejected. */
+  /**
+   * Reads certificate, key and CA files again.
+   * @throws when the files are rejected.
+   */
   readonly certificates: () => Promise<void>
   readonly actions: ActionRecorder
   readonly log: Logger
@@ -27,7 +30,7 @@ interface ReloadDeps {
 /** Reads the configuration again, and applies the options that need no restart. */
 export class ConfigurationReload implements ReloadControl {
   readonly #deps: ReloadDeps
-  /** Reloads run one after another. */
+  /** The reload that was requested last; reloads run one after another. */
   #latest: Promise<unknown> = Promise.resolve()
 
   constructor(deps: ReloadDeps) {
@@ -42,7 +45,7 @@ export class ConfigurationReload implements ReloadControl {
     const keys = result.changed.filter(({ isInForce }) => isInForce).map(({ key }) => key)
     const reason = keys.length === 0 ? {} : { reason: keys.join(', ') }
     const target = running.config.id
-    // Not awaited: a reload works without a quorum.
+    // Not awaited, so that a reload works without a quorum.
     void actions.note({ action: 'configuration-reload', target, outcome: 'done', ...reason }, by)
     return result
   }
@@ -64,7 +67,10 @@ export class ConfigurationReload implements ReloadControl {
     throw this.#refused(loaded.faults.map(formatFault).join('\n'))
   }
 
-  /** New values can contradict options that only a restart replaces. */
+  /**
+   * Checks the rules between options, because new values may contradict options that only a restart
+   * changes.
+   */
   #judge(merged: ControllerConfig): void {
     const faults: string[] = []
     checkRelations(merged, (key, problem) => faults.push(`${key}: ${problem}`))

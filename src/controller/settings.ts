@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
 import { type ApiLimits, apiLimitsWith } from '../api/limits.ts'
 import type { ApiName } from '../auth/principal/permissions.ts'
-import type { ApiBindingName } from '../api/parts.ts'
+import type { ApiVersionsKey } from '../api/parts.ts'
 import { sharedOptions } from '../config/controller/fingerprint.ts'
 import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/controller/options.ts'
 import { formatHostPort, parseHostPort } from '../lib/text/names.ts'
@@ -11,7 +11,7 @@ import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
 import type { SharedOption } from '../ports/membership.ts'
 import type { CoreOptions } from '../raft/options.ts'
 
-/** Converts the checked configuration to options of components. */
+/** Converts the validated configuration into options of components. */
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
@@ -26,7 +26,7 @@ const apiNames: Readonly<Record<ConfiguredApi, ApiName>> = {
   'health-checks': 'host',
 }
 
-/** Path of each API below the base URL of its listener. Controllers exchange complete URLs. */
+/** Path of each API below its listener's base URL. Controllers send each other complete URLs. */
 const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'edge-client': '/edge/client/v1',
   'edge-management': '/edge/management/v1',
@@ -34,12 +34,15 @@ const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'health-checks': '/health-checks',
 }
 
-/** Metrics and pages are not APIs and are not announced to clients. */
+/** The APIs in a list; `metrics` and pages are not APIs and are not announced to clients. */
 function apisIn(configured: readonly ConfiguredName[]): ConfiguredApi[] {
   return configured.filter((name): name is ConfiguredApi => Object.hasOwn(apiNames, name))
 }
 
-/** OpenZiti clients expect the OpenID provider on the listener of the client API. */
+/**
+ * Whether the listener serves the OpenID provider: OpenZiti clients expect it on the listener of
+ * the client API.
+ */
 function servesOidc({ oidc }: ControllerConfig, configured: readonly ConfiguredName[]): boolean {
   return oidc.enabled && configured.includes('edge-client')
 }
@@ -52,11 +55,11 @@ export function configuredApis(
   return servesOidc(config, configured) ? [...apis, 'oidc'] : apis
 }
 
-/** Base URLs (`https://host:port`) of each API, in the order of the listeners. */
+/** Base URLs (`https://host:port`) of each API, in the order of the configured listeners. */
 export function apiBaseUrls(
   config: ControllerConfig,
-): Partial<Record<ApiBindingName, readonly string[]>> {
-  const bindings: Partial<Record<ApiBindingName, string[]>> = {}
+): Partial<Record<ApiVersionsKey, readonly string[]>> {
+  const bindings: Partial<Record<ApiVersionsKey, string[]>> = {}
   for (const { advertise, apis } of config.web) {
     const url = `https://${advertise}`
     for (const api of apisIn(apis)) (bindings[api] ??= []).push(url)
@@ -65,7 +68,7 @@ export function apiBaseUrls(
   return bindings
 }
 
-/** The API addresses of this controller as the list of controllers shows them. */
+/** This controller's API addresses, in the form that the list of controllers shows. */
 export function listedApiAddresses(config: ControllerConfig): ApiAddress[] {
   const routerAddress = routerAddressOf(config)
   const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
@@ -78,8 +81,8 @@ export function listedApiAddresses(config: ControllerConfig): ApiAddress[] {
 }
 
 /**
- * `tls:host:port` that routers connect to. Without `routers.advertise`, the host is that of peers,
- * because the controller's certificate contains that name.
+ * `tls:host:port` to which routers connect. Without `routers.advertise`, the host is the one that
+ * peers use, because the controller's certificate contains that name.
  */
 function routerAddressOf({ cluster, routers }: ControllerConfig): string | null {
   const bind = routers.bind === null ? null : parseHostPort(routers.bind)
@@ -116,7 +119,7 @@ export function configuredApiLimits({
   })
 }
 
-/** Rules for the URLs that keys of external JWT signers are fetched from. */
+/** Rules for URLs from which the keys of external JWT signers are fetched. */
 export function configuredKeyEndpointRules(
   { api }: ControllerConfig,
   caPem: string,
@@ -130,8 +133,8 @@ export function configuredKeyEndpointRules(
 }
 
 /**
- * Number of concurrent password hashes: one for each two cores, so that log-ins leave a core to
- * writes. At most three, which leaves one of libuv's four threads to the state store.
+ * Number of concurrent password hashes: one for each two cores, so that log-ins leave processor
+ * time for writes. At most three, so that one of libuv's four threads remains for the state store.
  */
 export function passwordHashesFor(cores: number): number {
   return Math.min(3, Math.max(1, Math.floor(cores / 2)))
@@ -145,8 +148,10 @@ export function configuredCoreOptions({ raft }: ControllerConfig): Partial<CoreO
   }
 }
 
-/** The options that must be equal on every controller, as controllers exchange them. */
-export function announcedOptions(config: ControllerConfig): readonly SharedOption[] {
+/**
+ * The options that must be equal on every controller, in the form that controllers send each other.
+ */
+export function sharedOptionList(config: ControllerConfig): readonly SharedOption[] {
   return [...sharedOptions(config)].map(([name, value]) => ({
     name,
     value: JSON.stringify(value),

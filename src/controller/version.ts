@@ -12,18 +12,20 @@ interface Manifest {
 }
 
 /**
- * Version that the version operation and the `server` header contain. OpenZiti clients parse it as
- * semver to enable features (service edge routers from 1.0, config types in lists from 1.1), so it
- * is the OpenZiti version whose API is served here, not the version of this program.
+ * Version in the response of the version operation and in the `server` header. OpenZiti clients
+ * parse it as semver to enable features (service edge routers from 1.0, config types in lists from
+ * 1.1). So it is the OpenZiti version whose API is served here, not the version of this program.
  */
 export const API_FAMILY_VERSION = 'v2.0.0'
 
-/** Version of the package, without a leading v. */
+/** Version of the package, without a leading `v`. */
 export function programVersion(): string {
   return readManifest().version
 }
 
-/** Date of the commit of an installed program; in a clone, the time of its checkout. RFC 3339. */
+/**
+ * For an installed program, the date of its commit; in a clone, the time of the checkout. RFC 3339.
+ */
 export function programDate(): string {
   const { built } = readManifest()
   const date = new Date(built === undefined || built.date === '' ? NaN : built.date)
@@ -64,7 +66,7 @@ function commitOf(ref: string): string {
   }
 }
 
-/** Version that routers and tunnels report to their peers. */
+/** Version string that routers and tunnels report to their peers. */
 export function programVersionLine(): {
   readonly version: string
   readonly revision: string

@@ -1,13 +1,13 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { BodyMember, RequestMode } from './define.ts'
 
-/** A member that is accepted only when a record is created. */
+/** A body member that is accepted only when a record is created. */
 export function createOnlyMember(schema: JsonObject, rule: 'required' | 'optional'): BodyMember {
   return { schema, in: ['create'], requiredIn: rule === 'required' ? ['create'] : [] }
 }
 
-/** A member that is accepted in every write of a record. */
-export function everyBodyMember(
+/** A body member that is accepted in every write of a record. */
+export function bodyMemberOfAllWrites(
   schema: JsonObject,
   ...requiredIn: readonly RequestMode[]
 ): BodyMember {

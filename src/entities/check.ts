@@ -11,7 +11,7 @@ function isTexts(value: Json | undefined): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }
 
-/** False for null and arrays. */
+/** Whether the value is a JSON object; false for null and arrays. */
 export function isObject(value: Json | undefined): value is JsonObject {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
@@ -75,7 +75,7 @@ function mapFault(name: string, value: JsonObject): FieldFault | null {
   return { field: name, reason: `${name} values must be a string, a number, a boolean or null` }
 }
 
-/** Bytes of a map as canonical JSON; 0 for an empty one. */
+/** Size of a map in bytes of canonical JSON; 0 for an empty map. */
 export function mapBytes(value: Json | undefined): number {
   if (!isObject(value) || Object.keys(value).length === 0) return 0
   return Buffer.byteLength(canonicalJson(value))
@@ -98,7 +98,7 @@ function textsFault(
   return { field: name, reason, value: wrong.slice(0, 128) }
 }
 
-/** Checks a value without looking at other records. */
+/** Fault of a value that can be found without other records. */
 function valueFault(name: string, field: Field, value: Json): FieldFault | null {
   if (!isOfKind(field, value)) return { field: name, reason: `${name} is of the wrong type` }
   if (field.kind === 'roleList' && isTexts(value)) return roleFault(name, value)
@@ -112,9 +112,9 @@ function valueFault(name: string, field: Field, value: Json): FieldFault | null 
 }
 
 /**
- * The first fault of normalized fields that needs no other record, in alphabetical order; null when
- * there is none. It runs before proposing and again at apply, where a fault must be a refusal and
- * never an exception.
+ * The first fault, in alphabetical order, of normalized fields that can be found without other
+ * records; null when there is none. The check runs before a proposal and again at apply, where a
+ * fault must become a refusal and never an exception.
  */
 export function checkFields(entity: Entity, fields: JsonObject): FieldFault | null {
   for (const name of entity.fieldNames) {

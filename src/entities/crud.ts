@@ -1,6 +1,6 @@
 import type { OperationShape } from './define.ts'
 
-/** Every operation of a kind, each with the same permission. */
+/** All operations of a kind, all with the same permission. */
 export function crudPermissions(permission: string): Readonly<Record<OperationShape, string>> {
   return {
     list: permission,
@@ -12,7 +12,7 @@ export function crudPermissions(permission: string): Readonly<Record<OperationSh
   }
 }
 
-/** Every operation of a kind on the management API, with the permission of each. */
+/** All operations of a kind on the management API, each with its permission. */
 export function crud(permission: string): Readonly<Record<OperationShape, string>> {
   return {
     list: `${permission}.read`,

@@ -12,68 +12,75 @@ import {
 } from './fields.ts'
 import type { KindName } from './kind-names.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
-import { type DecidedFields, published } from './published.ts'
+import { type DecidedFields, shownInEvents } from './published.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
 
-/** Types of the filter language. `any` takes the type of the literal it is compared with. */
+/**
+ * Types of the filter language. `any` adopts the type of the literal with which it is compared.
+ */
 export type SymbolType = 'string' | 'number' | 'boolean' | 'datetime' | 'any' | 'stringSet'
 
 /**
- * A name that a filter may use. `path` selects a member of the record; `list` means the ids of that
- * sub-list.
+ * A name that a filter may use. `path` selects a member of the record; a symbol with `list` means
+ * the ids in that sub-list.
  */
 export interface FilterSymbol {
   readonly name: string
-  /** Type; `any` for a symbol `through` another record until that record's symbol is known. */
+  /**
+   * Type of the symbol; for a symbol with `through`, `any` until the symbol of the other record is
+   * known.
+   */
   readonly type: SymbolType
   readonly path: readonly string[]
   /**
-   * A live fact that is in no record and changes without a log entry; null for every other symbol.
+   * Live value that is in no record and changes without a log entry; null for every other symbol.
    */
   readonly live: FilterFact | null
   readonly list: string | null
-  /** Kind of the records that the field references; null for every other symbol. */
+  /** Kind of the records that the field references; null for a symbol that is no reference. */
   readonly of: KindName | null
-  /** Symbol of the referenced record that is read instead of its id. */
+  /** Symbol of the referenced record whose value is used instead of the reference's id. */
   readonly through: string | null
-  /** Values that a filter may also give by number, counted from 1; null for every other symbol. */
+  /**
+   * Values that a filter may also write as a number, counted from 1; null for every other symbol.
+   */
   readonly numbered: readonly string[] | null
 }
 
-/** A sub-list: records of the kind `of`, under `/{collection}/{id}/{path}`. */
+/** A sub-list of a record, at `/{collection}/{id}/{path}`: records of the kind `of`. */
 export interface SubList {
   readonly of: KindName
   /**
-   * API that serves the list. On the client API, a caller sees only records that its policies
-   * reach.
+   * API that serves the list. On the client API, a caller sees only records to which its policies
+   * give access.
    */
   readonly api: EntityApi
-  /** Path segment and, by default, the key. */
+  /** Path segment; also the default of `key`. */
   readonly path: string
   /**
-   * `roles`: records matched by this record's role list `by`. `policies`: records of kind `of`
-   * whose role list `by` matches this record. `access`: records connected with this one through
-   * service policies. `policyLinks`: records that policies of kind `by` link with this one.
-   * `named`: records referenced by this record's field `by`. `naming`: records of kind `of` whose
-   * field `by` references this record.
+   * How the records are found. `roles`: this record's role list `by` matches them. `policies`: they
+   * are records of kind `of` whose role list `by` matches this record. `access`: service policies
+   * connect them with this record. `policyLinks`: policies of kind `by` link them with this record.
+   * `named`: this record's field `by` references them. `naming`: they are records of kind `of`
+   * whose field `by` references this record.
    */
   readonly through: 'roles' | 'policies' | 'access' | 'policyLinks' | 'named' | 'naming'
   readonly by: string | null
-  /** Operation id, if it is not `list<Kind><Listed kinds>`. */
+  /** Operation id, if it differs from `list<Kind><Listed kinds>`. */
   readonly operationId: string | null
-  /** Answer for a parent that does not exist. */
+  /** Response when the parent record does not exist. */
   readonly unknownParent: 'notFound' | 'empty'
   /**
-   * Kind whose members the API contract declares for the rows; members that only it has are
+   * Kind whose members the API contract declares for the rows. Members that only this kind has are
    * declared but never sent.
    */
   readonly declaredAs: KindName | null
 }
 
 /**
- * A member of request bodies that no field takes unchanged; code converts it when the body becomes
+ * A member of request bodies that no field stores unchanged; code converts it when the body becomes
  * a command.
  */
 export interface BodyMember {
@@ -82,7 +89,10 @@ export interface BodyMember {
   readonly requiredIn: readonly RequestMode[]
 }
 
-/** A link of `_links` beside `self`: `<self>/<key>`, or the record that the field `by` names. */
+/**
+ * A link in `_links`, besides `self`: to `<self>/<key>`, or to the record that the field `by`
+ * references.
+ */
 export interface EntityLink {
   readonly key: string
   readonly by: { readonly field: string; readonly collection: string } | null
@@ -91,8 +101,8 @@ export interface EntityLink {
 }
 
 /**
- * Selects the records of a table that belong to a kind: those whose indexed boolean field has this
- * value.
+ * Selects the records of a table that belong to a kind: those in which an indexed boolean field has
+ * this value.
  */
 interface FieldScope {
   readonly field: string
@@ -100,46 +110,50 @@ interface FieldScope {
 }
 
 /**
- * Records of a kind that a client API caller may see. `access`: services that its service policies
- * reach. `reference`: records that reference the caller by the field `by`.
+ * Which records of a kind a client API caller may see. `access`: services to which its service
+ * policies give access. `reference`: records whose field `by` references the caller.
  */
 export type CallerScope<By = string> =
   | { readonly through: 'access' }
   | { readonly through: 'reference'; readonly by: By }
 
 /**
- * A descriptor without static types, as interpreters read it. Its name is that of a kind, or of
- * rows without a table that can be listed like records: `Entity<string>` may be either.
+ * A descriptor without static types, as the interpreters use it. Its name is the name of a kind, or
+ * of rows without a table that can be listed like records; `Entity<string>` may be either.
  */
 export interface Entity<N extends string = KindName> {
-  /** Singular, camel case: `servicePolicy`. Also the kind's name in commands, keys and messages. */
+  /** Name in singular, camel case: `servicePolicy`. Also used in commands, keys and messages. */
   readonly name: N
   /** `servicePolicies`. */
   readonly plural: string
   /**
-   * The kind that stores the records: this kind, or another kind of which it is a view with its own
-   * operations and fields. The storing kind has every stored field of its views; ids, names and
-   * references are shared.
+   * The kind that stores the records: this kind, or another kind of which this kind is a view with
+   * its own operations and fields. The storing kind has every stored field of its views; ids, names
+   * and references are shared.
    */
   readonly table: N | KindName
-  /** null: every record of the table. A record created as this kind is in its scope. */
+  /**
+   * null: the kind includes every record of the table. A record that is created as this kind gets
+   * the scope's value.
+   */
   readonly scope: FieldScope | null
-  /** Feature level that introduced the kind; below it there are no records of it. */
+  /** Feature level that introduced the kind; below that level, no records of the kind exist. */
   readonly since: number
-  /** Path and `entity` of an EntityRef: `service-policies`. */
+  /** Name of the collection in paths, and `entity` in an EntityRef: `service-policies`. */
   readonly collection: string
-  /** Operations served per API, with the permission each needs. */
+  /** Operations that each API serves, with the permission that each operation requires. */
   readonly operations: Readonly<
     Partial<Record<EntityApi, Readonly<Partial<Record<OperationShape, string>>>>>
   >
-  /** null: not visible on the client API. */
+  /** Which records callers of the client API see; null if the kind is not visible there. */
   readonly callerScope: CallerScope | null
   readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
   /**
-   * Statuses of refusals that the contract declares in addition to those of the operation's shape.
+   * HTTP statuses of refusals that the contract declares in addition to those of every operation
+   * with this shape.
    */
   readonly refusals: Readonly<Partial<Record<OperationShape, readonly number[]>>>
-  /** Member of a create body that becomes the id; null: a new id is generated. */
+  /** Member of a create body that is used as the id; null: a new id is generated. */
   readonly idFrom: string | null
   readonly fields: Readonly<Record<string, Field>>
   /** Names of `fields`, sorted. */
@@ -147,26 +161,34 @@ export interface Entity<N extends string = KindName> {
   readonly body: Readonly<Record<string, BodyMember>>
   /** Additional query parameters of the list, per API. */
   readonly listParameters: Readonly<Partial<Record<EntityApi, readonly string[]>>>
-  /** Indexed fields: their values (elements, map keys) lead to records without a scan. */
+  /**
+   * Indexed fields: for a value (or element, or map key), the records that contain it are found
+   * without a scan.
+   */
   readonly indexes: readonly string[]
   readonly symbols: readonly FilterSymbol[]
   readonly links: readonly EntityLink[]
   readonly lists: Readonly<Record<string, SubList>>
   /**
-   * Sums the bytes of a map over the records of one owner, so that the total per owner can be
+   * Adds up the bytes of a map in all records of one owner, so that the total per owner can be
    * limited.
    */
   readonly weighed: { readonly field: string; readonly by: string } | null
-  /** A true boolean field of the record refuses the operation with this code. */
+  /**
+   * If one of these boolean fields of the record is true, the operation is refused with this code.
+   */
   readonly refuse: {
     readonly update: Readonly<Record<string, ProblemCode>>
     readonly delete: Readonly<Record<string, ProblemCode>>
   }
-  /** `entities`: visible to clients, in both digests. `state`: only in the state digest. */
+  /**
+   * `entities`: the kind is visible to clients and part of both digests. `state`: it is part of
+   * only the state digest.
+   */
   readonly digest: 'entities' | 'state'
-  /** Whether events report changes of its records. */
+  /** Whether events report changes of records of this kind. */
   readonly isPublished: boolean
-  /** Type of its records in these events. */
+  /** Entity type by which events name these records. */
   readonly publishedAs: string
   /** Whether the list accepts roleFilter and roleSemantic over `roleAttributes`. */
   readonly hasRoleFilter: boolean
@@ -218,8 +240,8 @@ type SymbolInput<F> =
     }
   | { readonly name: string; readonly list: string }
   /**
-   * For example `service.name`: the symbol of the record of kind `of` that the field references.
-   * Not sortable.
+   * A field of the referenced record, for example `service.name`: the symbol `name` of the record
+   * of kind `of`. Such a symbol is not sortable.
    */
   | {
       readonly name: string
@@ -231,8 +253,8 @@ type SymbolInput<F> =
     }
 
 /**
- * A kind with client API operations must state which records its callers see, or it does not
- * compile.
+ * Requires a kind with client API operations to state which records callers see; otherwise it does
+ * not compile.
  */
 type Served<F extends Fields> =
   | {
@@ -245,8 +267,8 @@ type Served<F extends Fields> =
     }
 
 /**
- * A kind with its own table states whether events report its records. If they do, each stored field
- * states whether events show it, or it does not compile.
+ * Requires a kind with its own table to state whether events report its records and, if so, for
+ * each stored field whether events show it; otherwise it does not compile.
  */
 type Publication<N extends string, F> = N extends KindName
   ?
@@ -255,7 +277,7 @@ type Publication<N extends string, F> = N extends KindName
       | {
           readonly table?: never
           readonly isPublished: true
-          /** Type of its records in events, if it is not the plural. */
+          /** Entity type in events, if it is not the plural. */
           readonly publishedAs?: string
           readonly fields: F & DecidedFields
         }
@@ -269,8 +291,8 @@ interface DefinitionBase<N extends string, F extends Fields> {
   readonly name: N
   readonly plural: string
   /**
-   * Collection, if it is not the plural in kebab case, for a view that another API serves under the
-   * name of its table.
+   * Name of the collection, if it is not the plural in kebab case; for a view that another API
+   * serves under the name of the view's table.
    */
   readonly collection?: string
   readonly scope?: FieldScope
@@ -281,7 +303,7 @@ interface DefinitionBase<N extends string, F extends Fields> {
   readonly fields: F
   readonly body?: Entity['body']
   readonly listParameters?: Entity['listParameters']
-  /** Further indexes; references and unique fields are always indexed. */
+  /** Additional indexes; references and unique fields are always indexed. */
   readonly indexes?: readonly SymbolName<F>[]
   readonly symbols: readonly SymbolInput<F>[]
   readonly links?: readonly (
@@ -325,12 +347,12 @@ const symbolTypes: Readonly<Record<Field['kind'], SymbolType>> = {
   computed: 'any',
 }
 
-/** A symbol that is read from the record itself. */
+/** A symbol whose value is in the record itself. */
 function stored(name: string, type: SymbolType, path: readonly string[]): FilterSymbol {
   return { name, type, path, live: null, list: null, of: null, through: null, numbered: null }
 }
 
-/** Symbols of every kind; `tags` accepts sub-keys. */
+/** Symbols that every kind has; `tags` accepts sub-keys. */
 const baseSymbols: readonly FilterSymbol[] = [
   stored('id', 'string', ['id']),
   stored('createdAt', 'datetime', ['createdAt']),
@@ -362,7 +384,7 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
   return { ...stored(input.name, symbolTypes[field.kind], [key]), of, numbered }
 }
 
-/** Whether a record is of this kind, which may share its table with others. */
+/** Whether a record belongs to this kind, which may share its table with other kinds. */
 export function isInScope({ scope }: Pick<Entity, 'scope'>, record: EntityRecord): boolean {
   return scope === null || (record[scope.field] === true) === scope.value
 }
@@ -373,14 +395,14 @@ export function kebab(name: string): string {
 }
 
 /**
- * Defines a kind of record as data, for all interpreters. Field names are checked at compile time.
+ * Defines a kind of record as data that interpreters use. Field names are checked at compile time.
  * Every kind also has `tags`.
  */
 export function defineEntity<const N extends string, const F extends Fields>(
   definition: Definition<N, F>,
 ): Entity<N> & { readonly types?: F & TagsField } {
   const tags = map({ bytesMax: fieldLimits.tagsBytesMax })
-  const fields: Fields = { ...definition.fields, ...published({ tags }) }
+  const fields: Fields = { ...definition.fields, ...shownInEvents({ tags }) }
   const indexes = new Set<string>(definition.indexes)
   for (const [name, field] of Object.entries(fields)) {
     if (field.reference !== null) indexes.add(name)
@@ -430,5 +452,5 @@ export function defineEntity<const N extends string, const F extends Fields>(
   }
 }
 
-/** The three request bodies of a kind. OpenZiti calls the PUT body `update`. */
+/** The three kinds of request bodies. OpenZiti calls the PUT body `update`. */
 export type RequestMode = 'create' | 'replace' | 'patch'

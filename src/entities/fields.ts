@@ -11,7 +11,7 @@ export const fieldLimits = {
   rolesMax: 16_384,
   referencesMax: 1024,
   tagsMax: 1024,
-  /** Tags of one record, as canonical JSON. */
+  /** Maximum bytes of the tags of one record, as canonical JSON. */
   tagsBytesMax: 8192,
 } as const
 
@@ -32,8 +32,9 @@ type FieldKind =
   | 'computed'
 
 /**
- * `create`: fixed at creation; replace and patch report it as ignored. `proposer`: derived by the
- * proposing controller, never taken from a body. `never`: written only by the system.
+ * When a field can be set. `create`: only at creation; replace and patch report it as ignored.
+ * `proposer`: the proposing controller derives it and never uses a value from a body. `never`: only
+ * the system writes it.
  */
 type Settable = 'always' | 'create' | 'proposer' | 'never'
 
@@ -41,22 +42,23 @@ type Settable = 'always' | 'create' | 'proposer' | 'never'
 export type OnDelete = 'refuse' | 'cascade' | 'strip'
 
 interface ReferenceRule {
-  /** Descriptor name of the referenced kind. */
+  /** Name of the referenced kind's descriptor. */
   readonly to: KindName
   readonly onDelete: OnDelete
-  /** Feature level from which the deletion of a referenced record is refused, like `refuse`. */
+  /** Feature level from which, as with `refuse`, a referenced record cannot be deleted. */
   readonly refusedFrom?: number
   /**
-   * Whether the rules of the kind handle a missing referenced record; otherwise the answer is 404.
+   * True if rules of the kind handle a missing referenced record; otherwise the response is 404.
    */
   readonly isJudgedByRules?: boolean
 }
 
-/** Source of a read-only value of the detail. */
+/** Where the value of a read-only field in a detail comes from. */
 export type ComputedSource =
   | { readonly from: 'constant'; readonly value: Json }
   /**
-   * {_links, entity, id, name} and optionally `urlName` of the record referenced by `by`; or null.
+   * An object {_links, entity, id, name}, optionally with `urlName`, of the record that `by`
+   * references; null if there is none.
    */
   | {
       readonly from: 'entityRef'
@@ -64,17 +66,23 @@ export type ComputedSource =
       readonly by: string
       readonly hasUrlName?: boolean
     }
-  /** [{role, name}] of the role list `by`. */
+  /** A list [{role, name}] of the roles in the role list `by`. */
   | { readonly from: 'rolesDisplay'; readonly to: KindName; readonly by: string }
-  /** A stored field of the record of `to` referenced by `by`; its zero value when there is none. */
+  /**
+   * A stored field of the record of kind `to` that `by` references; the field's zero value when
+   * there is no such record.
+   */
   | { readonly from: 'fieldOf'; readonly to: KindName; readonly by: string; readonly field: string }
-  /** Whether a record of `of` references this one by its field `by`. */
+  /** Whether the field `by` of any record of kind `of` references this record. */
   | { readonly from: 'isReferenced'; readonly of: KindName; readonly by: string }
-  /** The stored field under another name; `otherwise` instead of null. */
+  /** The value of a stored field with another name; `otherwise` replaces null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
-  /** Whether any of the boolean fields has the given value. */
+  /** Whether at least one of the boolean fields has the given value. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
-  /** `field` of the record of `of` that references this one by `by`; else `otherwise`, or null. */
+  /**
+   * `field` of the record of kind `of` whose field `by` references this record; if there is none,
+   * `otherwise` or null.
+   */
   | {
       readonly from: 'fieldOfNaming'
       readonly of: KindName
@@ -82,12 +90,15 @@ export type ComputedSource =
       readonly field: string
       readonly otherwise?: Json
     }
-  /** True from the time in `since` through the time in `until` (without end when that is null). */
+  /**
+   * True from the time in field `since` through the time in field `until`; if `until` is null,
+   * without end.
+   */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
   /** End of the lockout of an identity's password after wrong attempts; null: not locked. */
   | { readonly from: 'passwordLock' }
   /**
-   * For each value of `key`: the given fields of the records of kind `of` whose field `by`
+   * For each value of `key`: the given fields of those records of kind `of` whose field `by`
    * references this record.
    */
   | {
@@ -97,9 +108,11 @@ export type ComputedSource =
       readonly key: string
       readonly shows: Readonly<Record<string, readonly string[]>>
     }
-  /** Live facts of a router: whether it is connected to any controller, and what it reported. */
+  /** Live status of a router: whether it is connected to any controller, and what it reported. */
   | { readonly from: 'routerStatus'; readonly shows: LiveRouterField }
-  /** Cost that the answering controller adds to a terminator for circuits and failed dials. */
+  /**
+   * Cost that the responding controller adds to a terminator for open circuits and failed dials.
+   */
   | { readonly from: 'dialCost' }
   /** Whether an identity is connected to an edge router, as a boolean or a word. */
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
@@ -107,17 +120,17 @@ export type ComputedSource =
   | { readonly from: 'lastSeen' }
   /** Since when a router is connected to a controller, or to none. */
   | { readonly from: 'routerPresence'; readonly shows: RouterPresenceField }
-  /** Permissions of the caller on this record by its policies: [Bind, Dial], or [Invalid]. */
+  /** Permissions that policies give the caller on this record: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }
-  /** One entry per policy that links the caller to this record. */
+  /** One entry for each policy that connects the caller with this record. */
   | { readonly from: 'policyQueries' }
   /**
-   * Map from config type name to data, for the requested types: configs in `by`, and those of the
-   * caller.
+   * Map from config type name to data, for the requested types: the configs in `by`, overridden by
+   * those for the caller.
    */
   | { readonly from: 'configData'; readonly by: string }
 
-/** Facts about an identity that change without a change of its record. */
+/** Values of an identity that change without a change of its record. */
 export type LiveIdentityFact =
   | 'isConnected'
   | 'hasApiSession'
@@ -144,10 +157,10 @@ export type LiveRouterField =
 export type FilterFact = LiveRouterField | RouterPresenceField | LiveIdentityFact
 
 /**
- * When a detail shows the field. `whenSet`: unless it is null, empty or false. A condition: when
- * another field of the record has one of these values.
+ * When a detail contains the field. `whenSet`: unless its value is null, empty or false. A
+ * condition: if another field of the record has one of the given values.
  */
-export type Shown = 'always' | 'whenSet' | 'never' | Condition
+export type DetailVisibility = 'always' | 'whenSet' | 'never' | Condition
 
 export interface Condition {
   readonly field: string
@@ -155,63 +168,66 @@ export interface Condition {
 }
 
 /**
- * A field of a descriptor, without its type. `schema` describes a present, non-null value; in
- * requests null means absent, unless the field is required.
+ * A field of a descriptor, without its TypeScript type. `schema` describes a value that is present
+ * and not null; in requests, null means absent, unless the field is required.
  */
 export interface Field {
   readonly kind: FieldKind
   readonly settable: Settable
   readonly isRequired: boolean
   /**
-   * Value when create or replace omit the field. Stored records omit this value as well, so the
-   * zero of a field that was ever stored must not change.
+   * Value if create or replace omits the field. Stored records omit this value as well, so the zero
+   * of a field that was ever stored must not change.
    */
   readonly zero: Json
-  /** Feature level that added the field; below it, the field is unset, and unknown in requests. */
-  readonly since: number
-  /** Feature level from which it is writable, if later than `since`. */
-  readonly writableSince: number
-  readonly shown: Shown
   /**
-   * Whether a detail shows null for an empty list, object or text, as OpenZiti does for this field:
-   * Terraform takes another empty value for a change.
+   * Feature level that added the field; below that level the field is unset, and requests treat it
+   * as unknown.
+   */
+  readonly since: number
+  /** Feature level from which the field is writable, if later than `since`. */
+  readonly writableSince: number
+  readonly shown: DetailVisibility
+  /**
+   * Whether a detail shows null for an empty list, object or string, as OpenZiti does for this
+   * field. Terraform would treat another empty value as a change.
    */
   readonly isNullIfEmpty: boolean
   /**
-   * Whether events about a record show the field; null: not stated, because its kind is not
-   * published.
+   * Whether events about a record show the field; null: not stated, because events do not report
+   * this kind.
    */
   readonly published: 'shown' | 'withheld' | null
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
   /**
-   * Message that refuses a second record with the same value, with a placeholder {value}; null: not
-   * unique.
+   * Message, with a placeholder {value}, that refuses a second record with the same value; null:
+   * the field is not unique.
    */
   readonly unique: string | null
-  /** Whether it refuses characters that a terminal interprets, from feature level 2. */
+  /** Whether, from feature level 2, characters that a terminal interprets are refused. */
   readonly isPrintable: boolean
   /**
-   * Field that a refusal names, if this field is derived from another one of the body; null: this
-   * field.
+   * Field that a refusal names, if this field is derived from another body field; null: the refusal
+   * names this field.
    */
   readonly faultField: string | null
   /**
-   * For objects that a patch merges: the patch contains only changed members, at any depth, and is
-   * merged into the stored value, or into this value if none is stored. null: a patch replaces the
-   * object.
+   * For an object into which a patch is merged: the patch contains only changed members, at any
+   * depth. It is merged into the stored value, or into this value if none is stored. null: a patch
+   * replaces the whole object.
    */
   readonly mergedOnto: JsonObject | null
-  /** Allowed values of the elements of `texts`; null: any. */
+  /** Allowed values of the elements of `texts`; null: all values are allowed. */
   readonly values: readonly string[] | null
-  /** Maximum bytes of a map as canonical JSON; null: limited only by the body size. */
+  /** Maximum size of a map in bytes of canonical JSON; null: only the body size is limited. */
   readonly bytesMax: number | null
   readonly computed: ComputedSource | null
-  /** Source that the detail shows instead of the stored field. */
+  /** Source whose value a detail shows instead of the stored field. */
   readonly shownAs: ComputedSource | null
 }
 
-/** Carries the stored TypeScript type to `EntityOf`. */
+/** A field that carries its stored TypeScript type for `EntityOf`. */
 export interface FieldOf<T> extends Field {
   readonly stored?: T
 }
@@ -222,7 +238,7 @@ export interface ComputedField extends Field {
 interface Rules {
   readonly settable?: Settable
   readonly required?: boolean
-  readonly shown?: Shown
+  readonly shown?: DetailVisibility
   readonly nullIfEmpty?: boolean
   readonly shownAs?: ComputedSource
   readonly since?: number
@@ -260,7 +276,7 @@ interface TextRules extends Rules {
   readonly faultField?: string
 }
 
-/** Text; `otherwise` replaces an absent or empty one. */
+/** A string; `otherwise` replaces an absent or empty string. */
 export function text(rules: TextRules & { readonly otherwise?: string } = {}): FieldOf<string> {
   const schema = { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax }
   return {
@@ -271,7 +287,7 @@ export function text(rules: TextRules & { readonly otherwise?: string } = {}): F
   }
 }
 
-/** A text or null; an empty text in a request means null. */
+/** A string or null; an empty string in a request means null. */
 export function optionalText(rules: TextRules = {}): FieldOf<string | null> {
   return { ...text(rules), zero: null } as Field
 }
@@ -284,7 +300,7 @@ export function nameText(rules: { readonly unique?: string | null } = {}): Field
   }
 }
 
-/** One of `values`; `otherwise` replaces an absent or empty one. */
+/** One of `values`; `otherwise` replaces an absent or empty value. */
 export function choice<const V extends string>(
   values: readonly V[],
   rules: Rules & { readonly otherwise?: V } = {},
@@ -294,12 +310,12 @@ export function choice<const V extends string>(
   return field('choice', schema, otherwise ?? '', rules) as FieldOf<V>
 }
 
-/** A boolean; its zero is false. */
+/** A boolean; its zero value is false. */
 export function boolean(rules: Rules = {}): FieldOf<boolean> {
   return field('boolean', { type: 'boolean' }, false, rules)
 }
 
-/** An integer. Its zero is the minimum, which is 0 unless given. */
+/** An integer. Its zero value is the minimum, which is 0 unless another one is given. */
 export function integer(
   rules: Rules & { readonly minimum?: number; readonly maximum?: number } = {},
 ): FieldOf<number> {
@@ -313,7 +329,10 @@ export function timestamp(rules: Rules = {}): FieldOf<number | null> {
   return field('timestamp', { type: 'string', format: 'date-time' }, null, rules)
 }
 
-/** `#attribute`, `#all` or `@id` of the kind `to`; sorted, without duplicates. */
+/**
+ * A list of roles, each `#attribute`, `#all` or the `@id` of a record of kind `to`; sorted, without
+ * duplicates.
+ */
 export function roleList(
   to: KindName,
   { refusedFrom, ...rules }: Rules & Pick<ReferenceRule, 'refusedFrom'> = {},
@@ -338,7 +357,7 @@ export function attributes(rules: Rules = {}): FieldOf<readonly string[]> {
   return field('attributes', schema, [], rules)
 }
 
-/** Plain texts in the given order; each one of `values` if those are given. */
+/** Strings in the given order; if `values` are given, each must be one of them. */
 export function texts(
   rules: Rules & {
     readonly values?: readonly string[]
@@ -356,7 +375,7 @@ export function texts(
   return { ...field('texts', schema, [], rules), values: rules.values ?? null }
 }
 
-/** Id of one record of the kind `to`; `otherwise` replaces an absent or empty one. */
+/** Id of a record of kind `to`; `otherwise` replaces an absent or empty id. */
 export function reference(
   to: KindName,
   onDelete: OnDelete,
@@ -370,7 +389,7 @@ export function reference(
   }
 }
 
-/** Ids of records of the kind `to`; sorted, without duplicates. */
+/** Ids of records of kind `to`; sorted, without duplicates. */
 export function references(
   to: KindName,
   onDelete: OnDelete,
@@ -388,7 +407,10 @@ export function references(
   }
 }
 
-/** A flat map that a patch replaces completely. With `keysOf`, its keys are ids of that kind. */
+/**
+ * A flat map; a patch replaces the whole map. With `keysOf`, the keys are ids of records of that
+ * kind.
+ */
 export function map<T extends Json = Json>(
   rules: Rules & {
     readonly values?: JsonObject
@@ -409,7 +431,10 @@ export function map<T extends Json = Json>(
   } as Field
 }
 
-/** A nested object described by `schema`; if that lists members, all others are dropped. */
+/**
+ * A nested object described by `schema`; if the schema lists members, all other members are
+ * dropped.
+ */
 export function object<T extends Json = JsonObject>(
   schema: JsonObject,
   zero: T,
@@ -451,7 +476,7 @@ export function constant(
   return computed({ from: 'constant', value }, schema, rules)
 }
 
-/** The documented empty value of a part that is not built yet; read-only. */
+/** The documented empty value of a part of the product that is not built yet; read-only. */
 export function notBuiltYetField(
   value: Json,
   schema: JsonObject,

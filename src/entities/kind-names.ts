@@ -1,6 +1,6 @@
 /**
- * The names of all kinds of records, sorted. `registry.ts` must have a descriptor for each, or it
- * does not compile. This file is separate because descriptors reference each other by name.
+ * The names of all kinds of records, sorted. `registry.ts` does not compile unless it has a
+ * descriptor for each kind. This file is separate because descriptors reference each other by name.
  */
 export const kindNames = [
   'accessEnd',

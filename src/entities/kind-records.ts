@@ -8,10 +8,10 @@ export type { KindName }
 type KindRecords = { readonly [K in KindName]: EntityOf<(typeof kinds)[K]> }
 
 /**
- * The record type of a kind, derived from its descriptor: `RecordOf<'mfa'>`. For an unknown kind,
- * it is a record whose fields are read by name.
+ * The record type of a kind, derived from the kind's descriptor: `RecordOf<'mfa'>`. If the kind is
+ * not known statically, it is a record whose fields are read by name.
  */
 export type RecordOf<K extends KindName> = KindName extends K ? EntityRecord : KindRecords[K]
 
-/** The name of a stored field of the kind. */
+/** The name of one of the kind's stored fields. */
 export type FieldName<K extends KindName> = Extract<keyof RecordOf<K>, string>

@@ -1,15 +1,18 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity } from './define.ts'
 
-/** Members of a body, or fields of a command, split by feature level. */
+/** Members of a body, or fields of a command, divided by feature level. */
 interface MembersAtLevel {
-  /** Members known at the level; the original object if there are no others. */
+  /** Members that are known at the level; the original object if it has no others. */
   readonly known: JsonObject
-  /** Names of fields that a later level introduces, in the order of the object. */
+  /** Names of the fields that a later feature level introduces, in the order of the object. */
   readonly later: readonly string[]
 }
 
-/** Removes fields of later feature levels; until such a level is active, they count as unknown. */
+/**
+ * Removes fields that belong to later feature levels; until such a level is active, these fields
+ * count as unknown.
+ */
 export function membersAtLevel(entity: Entity, members: JsonObject, level: number): MembersAtLevel {
   const later = Object.keys(members).filter((name) => sinceOf(entity, name) > level)
   if (later.length === 0) return { known: members, later }

@@ -1,7 +1,10 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { isObject } from './check.ts'
 
-/** Relaxes the schema of nested objects in requests: an optional member may also be null. */
+/**
+ * Makes the schema of nested objects more tolerant for requests: an optional member may also be
+ * null.
+ */
 export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): JsonObject {
   const { properties, items, required, ...rest } = schema
   const values = schema['additionalProperties']
@@ -21,14 +24,14 @@ export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): Js
 }
 
 /**
- * Go clients send an empty list as null. In a map, such a null value is an empty list, not an
- * absent one.
+ * Whether the schema is for a list: Go clients send an empty list as null, so in a map, a null for
+ * a list means an empty list, not an absent one.
  */
 function isListOf(schema: Json | undefined): schema is JsonObject {
   return isObject(schema) && schema['type'] === 'array'
 }
 
-/** The schema, with null allowed. */
+/** The same schema, but null is also valid. */
 export function nullableSchema(schema: JsonObject): JsonObject {
   const type = schema['type']
   const values = schema['enum']
@@ -38,8 +41,8 @@ export function nullableSchema(schema: JsonObject): JsonObject {
 }
 
 /**
- * The members of a value that a schema names, without nulls, which mean absent. A null list in a
- * map becomes an empty list.
+ * The members of a value that the schema lists. Nulls are dropped, because they mean absent; a null
+ * for a list in a map becomes an empty list.
  */
 export function pickNamedMembers(schema: JsonObject, value: Json): Json {
   const { properties, items, additionalProperties: values } = schema
@@ -62,7 +65,9 @@ export function pickNamedMembers(schema: JsonObject, value: Json): Json {
   return kept
 }
 
-/** Like `pickNamedMembers`, without members that change nothing: objects with no members. */
+/**
+ * Like `pickNamedMembers`, but also drops objects without members, because they change nothing.
+ */
 export function pickChangedMembers(schema: JsonObject, value: Json): JsonObject {
   const kept: Record<string, Json> = {}
   for (const [name, member] of Object.entries(pickNamedMembers(schema, value) as JsonObject)) {
@@ -73,7 +78,10 @@ export function pickChangedMembers(schema: JsonObject, value: Json): JsonObject 
   return kept
 }
 
-/** Merges members that are objects on both sides; `changes` replaces every other member. */
+/**
+ * Merges `changes` into `onto`: members that are objects in both are merged recursively; every
+ * other member is replaced.
+ */
 export function mergeMembers(onto: JsonObject, changes: JsonObject): JsonObject {
   // A member may be named __proto__, which an assignment would not create.
   const result = new Map(Object.entries(onto))

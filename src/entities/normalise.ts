@@ -7,10 +7,11 @@ import { pickChangedMembers, mergeMembers, pickNamedMembers } from './nested.ts'
 
 export interface NormalizedFields {
   /**
-   * Fields of the command: every writable field for create and replace, the changed ones for patch.
+   * Fields for the command: all writable fields for create and replace, only the changed fields for
+   * patch.
    */
   readonly fields: JsonObject
-  /** Ignored members of the body, in its order. */
+  /** Ignored members, in the order of the body. */
   readonly ignoredFields: readonly string[]
 }
 
@@ -39,7 +40,10 @@ function normaliseValue(field: Field, value: Json): Json {
   }
 }
 
-/** A merged object takes initial values for members that it omits. */
+/**
+ * Completes an object that patches are merged into: members that the value omits get their initial
+ * values.
+ */
 function wholeOf(field: Field, value: Json): Json {
   return field.mergedOnto !== null && isObject(value)
     ? mergeMembers(field.mergedOnto, value)
@@ -47,8 +51,8 @@ function wholeOf(field: Field, value: Json): Json {
 }
 
 /**
- * Whether a patch leaves the field unchanged: a map with only nulls changes nothing; an empty map
- * clears the field.
+ * Whether a patch leaves the field unchanged: a map that contains only nulls changes nothing,
+ * whereas an empty map clears the field.
  */
 function isUntouched(field: Field, value: Json): boolean {
   if (field.kind !== 'map' || value === null || typeof value !== 'object') return value === null
@@ -57,10 +61,11 @@ function isUntouched(field: Field, value: Json): boolean {
 }
 
 /**
- * Converts a request body, valid by `requestSchema`, to the fields of a command. Create and
+ * Converts a request body that is valid by `requestSchema` into the fields of a command. Create and
  * replace: absent and null give the zero value. Patch: absent and null leave the field unchanged;
- * maps are replaced completely, and merged objects contain their changes. Unknown and read-only
- * members, and after creation those fixed at creation, are ignored and reported.
+ * maps are replaced completely, and changes are merged into objects that support it. Unknown
+ * members and read-only members are ignored and reported; after creation, so are members that are
+ * fixed at creation.
  * @throws {Problem} COULD_NOT_VALIDATE with the invalid field.
  */
 export function normalizeBody(
@@ -86,7 +91,7 @@ export function normalizeBody(
   return { fields, ignoredFields }
 }
 
-/** Change of a field by a patch; null: none. */
+/** How a patch changes the field; null: not at all. */
 function changeOf(field: Field, value: Json): { readonly to: Json } | null {
   if (isUntouched(field, value)) return null
   if (field.mergedOnto === null) return { to: normaliseValue(field, value) }

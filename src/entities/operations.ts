@@ -12,7 +12,10 @@ import {
 } from './schema.ts'
 
 export interface NamedSchema<S extends JsonObject = JsonObject> {
-  /** Unique among all kinds: `serviceCreate`, `serviceUpdate`, `servicePatch`, `serviceDetail`. */
+  /**
+   * Name that is unique among all kinds: `serviceCreate`, `serviceUpdate`, `servicePatch`,
+   * `serviceDetail`.
+   */
   readonly name: string
   readonly schema: S
 }
@@ -25,15 +28,15 @@ export interface EntityOperation {
   /** Path below the API's base: `/services/{id}`. */
   readonly path: string
   readonly shape: OperationShape | 'subList'
-  /** For a sub-list: its key, its rule and the kind of its rows. */
+  /** For a sub-list: its key, its rule and the kind of its rows; null for other operations. */
   readonly list: { readonly key: string; readonly rule: SubList; readonly of: Entity } | null
-  /** `session`: any full session. `admin`. Else `<kind>.<action>`. */
+  /** `session`: any full session. `admin`: an administrator. Otherwise `<kind>.<action>`. */
   readonly permission: string
   readonly request: NamedSchema<RequestSchema> | null
   /** Schema of `data`, or of each row of `data` for lists. */
   readonly response: NamedSchema
   readonly success: 200 | 201
-  /** The statuses of refusals, ascending. */
+  /** HTTP statuses of refusals, ascending. */
   readonly refusals: readonly number[]
   /** Names of the query parameters; `roleFilter` may be repeated. */
   readonly query: readonly string[]
@@ -148,7 +151,7 @@ function crudOperation(
       ...new Set([
         ...refusals,
         ...(entity.refusals[shape] ?? []),
-        // The identity of `asIdentity` may not exist.
+        // 404, because the identity in `asIdentity` may not exist.
         ...(listParameters.includes('asIdentity') ? [404] : []),
       ]),
     ].sort((a, b) => a - b),
@@ -182,7 +185,7 @@ function ofContract(entity: Entity): Entity {
 
 function subListOperation(entity: Entity, key: string, rule: SubList): EntityOperation {
   const of = findEntity(rule.of)
-  // Read permission on the listed kind is enough; the parent's is not required.
+  // Only the read permission for the listed kind is required, not the one for the parent's kind.
   const permission = rule.api === 'client' ? 'session' : of.operations[rule.api]?.list
   assert(permission !== undefined, `a kind shown in a sub-list can be listed: ${of.name}`)
   return {
@@ -203,8 +206,8 @@ function subListOperation(entity: Entity, key: string, rule: SubList): EntityOpe
 }
 
 /**
- * All operations of a descriptor, in a fixed order; routes and OpenAPI are both generated from
- * them.
+ * All operations of a descriptor, in a fixed order. Routes and OpenAPI documents are both generated
+ * from them.
  */
 export function entityOperations(entity: Entity): readonly EntityOperation[] {
   const operations: EntityOperation[] = []

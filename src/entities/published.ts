@@ -2,12 +2,12 @@ import type { ComputedField, Field } from './fields.ts'
 
 type Fields = Readonly<Record<string, Field>>
 
-/** A field with a decision whether events about its records show it. */
+/** A field, with a flag that says whether events show it. */
 interface DecidedField extends Field {
   readonly published: 'shown' | 'withheld'
 }
 
-/** Stored fields with such a decision each, and any computed fields. */
+/** Stored fields, each with such a flag, and any computed fields. */
 export type DecidedFields = Readonly<Record<string, DecidedField | ComputedField>>
 
 type Decided<F> = {
@@ -23,12 +23,15 @@ function decide<F extends Fields>(fields: F, published: DecidedField['published'
   return decided as Decided<F>
 }
 
-/** Marks fields as shown in events, in this order; fields already marked `withheld` stay so. */
-export function published<const F extends Fields>(fields: F): Decided<F> {
+/**
+ * Marks fields as shown in events, in this order; fields that are already marked `withheld` keep
+ * that mark.
+ */
+export function shownInEvents<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'shown')
 }
 
-/** Marks fields that no event shows: secrets, references to secrets, and internal values. */
-export function withheld<const F extends Fields>(fields: F): Decided<F> {
+/** Marks fields as never shown in events: secrets, references to secrets, and internal values. */
+export function hiddenFromEvents<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'withheld')
 }

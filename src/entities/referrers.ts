@@ -12,13 +12,14 @@ export interface Referrer {
   readonly refusedFrom: number
 }
 
-/** Referrers by the table they reference. */
+/** Referrers, by the table to which they refer. */
 const byTable: ReadonlyMap<string, readonly Referrer[]> = collect()
 
 function collect(): Map<string, Referrer[]> {
   const found = new Map<string, Referrer[]>()
   for (const entity of entities) {
-    // Views share the references of their table, which are collected there.
+    // Skips views: they have the same references as their table, for which these are already
+    // collected.
     if (entity.table !== entity.name) continue
     for (const [name, field] of Object.entries(entity.fields)) {
       if (field.reference === null) continue
@@ -33,12 +34,12 @@ function collect(): Map<string, Referrer[]> {
   return found
 }
 
-/** The fields by which other records can reference one of the kind. */
+/** The fields by which records can reference records of a kind. */
 export function findReferrers({ table }: Entity): readonly Referrer[] {
   return byTable.get(table) ?? []
 }
 
-/** Index key of a field's reference to the record with that id. */
+/** Index key under which the field's references to the record with that id are found. */
 export function referenceIndexKey({ field }: Referrer, id: string): string {
   return field.kind === 'roleList' ? `@${id}` : id
 }

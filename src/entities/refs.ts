@@ -1,12 +1,12 @@
-import { computed, type ComputedField, type Shown } from './fields.ts'
+import { computed, type ComputedField, type DetailVisibility } from './fields.ts'
 import type { KindName } from './kind-names.ts'
 import * as shapes from './shapes.ts'
 
 interface RefRules {
-  readonly shown?: Shown
+  readonly shown?: DetailVisibility
 }
 
-/** Reference to the record of kind `to` in the field `by`, as every detail shows references. */
+/** A reference to the record of kind `to` in the field `by`, in the form that all details use. */
 export function referenceField(to: KindName, by: string, rules: RefRules = {}): ComputedField {
   return computed({ from: 'entityRef', to, by }, shapes.entityRef, rules)
 }
@@ -16,7 +16,7 @@ export function nullableReferenceField(to: KindName, by: string): ComputedField 
   return computed({ from: 'entityRef', to, by }, shapes.nullableEntityRef)
 }
 
-/** Reference with the name that the record has in URLs. */
+/** A reference that also contains the record's name in URLs. */
 export function referenceWithUrlNameField(
   to: KindName,
   by: string,

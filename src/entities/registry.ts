@@ -94,7 +94,7 @@ export const entitiesByName: ReadonlyMap<string, Entity> = new Map(
 )
 
 /**
- * The descriptor of a kind whose name comes from a command or a stored record.
+ * The descriptor for a kind whose name comes from a command or a stored record.
  * @throws {AssertionError} when no kind has that name.
  */
 export function findEntity(name: string): Entity {

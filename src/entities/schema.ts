@@ -13,7 +13,7 @@ function isRequiredIn(field: Field, mode: RequestMode): boolean {
   return field.settable === 'always' || mode === 'create'
 }
 
-/** Schema of a body member; null when it is not validated. */
+/** Schema of a body member; null when the member is not validated. */
 function memberIn(
   entity: Entity,
   name: string,
@@ -36,13 +36,13 @@ function requestedSchema(field: Field, mode: RequestMode): JsonObject {
   return lenientSchema(field.schema, holdsChanges ? 'changes' : 'whole')
 }
 
-/** A schema whose accepted type is an object with any members. */
+/** A schema that accepts objects. */
 export type RequestSchema = JsonObject & { readonly type: 'object' }
 
 /**
  * JSON Schema (2020-12) of a request body, for validation and OpenAPI. Unknown members are valid:
- * they are ignored and reported in the answer. Properties are in alphabetical order, so that the
- * first fault is the same everywhere.
+ * they are ignored and reported in the response. Properties are in alphabetical order, so that
+ * every controller reports the same first fault.
  */
 export function requestSchema(entity: Entity, mode: RequestMode): RequestSchema {
   const properties: Record<string, JsonObject> = {}
@@ -59,7 +59,7 @@ export function requestSchema(entity: Entity, mode: RequestMode): RequestSchema 
 function shownSchema(field: Field): JsonObject {
   if (field.kind === 'timestamp')
     return field.shown === 'always' ? nullableSchema(dateTime) : dateTime
-  // Limits on writes do not apply to older records.
+  // Limits are removed, because records that were written before a limit existed may exceed it.
   const { maxLength, minItems, maxItems, maxProperties, ...schema } = field.schema
   if (field.isNullIfEmpty) return nullableSchema(schema)
   if (field.kind === 'choice') return { type: 'string' }
@@ -86,8 +86,8 @@ export function detailSchema(entity: Entity): JsonObject {
 const neverSent = 'Declared for the sake of the API contract, and never sent.'
 
 /**
- * Adds the members of another detail to a detail's schema as optional ones, for documents that must
- * list them.
+ * Adds the members of another detail to a detail's schema, as optional members, for documents that
+ * must list them.
  */
 export function withOptionalMembers(detail: JsonObject, other: JsonObject): JsonObject {
   const own = detail['properties'] as Readonly<Record<string, JsonObject>>
@@ -102,5 +102,5 @@ export function withOptionalMembers(detail: JsonObject, other: JsonObject): Json
 /** JSON Schema of `data` of a create response. */
 export const createdSchema: JsonObject = wholeObject({ _links: links, id: text })
 
-/** JSON Schema of `data` of an update, a patch and a delete. */
+/** JSON Schema of `data` in the responses to update, patch and delete. */
 export const emptySchema: JsonObject = { type: 'object' }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { fieldLimits } from './fields.ts'
 
-/** JSON Schemas of responses that several descriptors share. */
+/** JSON Schemas that several descriptors use for responses. */
 export const text = { type: 'string' } as const
 export const dateTime = { type: 'string', format: 'date-time' } as const
 export const flag = { type: 'boolean' } as const
@@ -12,7 +12,10 @@ interface WholeObject<P extends JsonObject, Optional extends string> extends Jso
   readonly required: readonly Exclude<keyof P & string, Optional>[]
 }
 
-/** An object that always has these members except the optional ones, and may have others. */
+/**
+ * Schema of an object that always has the given members, except the optional ones, and may have
+ * others.
+ */
 export function wholeObject<const P extends JsonObject, const Optional extends string = never>(
   properties: P,
   optional: readonly (Optional & keyof P)[] = [],
@@ -71,7 +74,9 @@ export const configsByType: JsonObject = {
 
 const queriedProcess: JsonObject = { type: 'object', properties: { osType: text, path: text } }
 
-/** Posture query sent to a client; the members after `updatedAt` belong to single types. */
+/**
+ * Posture query that is sent to a client; the members after `updatedAt` are each for a single type.
+ */
 const postureQuery: JsonObject = {
   type: 'object',
   properties: {
@@ -103,7 +108,7 @@ export const policyQueryList: JsonObject = {
   }),
 }
 
-/** Network interfaces reported by a router or a client. */
+/** Network interfaces that a router or a client reports. */
 export const interfaceList: JsonObject = arraySchema(
   wholeObject({
     addresses: arraySchema(text),
@@ -157,7 +162,7 @@ export const authQueryList: JsonObject = {
 }
 
 /**
- * Data that the applications of an identity share. Members may be nested, because SDKs pass it to
+ * Data that the applications of an identity share. It may be nested, because SDKs pass it to
  * applications as JSON.
  */
 export const applicationData = {

@@ -6,7 +6,7 @@ type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
   readonly operationId?: string
 }
 
-/** A sub-list whose parent must exist. `by` as in {@link SubList}; omitted for `access`. */
+/** A sub-list whose parent must exist. For `by` see {@link SubList}; omitted for `access`. */
 export function subListOfExisting(
   of: KindName,
   through: SubList['through'],

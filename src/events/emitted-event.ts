@@ -3,14 +3,16 @@ import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { NewEvent } from './field.ts'
 
 /**
- * An event with its position. Its text is created when the first reader needs it, because most
- * events have no reader.
+ * An event with its position. Its text is created when the first reader needs the text, because
+ * most events have no reader.
  */
 export class EmittedEvent implements RingSlot {
   readonly count = 1
   readonly namespace: EventNamespace
   readonly position: EventPosition
-  /** True: the event follows from the log, so every controller emits it with the same id. */
+  /**
+   * True if the event follows from the log, so that every controller emits it with the same id.
+   */
   readonly isReplicated: boolean
   readonly weight: number
   readonly #sourceId: string
@@ -46,7 +48,7 @@ export class EmittedEvent implements RingSlot {
       ...event.fields(),
       event_id: this.id,
     })
-    // Releases the source, which may be large and is no longer needed.
+    // Released, because it may be large and is no longer needed once the text exists.
     this.#event = null
     return this.#text
   }
@@ -76,25 +78,26 @@ export class EmittedEvent implements RingSlot {
 }
 
 /**
- * Content of one slot: a single event, or the data from which all events of an entry are created.
+ * Content of one ring slot: a single event, or data from which all events of a log entry are
+ * created.
  */
 export interface RingSlot {
-  /** Number of its events; at least one. */
+  /** Number of events in the slot; at least one. */
   readonly count: number
-  /** Approximate bytes that it keeps in memory. */
+  /** Approximate bytes that the slot keeps in memory. */
   readonly weight: number
-  /** Position of its last event. */
+  /** Position of the slot's last event. */
   readonly position: EventPosition
   /**
-   * False if the filter certainly matches none of its events. The events need not be created to
-   * answer this.
+   * False if the filter certainly matches no event of the slot. Answering this does not require
+   * creating the events.
    */
   mayBeFor(filter: EventFilter): boolean
-  /** The event at an offset from 0. */
+  /** The event at this offset in the slot, counted from 0. */
   at(offset: number): EmittedEvent | undefined
   /**
-   * Number of its events that a reader at this position has seen. The position must be before that
-   * of the last event.
+   * Number of the slot's events that a reader at this position has already received. The position
+   * must be before that of the slot's last event.
    */
   seenAt(position: EventPosition): number
 }

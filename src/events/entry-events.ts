@@ -17,41 +17,39 @@ import { loggedInEvent } from './subjects/authentication.ts'
 import { entityChangeEvents } from './subjects/entity-change.ts'
 import { sessionEvent } from './subjects/session.ts'
 
-/**
- * Changes of a log entry from the change feed, and data that is lost when a later entry is applied.
- */
+/** The changes in a log entry, and data that is lost as soon as a later entry is applied. */
 interface EntryChanges {
   readonly index: number
   readonly timeMs: number
   readonly audit: AuditRecord | null
   readonly changes: readonly RecordChange[]
   /**
-   * Auth policy of the identity of each API session that the entry opened, by session: a later
-   * entry may change it.
+   * For each API session that the entry created: the auth policy of its identity. Recorded now,
+   * because a later entry may change it.
    */
   readonly policyIds: ReadonlyMap<string, string>
 }
 
-/** The controller that emits them. */
+/** The controller that emits the events. */
 interface EventSource {
   readonly generation: number
   readonly selfId: string
 }
 
 /**
- * If an entry has more events, each of them gets its own slot, so that the limits of the ring apply
- * to single events.
+ * If an entry has more events than this, each event gets its own slot, so that the limits of the
+ * ring apply to single events.
  */
 const EVENTS_IN_SLOT_MAX = 256
 /**
- * The events of an entry also get their own slots if the entry would take more than this fraction
- * of the ring.
+ * Each event of an entry also gets its own slot if the entry would use more than this fraction of
+ * the ring.
  */
 const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
 const LOG_IN_WEIGHT = 384
 const NOTICE_WEIGHT = 384
-/** Each change makes two events: the change, and its commit. */
+/** Each change causes two events: one for the change, and one for its commit. */
 const CHANGE_EVENTS = 2
 
 type RecordEvent = (record: RecordChange['after'], entry: EntryChanges) => NewEvent
@@ -74,7 +72,7 @@ const logIn: RecordEvent = (record, { timeMs, policyIds }) => {
   return loggedInEvent(session, policyIds.get(session.id) ?? '', timeMs)
 }
 
-/** Events by kind of record, in order, in addition to `entityChange`. */
+/** Events for changes of certain kinds of records, in order, in addition to `entityChange`. */
 const recordEvents: ReadonlyMap<string, RecordEvents> = new Map([
   ['session', { created: [sessionChanged('created')], deleted: [sessionChanged('deleted')] }],
   [
@@ -86,7 +84,7 @@ const recordEvents: ReadonlyMap<string, RecordEvents> = new Map([
   ],
 ])
 const noEvents: readonly RecordEvent[] = []
-/** Namespaces of events that follow from the log, so that every controller emits them. */
+/** Namespaces of events that follow from the log and that every controller therefore emits. */
 const namespaces: ReadonlySet<EventNamespace> = new Set(
   EVENT_NAMESPACES.filter((one) =>
     eventSubjects[one].types.some(({ emitter }) => emitter === 'every'),
@@ -95,9 +93,9 @@ const namespaces: ReadonlySet<EventNamespace> = new Set(
 const kindOrder = new Map(publishedKinds.map((kind, at) => [kind, at]))
 
 /**
- * All events of one entry in a single slot. They are created when the first reader needs one,
- * because most entries have no reader. They depend only on the data stored here, so it makes no
- * difference when they are created.
+ * All events of one log entry in a single slot. They are created when the first reader needs one of
+ * them, because most entries have no reader. They depend only on the data that is stored here, so
+ * the time of their creation does not matter.
  */
 export class EntryEvents implements RingSlot {
   readonly count: number
@@ -132,7 +130,7 @@ export class EntryEvents implements RingSlot {
     return this.#positionAt(this.count - 1)
   }
 
-  /** The slots in a ring: one, or one for each event of a large entry. */
+  /** The ring slots for the entry: one, or one for each event of a large entry. */
   slots({ eventBytesKeptMax }: RingLimits): readonly RingSlot[] {
     if (this.count === 0) return []
     const isLarge =
@@ -179,8 +177,8 @@ function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
 ): readonly NewEvent[] {
-  // The order in the feed depends on when each kind was first subscribed to, which can differ
-  // between controllers.
+  // Sorted by kind, because the order in the feed depends on when each kind was first subscribed
+  // to, which may differ between controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChangeEvents(change, entry, positionAt(at)))
   return [
@@ -205,7 +203,8 @@ function byKind(a: RecordChange, b: RecordChange): number {
 }
 
 /**
- * @returns the events of a change in addition to `entityChange`; null if the change has no events.
+ * @returns the additional events for a change, besides `entityChange`; null if the change has no
+ * events at all.
  */
 function eventsOf(change: RecordChange): readonly RecordEvent[] | null {
   const { kind, before, after } = change

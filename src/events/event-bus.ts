@@ -9,20 +9,23 @@ interface EventBusDeps {
   readonly selfId: string
   readonly generation: number
   readonly appliedIndex: () => number
-  /** Start of the process, UTC ms: events of an earlier process have smaller sequences. */
+  /**
+   * Start of the process, UTC ms; event sequence numbers start from it, so that those of an earlier
+   * process are smaller.
+   */
   readonly startedAtMs: number
   readonly limits: RingLimits
 }
 
 /**
- * The sequences of a process begin above all those of an earlier process, unless that one emitted
- * more than a thousand events a millisecond.
+ * Factor for the first sequence number of a process. Its numbers exceed those of an earlier process
+ * unless that one emitted more than a thousand events per millisecond.
  */
 const SEQUENCES_PER_MS = 1000
 
 /**
  * All events of a controller, in order. No listener is called while an entry is applied: listeners
- * are called after the current turn, and readers take events from the ring at their own pace.
+ * are called after the current turn, and readers read events from the ring at their own speed.
  */
 export class EventBus {
   readonly ring: EventRing
@@ -50,18 +53,18 @@ export class EventBus {
     return this.#deps.appliedIndex()
   }
 
-  /** Position after all events emitted so far, and before all later ones. */
+  /** Position after all events that were emitted so far, and before all later events. */
   get position(): EventPosition {
     return this.#here(this.#liveSequence)
   }
 
-  /** Returns a new position, after all events emitted so far. */
+  /** Returns a new position that is after all events emitted so far. */
   nextPosition(): EventPosition {
     this.#liveSequence += 1
     return this.position
   }
 
-  /** Emits the events of an entry of the log, in its order. */
+  /** Emits the events of a log entry, in their order within the entry. */
   emitEntry(entry: { slots(limits: RingLimits): readonly RingSlot[] }): void {
     const slots = entry.slots(this.#deps.limits)
     if (slots.length === 0) return
@@ -71,7 +74,7 @@ export class EventBus {
 
   /**
    * Emits an event that this controller observed. Must not be called within apply, because the
-   * event would come before those of the entry.
+   * event would come before the events of the entry that is being applied.
    */
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()
@@ -79,15 +82,15 @@ export class EventBus {
     this.#notifyLater()
   }
 
-  /** Call when entries were applied whose events are not known here. */
+  /** Call it when entries were applied whose events are not known here. */
   noteGap(): void {
     this.ring.forget(this.#here(this.#liveSequence))
     this.#notifyLater()
   }
 
   /**
-   * Called after one or more new events.
-   * @returns a function that stops the calls.
+   * Registers a listener that is called after one or more new events.
+   * @returns a function that removes the listener.
    */
   onEvents(listener: () => void): () => void {
     this.#listeners.add(listener)
@@ -97,8 +100,8 @@ export class EventBus {
   }
 
   /**
-   * Registers a reader; metrics are gathered only while there is one.
-   * @returns a function that removes it.
+   * Registers a reader of these namespaces; metrics are gathered only while there is a reader.
+   * @returns a function that removes the reader.
    */
   want(namespaces: Iterable<EventNamespace>): () => void {
     const wanted = [...namespaces]

@@ -7,8 +7,8 @@ export interface RingLimits {
 }
 
 /**
- * The newest events of a controller, with consecutive numbers. The oldest are dropped when there
- * are too many.
+ * The newest events of a controller, with consecutive numbers. The oldest events are evicted when
+ * there are too many.
  */
 export class EventRing {
   readonly #limits: RingLimits
@@ -16,15 +16,18 @@ export class EventRing {
   /** Number of the first event in each slot. */
   readonly #numbers: Float64Array
   /**
-   * Numbers of the oldest slot, and of the one after the newest. Slots are numbered consecutively.
+   * Numbers of the oldest slot, and of the slot after the newest. Slots have consecutive numbers.
    */
   #oldest = 0
   #next = 0
-  /** Slot that was read last. The next read is usually in the same slot or the one after it. */
+  /**
+   * Slot that was read last; searched first, because the next read is usually in the same slot or
+   * the next one.
+   */
   #found = 0
   #end = 0
   #weight = 0
-  /** All events after this position are in the ring; earlier ones may be missing. */
+  /** All events after this position are in the ring; earlier events may be missing. */
   #floor: { readonly position: EventPosition }
 
   constructor(limits: RingLimits, floor: EventPosition) {
@@ -38,7 +41,7 @@ export class EventRing {
     return this.#firstOf(this.#oldest)
   }
 
-  /** The number of the next event. */
+  /** The number that the next event will get. */
   get end(): number {
     return this.#end
   }
@@ -58,8 +61,8 @@ export class EventRing {
   }
 
   /**
-   * The number of the first event at or after `from` that matches a filter. If no event matches,
-   * the end, or `from` itself if that event was dropped.
+   * The number of the first event, at or after `from`, that matches a filter. If no event matches:
+   * the end, or `from` itself if that event was evicted.
    */
   find(from: number, filter: EventFilter): number {
     let number = from
@@ -85,7 +88,7 @@ export class EventRing {
   }
 
   /**
-   * Drops all events, because some events in between are unknown. A reader at an earlier position
+   * Drops all events, because some events after them are unknown. A reader at an earlier position
    * then has a gap.
    */
   forget(floor: EventPosition): void {
@@ -93,7 +96,10 @@ export class EventRing {
     this.#floor = { position: floor }
   }
 
-  /** The first event after a position; `isGap` if some in between may have been dropped. */
+  /**
+   * The first event after a position; `isGap` is true if events between the position and this event
+   * may have been evicted.
+   */
   after(position: EventPosition): { readonly number: number; readonly isGap: boolean } {
     const slot = this.#search((one) => {
       const last = this.#slot(one)?.position
@@ -112,7 +118,7 @@ export class EventRing {
     return this.#numbers[slot % this.#limits.eventsKeptMax] ?? 0
   }
 
-  /** The slot that contains an event, which must not have been dropped. */
+  /** The slot that contains an event; the event must still be in the ring. */
   #slotOf(number: number): number {
     const isIn = (slot: number): boolean =>
       slot >= this.#oldest && this.#firstOf(slot) <= number && number < this.#firstOf(slot + 1)
@@ -123,7 +129,10 @@ export class EventRing {
     return this.#found
   }
 
-  /** The first slot that meets the condition. All later slots must meet it as well. */
+  /**
+   * The first slot for which the condition is true. The condition must be true for all later slots
+   * as well.
+   */
   #search(isFrom: (slot: number) => boolean): number {
     let [low, high] = [this.#oldest, this.#next]
     while (low < high) {

@@ -1,14 +1,14 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 
-/** Controllers that emit an event. */
+/** Which controllers emit an event. */
 type Emitter =
-  /** Every controller, with the same id, because the event follows from the log. */
+  /** Every controller, with the same event id, because the event follows from the log. */
   | 'every'
-  /** Only the controller that observed it. */
+  /** Only the controller that observed the event. */
   | 'seer'
-  /** The leader, at its interval. */
+  /** The leader, at a fixed interval. */
   | 'leader'
-  /** Every controller, about itself, at its interval. */
+  /** Every controller, about itself, at a fixed interval. */
   | 'itself'
 
 export interface EventField {
@@ -16,7 +16,7 @@ export interface EventField {
   readonly type: 'string' | 'number' | 'boolean' | 'object' | 'strings' | 'objects'
   /** One sentence. */
   readonly meaning: string
-  /** Absent when there is no value. */
+  /** True if the field is absent when there is no value. */
   readonly isOptional?: boolean
 }
 
@@ -26,13 +26,16 @@ interface EventType {
   readonly when: string
 }
 
-/** One namespace: its events and their fields, in addition to the fields of every event. */
+/**
+ * A namespace of events: its events and their fields, in addition to the fields that every event
+ * has.
+ */
 export interface EventSubject {
   readonly namespace: EventNamespace
-  /** Other names by which OpenZiti clients can subscribe to it. */
+  /** Other names by which OpenZiti clients can subscribe to the namespace. */
   readonly aliases: readonly string[]
   readonly about: string
-  /** Name of the field with the type; null: all events have one type. */
+  /** Name of the field that contains the event's type; null: all events have the same type. */
   readonly typeField: 'event_type' | 'eventType' | null
   readonly types: readonly EventType[]
   readonly fields: readonly EventField[]
@@ -67,10 +70,10 @@ export interface NewEvent {
   /** UTC ms. */
   readonly atMs: number
   readonly fields: () => EventFields
-  /** Text that filters compare: the entity type, or the name of the metric. */
+  /** Value that filters compare: the entity type, or the name of the metric. */
   readonly about?: string
   /** Source of a metric. */
   readonly source?: string
-  /** Approximate number of characters. It counts against the limits before the text exists. */
+  /** Approximate number of characters. Used for the limits until the text exists. */
   readonly weight: number
 }

@@ -1,46 +1,58 @@
 const MIB = 1024 * 1024
 
-/** Every limit of the events, in one table. */
+/** All limits of events. */
 export const eventLimits = {
   /**
-   * Number and bytes of events kept for readers that reconnect or lag. The limit that is reached
-   * first applies.
+   * Number and bytes of events that are retained for readers that reconnect or lag. The limit that
+   * is reached first applies.
    */
   eventsKeptMax: 50_000,
   eventBytesKeptMax: 32 * MIB,
-  /** Event streams at a time, of all callers and of one. */
+  /** Concurrent event streams: of all callers, and of one caller. */
   eventStreamsMax: 64,
   eventStreamsPerCallerMax: 8,
-  /** A stream is closed if events wait and its client reads nothing for this time ... */
+  /** A stream is closed if events are waiting and its client reads nothing for this time ... */
   eventStallMs: 20_000,
-  /** ... or if its client does not close it within this time after it was sent a reason. */
+  /**
+   * ... or if its client does not close it within this time after the controller sent the reason
+   * for closing.
+   */
   eventLingerMs: 5000,
-  /** Characters of text buffered for a stream, in addition to the text in the connection. */
+  /**
+   * Characters of text buffered for one stream, in addition to the text in the connection's own
+   * buffer.
+   */
   eventStreamCharactersMax: 16 * 1024,
-  /** Interval of comments over a quiet stream, and of checks of its caller's permission. */
+  /**
+   * Interval of comments sent over an idle stream, and of checks whether its caller still has
+   * permission.
+   */
   eventHeartbeatMs: 15_000,
-  /** Bytes passed to the standard output at once. */
+  /** Bytes written to standard output at once. */
   eventBatchBytes: 64 * 1024,
-  /** Maximum number of live facts that wait to become events; more are counted and dropped. */
+  /** Maximum number of observations that wait to become events; more are dropped and counted. */
   liveFactsWaitingMax: 10_000,
   /**
-   * Maximum number of services, terminators and results counted separately in one interval; more
-   * are not counted.
+   * Maximum number of services, terminators and results with separate counts in one interval;
+   * further ones are not counted.
    */
   dialCountsMax: 10_000,
   /**
-   * Maximum number of terminators of one router that get an event when the router connects or
-   * disconnects.
+   * Maximum number of terminators of one router for which an event is emitted when the router
+   * connects or disconnects.
    */
   terminatorEventsMax: 10_000,
   /** Names in one filter. */
   eventFilterNamesMax: 64,
-  /** Maximum size of a message from a web socket client: a request for events is small. */
+  /**
+   * Maximum size of a message from a WebSocket client; small, because a request for events is
+   * small.
+   */
   webSocketMessageBytesMax: 64 * 1024,
   webSocketFragmentsMax: 64,
-  /** A write to a full standard output is retried after this time. */
+  /** Delay before a write to a full standard output is retried. */
   eventLinesRetryMs: 50,
-  /** A failed write to a file is retried after this time. */
+  /** Delay before a failed write to a file is retried. */
   eventFileRetryMs: 1000,
   /** Bytes written to a file at once. */
   eventFileBatchBytes: 256 * 1024,

@@ -43,7 +43,7 @@ const byName: ReadonlyMap<string, EventNamespace> = new Map(
   ),
 )
 
-/** @returns undefined for a name that is unknown. */
+/** @returns undefined for an unknown name. */
 export function findNamespace(name: string): EventNamespace | undefined {
   return byName.get(name)
 }

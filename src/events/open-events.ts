@@ -4,22 +4,22 @@ import { parsePattern } from '../lib/text/text-pattern.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { EventFilter, EventStreams } from '../ports/events.ts'
-import type { PublishFact } from '../ports/live-facts.ts'
+import type { ObservationSink } from '../ports/live-facts.ts'
 import type { StateView } from '../ports/state-view.ts'
-import type { HostStats } from '../ports/stats.ts'
+import type { ConsensusStats } from '../ports/stats.ts'
 import { ClusterWatch, type RaisedAlarm } from './sources/cluster-watch.ts'
 import { DialCounter } from './sources/dial-counter.ts'
 import { EventBus } from './event-bus.ts'
 import { eventLimits } from './limits.ts'
-import { LiveFollower } from './sources/live-follower.ts'
-import { RecordFollower } from './sources/record-follower.ts'
+import { ObservationEvents } from './sources/live-follower.ts'
+import { LogEntryEvents } from './sources/record-follower.ts'
 import { Sampler } from './sources/sampler.ts'
 import type { EventFileOptions } from './sinks/event-file.ts'
 import { FileSink } from './sinks/file-sink.ts'
 import { type EventLines, StreamSink } from './sinks/stream-sink.ts'
-import { StreamRoom } from './streams/stream-room.ts'
+import { EventStreamLimiter } from './streams/stream-room.ts'
 
-/** Options from the configuration. */
+/** Event options in the configuration. */
 export interface EventOptions {
   readonly file: Omit<EventFileOptions, 'path' | 'isSynced'> & {
     readonly path: string | null
@@ -43,15 +43,15 @@ export interface EventsDeps {
       readonly routers: { of(routerId: string): unknown }
     }
   readonly clock: Clock
-  /** The standard output; null: events are not written to it. */
+  /** Standard output; null: no events are written to it. */
   readonly lines: EventLines | null
 }
 
-/** Sources that exist once the controller has joined its cluster. */
+/** Sources of events that exist only after the controller has joined its cluster. */
 interface EventSources {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
-  readonly vitals: () => HostStats
+  readonly vitals: () => ConsensusStats
   /**
    * Called with the reason when events cannot be written, and with null when writing succeeds
    * again.
@@ -61,17 +61,17 @@ interface EventSources {
 
 /**
  * The events of one controller. Created before the first entry is applied, so that no event is
- * missed, and started once the controller has joined its cluster.
+ * missed; started once the controller has joined its cluster.
  */
 export class Events {
   readonly bus: EventBus
   readonly streams: EventStreams
-  readonly publishFact: PublishFact
+  readonly publishFact: ObservationSink
   readonly #deps: EventsDeps
-  readonly #records: RecordFollower
-  readonly #live: LiveFollower
+  readonly #records: LogEntryEvents
+  readonly #live: ObservationEvents
   readonly #dials: DialCounter
-  readonly #room: StreamRoom
+  readonly #room: EventStreamLimiter
   #file: FileSink | null = null
   #stdout: StreamSink | null = null
   #watch: ClusterWatch | null = null
@@ -87,18 +87,19 @@ export class Events {
       limits: eventLimits,
       appliedIndex: () => state.appliedIndex,
     })
-    this.#records = new RecordFollower(this.bus, state)
+    this.#records = new LogEntryEvents(this.bus, state)
     const isConnected = (routerId: string): boolean => state.routers.of(routerId) !== null
     this.#dials = new DialCounter(clock.nowMs())
     const dials = this.#dials
-    this.#live = new LiveFollower({ bus: this.bus, clock, state, dials, isConnected })
+    this.#live = new ObservationEvents({ bus: this.bus, clock, state, dials, isConnected })
     this.publishFact = this.#live.publishFact
-    this.#room = new StreamRoom({ bus: this.bus, clock, lost: () => this.lost })
+    this.#room = new EventStreamLimiter({ bus: this.bus, clock, lost: () => this.lost })
     this.streams = this.#room
   }
 
   /**
-   * Number of events that a file or the standard output lost, and of facts dropped from the queue.
+   * Number of events that a file or standard output has lost, plus the number of observations
+   * dropped from the queue.
    */
   get lost(): number {
     return (this.#file?.lost ?? 0) + (this.#stdout?.lost ?? 0) + this.#live.dropped
@@ -126,7 +127,9 @@ export class Events {
     this.#room.start()
   }
 
-  /** Called before the listeners close, because they wait for their connections. */
+  /**
+   * Call it before the listeners are closed, because closing a listener waits for its connections.
+   */
   closeStreams(): void {
     this.#room.stop()
   }

@@ -4,8 +4,8 @@ import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
 /**
- * Kinds whose changes are events, sorted by name. Descriptors say which of their fields are
- * published.
+ * Kinds whose changes cause events, sorted by name. Their descriptors say which fields the events
+ * show.
  */
 const publishedEntities = entities.filter(({ isPublished }) => isPublished)
 
@@ -24,7 +24,7 @@ const shapes: ReadonlyMap<KindName, Shape> = new Map(
   }),
 )
 
-/** Names of the kinds in entity change events, as filters give them. */
+/** Names of the entity types in entity change events; filters use these names. */
 export const entityTypeNames: readonly string[] = [...shapes.values()]
   .map(({ typeName }) => typeName)
   .sort()
@@ -33,7 +33,7 @@ export function entityTypeName(kind: KindName): string {
   return shapes.get(kind)?.typeName ?? kind
 }
 
-/** A record without its secrets, with times as RFC 3339. */
+/** A record without its secrets, with times in RFC 3339 form. */
 export function publishedRecord(
   kind: KindName,
   record: EntityRecord,
@@ -56,7 +56,8 @@ const EMPTY_WEIGHT = 128
 const VALUE_WEIGHT = 24
 
 /**
- * Approximate number of characters of a record as text. The memory of the record is at least that.
+ * Approximate number of characters of a record as text; the record needs at least as many bytes of
+ * memory.
  */
 export function approximateCharacters(record: EntityRecord | undefined): number {
   if (record === undefined) return 0

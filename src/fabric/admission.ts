@@ -1,28 +1,28 @@
 import type { TLSSocket } from 'node:tls'
 
-/** A router whose certificate matches its record. */
+/** A connecting router whose certificate matches the certificate in the router's record. */
 export interface AdmittedRouter {
   readonly id: string
   readonly name: string
-  /** True: clients may connect to it. */
+  /** True if clients may connect to this router. */
   readonly isEdge: boolean
   /**
-   * Certificate of its record, PEM. It is compared with the record repeatedly, because the record
-   * may change.
+   * Certificate in the router's record, PEM. The controller compares it with the record repeatedly,
+   * because the record may change.
    */
   readonly certPem: string
 }
 
 export type RouterAdmission =
   | { readonly ok: true; readonly router: AdmittedRouter }
-  /** The reason is for the router and for the controller's log; it contains no secret. */
+  /** `reason` is sent to the router and logged by the controller; it contains no secret. */
   | { readonly ok: false; readonly reason: string }
 
 /** Admits connecting routers. */
 export interface RouterAdmitter {
   /**
-   * Admits a router by the certificates of the TLS socket; TLS has proved possession of the leaf's
-   * key.
+   * Admits a router by the certificates of the TLS socket. TLS has already verified that the router
+   * has the private key of its leaf certificate.
    */
   admit(socket: TLSSocket): RouterAdmission
   /** Why an admitted router must be disconnected; null if it may stay. */

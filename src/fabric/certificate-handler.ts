@@ -25,7 +25,7 @@ import type { ChannelHandler } from './channel-handler.ts'
 import { controlMessage } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
-/** A proposer that can reject a write before expensive work is done for it. */
+/** A proposer that can reject a write before the caller does expensive work for that write. */
 export interface PrecheckingProposer extends Proposer {
   /** @throws {Problem} SERVER_TOO_MANY_REQUESTS */
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
@@ -120,7 +120,7 @@ async function verify(
   })
   connection.hasOffered()
   log.info({ routerId: router.id, name: router.name }, 'router certificates renewed')
-  // An error without a code means success.
+  // A reply without an error code means success.
   channel.reply(message, {
     contentType: controlMessage.error,
     body: toBinary(RouterErrorSchema, create(RouterErrorSchema)),
@@ -166,7 +166,10 @@ async function answered(
   }
 }
 
-/** Hex SHA-1 of the first certificate. @throws {Problem} when the text contains none. */
+/**
+ * Hex SHA-1 of the first certificate in the PEM string.
+ * @throws {Problem} when the string contains no certificate.
+ */
 function fingerprintOf(pem: string): string {
   try {
     return hash('sha1', new X509Certificate(pem).raw)

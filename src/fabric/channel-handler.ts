@@ -2,17 +2,18 @@ import type { MessageHandler, RouterConnection } from './connection.ts'
 
 /**
  * Handles one subject of the channels between controllers and routers, such as links or the data
- * model. The channels call these handlers in the order of registration. If a handler throws or
- * rejects, only the channel of the message's sender is closed.
+ * model. The channels call all handlers in the order of registration. If a handler throws or
+ * rejects, only the sender's channel is closed.
  */
 export interface ChannelHandler {
-  /** Handlers by content type; only one channel handler may handle each type. */
+  /** Message handlers by content type; each type may belong to only one channel handler. */
   readonly handlers: ReadonlyMap<number, MessageHandler>
   /**
-   * Called when the hello is answered, and `RouterChannels.connections` contains the connection.
+   * Called after the controller has answered the router's hello; `RouterChannels.connections` then
+   * contains the connection.
    */
   onConnected?(connection: RouterConnection): void
-  /** Called when the channel is closed, unless the router already has a newer one. */
+  /** Called when the channel is closed, unless the router already has a newer channel. */
   onDisconnected?(connection: RouterConnection): void
   /**
    * Called when the router may no longer be connected, because its record was deleted or disabled.

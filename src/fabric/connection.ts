@@ -5,7 +5,7 @@ import { readMask } from '../channel/headers.ts'
 import {
   type Hello,
   type HelloGroup,
-  isSocketOf,
+  isSocketOfGroup,
   type JoinableGroup,
   type VersionLine,
 } from '../channel/hello.ts'
@@ -29,8 +29,9 @@ const REASON_CHARACTERS_MAX = 200
 
 /**
  * An asynchronous handler returns its promise, so that a rejection is handled; the channel keeps
- * reading meanwhile. A long-running handler returns its steps, each well below a millisecond, which
- * take turns with other work; the channel reads nothing more until the last one.
+ * reading meanwhile. A long-running handler returns an iterator of steps, each well below a
+ * millisecond, which alternate with other work; the channel reads no further message until the last
+ * step.
  */
 export type MessageHandler = (
   connection: RouterConnection,
@@ -39,14 +40,20 @@ export type MessageHandler = (
 
 interface ConnectionDeps {
   readonly channel: Channel
-  /** The group whose secret additional sockets must present; null if the router announced none. */
+  /**
+   * The group that additional sockets can join if they present its secret; null if the router
+   * announced no group.
+   */
   readonly group: JoinableGroup | null
   readonly router: AdmittedRouter
   /** Remote address. */
   readonly address: string
   readonly hello: Hello
   readonly version: VersionLine
-  /** Handler of a message in another part of the controller; null if there is none. */
+  /**
+   * The handler for a content type that another part of the controller handles; null if there is
+   * none.
+   */
   readonly handlerOf: (contentType: number) => MessageHandler | null
   /** Version of this controller, as reported to routers. */
   readonly ownVersion: string
@@ -54,7 +61,10 @@ interface ConnectionDeps {
   readonly onMembersAsked: () => void
 }
 
-/** An admitted router: answers its requests and stores what it reports about itself. */
+/**
+ * The connection of an admitted router: answers the router's requests and stores what the router
+ * reports about itself.
+ */
 export class RouterConnection {
   readonly channel: Channel
   /** Remote address. */
@@ -62,17 +72,21 @@ export class RouterConnection {
   /** The admitted router; replaced when its record or certificate changes. */
   router: AdmittedRouter
   /**
-   * New certificate that was sent to the router over this channel and that it may activate; '' if
-   * none.
+   * New certificate that was sent to the router over this channel and that the router may activate;
+   * '' if none.
    */
   offeredCertPem = ''
   readonly hello: Hello
   /** Version of the router program. */
   readonly version: VersionLine
-  /** True: the router announced in its hello that it evaluates the posture of OIDC clients. */
+  /**
+   * True if the router's hello announced that the router evaluates the posture of OIDC clients.
+   */
   readonly evaluatesPosture: boolean
   readonly #deps: ConnectionDeps
-  /** The lists of controllers and the leader index that were sent last; '' and 0 if none. */
+  /**
+   * The lists of controllers and the list index that were sent last; '' and 0 if none were sent.
+   */
   sentAddresses = ''
   sentControllers: readonly ControllerAddress[] = []
   sentIndex = 0
@@ -100,21 +114,21 @@ export class RouterConnection {
     }
   }
 
-  /** The router has activated the new certificate; its channel stays open. */
+  /** Called when the router has activated the new certificate; its channel stays open. */
   hasOffered(): void {
     if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
     this.offeredCertPem = ''
   }
 
-  /** Why an additional socket may not join; null if it may. */
+  /** The reason why an additional socket may not join; null if it may join. */
   socketFault(group: HelloGroup): string | null {
-    if (!isSocketOf(this.#deps.group, group)) return 'the router has no channel of this group'
+    if (!isSocketOfGroup(this.#deps.group, group)) return 'the router has no channel of this group'
     // @guard sockets-of-a-control-channel--bound
     const isFull = this.#sockets.size + 1 >= routerLimits.routerSocketsMax
     return isFull ? 'the channel has too many sockets' : null
   }
 
-  /** Messages and replies of the router may come over this socket too. */
+  /** Adds a socket over which messages and replies of the router may also arrive. */
   addSocket(socket: Channel): void {
     this.#sockets.add(socket)
   }
@@ -127,19 +141,19 @@ export class RouterConnection {
     for (const socket of Array.from(this.#sockets)) socket.close(reason)
   }
 
-  /** The router is admitted and its hello is answered. */
+  /** Called when the router is admitted and its hello has been answered. */
   start(): void {
     this.report({})
     if (this.#deps.router.isEdge) void this.#greet()
   }
 
-  /** Publishes facts that the router reported about itself. */
+  /** Updates and publishes the status that the router reported about itself. */
   report(change: Partial<RouterStatus>): void {
     this.#status = { ...this.#status, ...change }
     if (!this.channel.isClosed) this.#deps.onStatus(this.#status)
   }
 
-  /** @returns the remaining work, in steps. */
+  /** @returns the steps that remain; null if none. */
   onMessage(message: ChannelMessage): Iterator<void> | null {
     const { channel, handlerOf, onMembersAsked } = this.#deps
     const { contentType: type } = message
@@ -162,8 +176,8 @@ export class RouterConnection {
   }
 
   /**
-   * A message that cannot be decoded, or that causes an unexpected error, closes only the channel
-   * of its sender.
+   * Runs a handler. If the message cannot be decoded or causes an unexpected error, only the
+   * sender's channel is closed.
    */
   #perform(handle: MessageHandler, message: ChannelMessage): Iterator<void> | null {
     const fail = (error: unknown): void => {
@@ -183,7 +197,7 @@ export class RouterConnection {
   }
 
   /**
-   * Asks an edge router for its client addresses. A router that does not answer stays connected
+   * Requests an edge router's client addresses. A router that does not reply stays connected
    * without an address.
    */
   async #greet(): Promise<void> {
@@ -193,7 +207,7 @@ export class RouterConnection {
       if (contentType !== controlMessage.clientHello) return
       this.report(readClientHello(body))
     } catch {
-      // The channel is closed, the request timed out, or the reply is invalid.
+      // Ignored: the channel is closed, the request timed out, or the reply is invalid.
     }
   }
 }
@@ -206,7 +220,7 @@ function* guarded(steps: Iterator<void>, fail: (error: unknown) => void): Genera
   }
 }
 
-/** Messages without an answer that nothing handles. */
+/** Message types without a response and without a handler; they are ignored. */
 const notices: ReadonlySet<number> = new Set([
   contentType.result,
   controlMessage.traceEvent,
@@ -219,8 +233,8 @@ const notices: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Tunnel requests of a router that has no data model: for an API session, circuits, services and
- * terminators. Routers that connect to this controller have a data model.
+ * Tunnel requests that only a router without a data model sends, for an API session, circuits,
+ * services and terminators. Routers that connect to this controller have a data model.
  */
 const oldTunnelRequests: ReadonlySet<number> = new Set([
   controlMessage.createApiSession,
@@ -230,8 +244,8 @@ const oldTunnelRequests: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Refuses a request that nothing handles, in the form that its sender accepts as a refusal. Without
- * an answer, the router would wait until its timeout.
+ * Refuses a request that has no handler, in the form that its sender accepts as a refusal. Without
+ * a response, the router would wait until its timeout.
  */
 function refuse(channel: Channel, message: ChannelMessage): void {
   const { contentType, headers } = message
@@ -244,7 +258,7 @@ function refuse(channel: Channel, message: ChannelMessage): void {
 const NOT_SUPPORTED = 'not supported'
 const NO_TUNNEL = 'tunnels are served by the data model of routers alone'
 
-/** Null for the generic refusal. */
+/** The specific refusal for this message type; null for the generic refusal. */
 function refusalOf(message: ChannelMessage): OutboundMessage | null {
   const { contentType } = message
   if (oldTunnelRequests.has(contentType))

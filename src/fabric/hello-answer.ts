@@ -11,10 +11,11 @@ import { controlHeader, legacyControlHeader } from '../channel/messages/control.
 
 /**
  * Capabilities that newer routers expect of every controller: terminators of version 2, links
- * reported by one side, circuits of version 3, the data model, and session tokens as JWTs. Routers
- * reject a controller without the last one. Capability 5, several sockets per channel, is not
- * announced: a second socket for each router and controller would cost more than it gains. A router
- * that knows this capability from an earlier controller may still open them.
+ * reported by one router, circuits of version 3, the data model, and session tokens as JWTs.
+ * Routers reject a controller without the last capability. Capability 5, several sockets per
+ * channel, is not announced: a second socket for each router and controller would cost more than it
+ * gains. A router that learned this capability from an earlier controller may still open additional
+ * sockets.
  */
 const capabilities = [1, 2, 3, 4, 6]
 
@@ -25,7 +26,9 @@ export interface ControllerIdentity {
   readonly version: VersionLine
 }
 
-/** The answer that admits a router: ID, version and capabilities of this controller. */
+/**
+ * The response to the hello of an admitted router: ID, version and capabilities of this controller.
+ */
 export function helloAnswer(hello: Hello, identity: ControllerIdentity): ChannelMessage {
   const { id, clusterId, version } = identity
   const mask = encodeMask(capabilities)
@@ -42,7 +45,7 @@ export function helloAnswer(hello: Hello, identity: ControllerIdentity): Channel
   )
 }
 
-/** Why a hello is rejected regardless of its sender; null if it is valid. */
+/** The reason to reject a hello, regardless of its sender; null if the hello is valid. */
 export function helloFault(hello: Hello): string | null {
   if (hello.version === null) return 'the hello has no version of five fields'
   return null

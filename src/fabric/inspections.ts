@@ -41,7 +41,7 @@ export function routerInspections(
   }
 }
 
-/** Routers of earlier releases also report names that they do not know. */
+/** False if a router of an earlier release only reports that it does not know the name. */
 function isFault(error: string): boolean {
   return !error.endsWith(': not known to this router')
 }
@@ -51,8 +51,8 @@ function failed(routerId: string, what: string): RouterInspection {
 }
 
 /**
- * Parses JSON; returns the text itself if it is not JSON, or is nested too deeply to be serialized
- * again.
+ * Parses JSON; returns the string unchanged if it is not JSON, or is nested too deeply to be
+ * serialized again.
  */
 function jsonOf(text: string): unknown {
   // @guard inspection-of-a-router--depth

@@ -2,9 +2,9 @@ import { Problem } from '../lib/problems.ts'
 import type { LatestReads } from '../ports/latest-reads.ts'
 
 /**
- * Evaluates a request, and again with the latest state if it would be refused: a right, session or
- * host may have been written through another controller just before. If no leader confirms the
- * latest commit index, the first result counts.
+ * Evaluates a request, and if it would be refused, evaluates it again with the latest state: a
+ * right, session or host may have been written through another controller just before. If no leader
+ * confirms the latest commit index, the first result is used.
  */
 export async function evaluateAtLatest<T>(
   reads: Pick<LatestReads, 'reachLatest'>,

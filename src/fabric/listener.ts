@@ -22,13 +22,15 @@ interface RouterListenerDeps {
   /** The limit of open sockets, which this listener shares with others. */
   readonly room: FairShare
   /**
-   * False until the state of a joined controller has arrived. Connections are closed meanwhile, and
-   * the router dials again: a refusal would mean that the controller does not know the router.
+   * False until a joining controller has received its state. Until then connections are closed
+   * without a reply, and the router dials again: a refusal would mean that the controller does not
+   * know the router.
    */
   readonly isReady?: () => boolean
   /**
-   * Stores the certificate of a migrated router before its channel is accepted; null if there is
-   * nothing to store. If it rejects, the router dials again.
+   * Stores the certificate of a migrated router before the router's channel is accepted; null if
+   * there is nothing to store. If the promise rejects, the connection is closed and the router
+   * dials again.
    */
   readonly adopt?: (socket: TLSSocket) => Promise<void> | null
   readonly limits?: Partial<RouterListenerLimits>
@@ -91,8 +93,8 @@ export class RouterListener {
       ),
     })
     this.#server.on('secureConnection', (socket) => {
-      // With another protocol, the handshake has failed; a dialer that requests no protocol gets
-      // here.
+      // A dialer that requests no protocol also gets here; with a wrong protocol, the handshake has
+      // already failed.
       const isReady = deps.isReady?.() !== false
       const isOfRouter = socket.alpnProtocol === CONTROL_PROTOCOL
       // @guard router-that-comes-and-goes
@@ -107,7 +109,8 @@ export class RouterListener {
   }
 
   /**
-   * @param listen makes the server listen, or another server accept its connections.
+   * @param listen binds the server to a port, or attaches it to another server that passes its
+   * connections on.
    * @throws the error of `listen`.
    */
   static async open(
@@ -123,7 +126,8 @@ export class RouterListener {
   }
 
   /**
-   * A channel costs more than its handshake, because records, peers and clients are sent over it.
+   * Limits the rate of connections, because a new channel costs more than its handshake: records,
+   * peers and clients are sent over it.
    */
   #mayConnect(socket: TLSSocket): boolean {
     return this.#connects.take(peerLeafSha256(socket))
@@ -148,7 +152,7 @@ export class RouterListener {
       .finally(() => this.#adopting.delete(socket))
   }
 
-  /** The bound port, also if it was configured as 0. */
+  /** The port in use, also if the configured port is 0. */
   get port(): number {
     return this.#ports[0]?.port ?? 0
   }

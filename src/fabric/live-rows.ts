@@ -5,11 +5,11 @@ interface LiveRowsOptions<K, R> {
   readonly rowsMax: number
   /** The current public view of the row. */
   readonly viewOf: (kept: K) => R
-  /** `remove` removed the row; it is no longer in the table. */
+  /** Called when `remove` has removed the row from the table. */
   readonly onRemoved: (kept: K, isImmediate: boolean) => void
 }
 
-/** Rows of a live table by ID, each with its owner's internal data. */
+/** Rows of a live table by ID, each with internal data of the table's owner. */
 export class LiveRows<K, R extends LiveRow> implements LiveTable<R> {
   readonly #options: LiveRowsOptions<K, R>
   readonly #kept = new Map<string, K>()

@@ -16,7 +16,7 @@ import { clientAddress, clientPort } from '../lib/bounds/client-address.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
-import { type PublishFact, ignoreFact } from '../ports/live-facts.ts'
+import { type ObservationSink, discardObservation } from '../ports/live-facts.ts'
 import type { LiveTable, LiveChannel } from '../ports/live-table.ts'
 import type { RouterAdmitter } from './admission.ts'
 import { type MessageHandler, RouterConnection } from './connection.ts'
@@ -39,14 +39,11 @@ export interface RouterLogger {
   warn(fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** The cluster, as sent to routers. */
+/** Cluster information that is sent to routers. */
 export interface RouterCluster {
-  /**
-   * Null while the address of a member is unknown, because routers treat an incomplete list as
-   * complete.
-   */
+  /** Null while any member's address is unknown, because routers treat every list as complete. */
   addresses(): ClusterAddresses | null
-  /** Increases with each leader; null if this controller is not the leader. */
+  /** Grows with each new leader; null if this controller is not the leader. */
   leaderIndex(): number | null
 }
 
@@ -58,10 +55,10 @@ export interface RouterChannelsDeps {
   readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
-  /** Processor time of the main thread, which also serves other callers. */
+  /** Share of the main thread's processor time; routers share that time with other callers. */
   readonly processor: Pick<ProcessorShare, 'begin'>
   /** Publishes connects and disconnects of routers as events. */
-  readonly publishFact?: PublishFact
+  readonly publishFact?: ObservationSink
 }
 
 interface Connected {
@@ -82,7 +79,7 @@ interface AddressesUpdate {
 export class RouterChannels {
   readonly #deps: RouterChannelsDeps
   readonly #rows: LiveRows<Connected, LiveChannel>
-  /** Open channels, including those without an admitted router. */
+  /** Open channels, including channels whose router is not admitted yet. */
   readonly #open = new Set<Channel>()
   readonly #subjects: ChannelHandler[] = []
   readonly #messageHandlers = new Map<number, MessageHandler>()
@@ -111,7 +108,7 @@ export class RouterChannels {
     })
   }
 
-  /** Removing a row closes the channel; the router may reconnect. */
+  /** When an operator removes a row, the channel closes; the router may reconnect. */
   get table(): LiveTable<LiveChannel> {
     return this.#rows
   }
@@ -149,8 +146,8 @@ export class RouterChannels {
   }
 
   /**
-   * Sweeps after the current log entry is applied, to close the channel of a disabled or deleted
-   * router.
+   * Starts a sweep after the current log entry is applied, to close the channel of a disabled or
+   * deleted router.
    */
   #sweepSoon(): void {
     this.#soon ??= setImmediate(() => {
@@ -166,12 +163,13 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const subject of this.#subjects) subject.onStop?.()
-    // A controller that stops because it was removed confirms its removal by sending a last list.
+    // A last list of members. If this controller stops because it was removed, the list confirms
+    // the removal to its routers.
     this.#sendMembers()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
 
-  /** @param socket with a completed TLS handshake. */
+  /** @param socket a socket whose TLS handshake is complete. */
   accept(socket: TLSSocket): void {
     let connection: RouterConnection | null = null
     const deadline = setTimeout(
@@ -185,7 +183,7 @@ export class RouterChannels {
       onHello: (message) => {
         clearTimeout(deadline)
         connection = this.#welcome(channel, socket, message)
-        // The channel may have closed before the router was identified.
+        // The channel may have closed before the hello was answered.
         if (connection !== null && channel.isClosed) {
           this.#onClosed(connection, channel, 'closed at once')
         }
@@ -206,7 +204,8 @@ export class RouterChannels {
   }
 
   /**
-   * Finds changes since the last sweep: router records, members and their addresses, the leader.
+   * Closes channels of routers that may no longer be connected, and sends changes of members, their
+   * addresses and the leader since the last sweep.
    */
   sweep(): void {
     const { gate, log } = this.#deps
@@ -234,8 +233,8 @@ export class RouterChannels {
   }
 
   /**
-   * An unexpected error here must not end other routers, as an uncaught exception from a socket
-   * would.
+   * Handles a hello. It catches unexpected errors, because an uncaught exception would close the
+   * channels of all other routers too.
    */
   #welcome(channel: Channel, socket: TLSSocket, message: ChannelMessage): RouterConnection | null {
     try {
@@ -323,7 +322,7 @@ export class RouterChannels {
   }
 
   #publishConnected(id: string, socket: TLSSocket): void {
-    const { identity, publishFact = ignoreFact } = this.#deps
+    const { identity, publishFact = discardObservation } = this.#deps
     publishFact({ kind: 'router', routerId: id, isOnline: true })
     publishFact({
       kind: 'connect',
@@ -344,7 +343,7 @@ export class RouterChannels {
     return null
   }
 
-  /** Starts work when it is the router's turn among all callers of the main thread. */
+  /** Starts work when the router gets its share of the main thread. */
   #begin(
     connection: RouterConnection | null,
     work: () => Iterator<void> | null,
@@ -354,8 +353,8 @@ export class RouterChannels {
   }
 
   /**
-   * Logs a refusal. The number of these lines is limited, because anyone who reaches the listener
-   * can be refused any number of times.
+   * Logs a refusal. The rate of these lines is limited, because anyone who can reach the listener
+   * can cause a refusal any number of times.
    */
   #logRefusal(fields: Readonly<Record<string, unknown>>, message = 'router refused'): void {
     const { clock, log } = this.#deps
@@ -377,13 +376,13 @@ export class RouterChannels {
     connection.closeSockets(reason)
     const { id, name } = connection.router
     log.info({ routerId: id, name, reason }, 'router disconnected')
-    // The router may have reconnected over another channel.
+    // Stops here if the router has reconnected over another channel.
     if (this.connection(id) !== connection) return
     this.#rows.drop(id)
     this.#onGone(connection)
   }
 
-  /** Called when the router's row is removed. */
+  /** Called when the router's row was removed from the table. */
   #onGone(connection: RouterConnection): void {
     const { id } = connection.router
     this.#deps.statuses.withdraw(id)
@@ -391,11 +390,13 @@ export class RouterChannels {
     for (const subject of this.#subjects) subject.onDisconnected?.(connection)
   }
 
-  /** One message for all recipients; null while the list is incomplete. */
+  /**
+   * The list of controllers as one message for all routers; null while the list is incomplete.
+   */
   #addresses(): AddressesUpdate | null {
     const addresses = this.#deps.cluster.addresses()
     if (addresses === null) return null
-    // Without the index, because the leader's index grows with every entry.
+    // The comparison leaves out the index, because the leader's index grows with every log entry.
     const { index: _index, ...sent } = addresses
     const text = JSON.stringify(sent)
     return { text, addresses, message: addressesMessage(addresses) }
@@ -409,8 +410,8 @@ export class RouterChannels {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
     const { addresses, message, text } = update
     const before = connection.sentControllers
-    // Sent again with a new index: routers accept only a list with a greater index, and the log may
-    // not have grown since.
+    // A list that is sent again needs a greater index: routers accept only a list with a greater
+    // index, and the log may not have grown since.
     const isSame = text === connection.sentAddresses
     const isMoved = ({ id, address }: ControllerAddress): boolean =>
       before.some((known) => known.id === id && known.address !== address)
@@ -418,7 +419,7 @@ export class RouterChannels {
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
     // An OpenZiti router keeps dialing a known controller at the first address that it received. So
-    // a list without that controller is sent first.
+    // if an address has changed, a list without that controller is sent first.
     const mustForget =
       addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
     if (mustForget) {
@@ -430,8 +431,8 @@ export class RouterChannels {
     const index = addresses.isLeader ? Math.max(addresses.index, least) : addresses.index
     if (index === addresses.index) connection.channel.send(message)
     else connection.channel.send(addressesMessage({ ...addresses, index }))
-    // The index of a follower is lower. It must not make later lists, with the leader's index, look
-    // older than what the router has.
+    // A follower's index is lower than the leader's. The maximum is stored, so that later lists
+    // still get an index greater than the router's.
     connection.sentIndex = Math.max(connection.sentIndex, index)
   }
 

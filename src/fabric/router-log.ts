@@ -3,8 +3,11 @@ import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterLogger } from './router-channels.ts'
 
-/** Limits the number of warnings per router, because a faulty router can cause them without end. */
-export function routerLimitedLogger(
+/**
+ * A logger with a limited number of warnings per router, because a faulty router can cause any
+ * number of warnings.
+ */
+export function perRouterRateLimitedLogger(
   log: RouterLogger,
   clock: Pick<Clock, 'monotonicMs'>,
 ): RouterLogger {

@@ -5,7 +5,7 @@ import {
   RouterStatusSchema,
 } from '../../proto/gen/soft_pb.ts'
 import { integer } from '../lib/text/safe-integer.ts'
-import { copyTextStart } from '../lib/text/own-text.ts'
+import { copyPrefix } from '../lib/text/own-text.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { RouterPresence, RouterStatus, RouterStatuses } from '../ports/router-status.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
@@ -66,11 +66,11 @@ function statusOf({
   })
 }
 
-/** Limits the length of values, which routers report and peers repeat. */
+/** Truncates values, because routers report them and controllers forward them. */
 function bounded(status: RouterStatus): RouterStatus {
   const { hostname, protocols, version, capabilities, linkListeners, interfaces } = status
-  const text = (value: string): string => copyTextStart(value, routerTextCharactersMax)
-  const short = (value: string): string => copyTextStart(value, routerInterfaceCharactersMax)
+  const text = (value: string): string => copyPrefix(value, routerTextCharactersMax)
+  const short = (value: string): string => copyPrefix(value, routerInterfaceCharactersMax)
   const entries = Object.entries(protocols).slice(0, routerProtocolsMax)
   return {
     hostname: text(hostname),
@@ -105,13 +105,14 @@ interface Reported {
 }
 
 /**
- * Connected routers, shared as soft state. A router is online while any controller has a channel to
- * it, so all controllers show the same routers as online.
+ * Status of connected routers, shared as soft state. A router is online while any controller has a
+ * channel to it, so all controllers show the same routers as online.
  */
 export class RouterStatusTopic implements RouterStatuses {
   readonly #topic: OpenTopic<'routers'>
   /**
-   * Status by router ID and reporting controller, because lists look up one router after another.
+   * Status by router ID and by the controller that reported it; nested, because lists look up one
+   * router after another.
    */
   readonly #byRouter = new Map<string, Map<string, Reported>>()
   /** When routers lost their last channel, and when they returned after that. */
@@ -119,7 +120,10 @@ export class RouterStatusTopic implements RouterStatuses {
   readonly #returned = new Map<string, number>()
   readonly #selfId: string
   readonly #clock: Pick<Clock, 'nowMs'>
-  /** Connections reported by the routers of this controller; null if none is connected. */
+  /**
+   * Whether an identity is connected, as reported by the routers of this controller; null if no
+   * router is connected.
+   */
   connections: (identityId: string) => boolean | null = () => null
   dialCost: (terminatorId: string) => number = () => 0
 
@@ -141,7 +145,8 @@ export class RouterStatusTopic implements RouterStatuses {
   of(routerId: string): RouterStatus | null {
     const said = this.#byRouter.get(routerId)
     if (said === undefined) return null
-    // All controllers choose the same status: first one with a host name, then the smallest ID.
+    // The order makes all controllers choose the same status: a status with a host name first, then
+    // the smallest controller ID.
     const [first] = [...said].sort(
       ([a, one], [b, other]) =>
         Number(one.status.hostname === '') - Number(other.status.hostname === '') ||

@@ -14,8 +14,8 @@ import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { endAccess } from './ends/end-access.ts'
-import { settleAccess } from './access/settle.ts'
-import { entryAuditRecord, keptCommands, type TouchedRecord } from './apply/audit.ts'
+import { applyAccessEffects } from './access/settle.ts'
+import { entryAuditRecord, keptCommands, type AuditedWrite } from './apply/audit.ts'
 import { actorRights } from './apply/authority.ts'
 import { recordAction } from './cluster/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './cluster/cluster.ts'
@@ -42,7 +42,7 @@ import {
   writeBatch,
 } from './apply/entity.ts'
 import { raiseFeatureLevel } from './seed/feature-level.ts'
-import { applyFormCommand } from './seed/form.ts'
+import { applyCreateClusterCommand } from './seed/form.ts'
 import {
   createHostedTerminator,
   removeHostedTerminators,
@@ -76,16 +76,16 @@ import { requestCertificateExtension, verifyCa } from './enrollment/trust.ts'
 import { isKindName } from '../entities/registry.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
-/** Index and log time of an entry. */
+/** Index and log time of a log entry. */
 type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: ClusterState, payload: Uint8Array, context: CommandContext) => Outcome
 
 /**
- * The compiler requires a handler for every kind of command. A missing one would stop apply on
- * every controller at the first entry of that kind.
+ * The compiler requires a handler for every kind of command. A missing handler would stop the apply
+ * step on every controller at the first entry of that kind.
  */
 const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
-  [CommandKind.FORM]: applyFormCommand,
+  [CommandKind.FORM]: applyCreateClusterCommand,
   [CommandKind.ENTITY_CREATE]: createEntity,
   [CommandKind.ENTITY_REPLACE]: replaceEntity,
   [CommandKind.ENTITY_PATCH]: patchEntity,
@@ -160,11 +160,11 @@ function hasMoved(state: ClusterState, command: Command): boolean {
 type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
 
 function perform(state: ClusterState, command: Command, place: Place): Performed {
-  const touched: TouchedRecord[] = []
+  const touched: AuditedWrite[] = []
   const outcome = performUnaudited(state, command, place, touched)
   const isKept = outcome.ok && state.featureLevel >= HISTORY_LEVEL && keptCommands.has(command.kind)
   const changes = isKept ? state.takeHistory() : []
-  // The command may have reset log time.
+  // Read the log time again, because the command may have reset it.
   const now = { index: place.index, logTimeMs: state.logTimeMs }
   const audit = entryAuditRecord(state, command, now, { outcome, touched, changes })
   if (audit !== null) state.remember(audit)
@@ -179,7 +179,7 @@ function performUnaudited(
   state: ClusterState,
   command: Command,
   place: Place,
-  touched: TouchedRecord[],
+  touched: AuditedWrite[],
 ): Outcome {
   const handler = (handlers as Readonly<Record<number, Handler | undefined>>)[command.kind]
   if (handler === undefined) throw new Error(`command kind ${command.kind} is unknown here`)
@@ -200,8 +200,8 @@ function performUnaudited(
 }
 
 /**
- * Answers a caller's retry with the outcome of its first attempt, even if they arrived through
- * different controllers.
+ * Returns the outcome of the first attempt when a caller repeats a request, even if the attempts
+ * arrived at different controllers.
  */
 function performOnce(
   state: ClusterState,
@@ -215,7 +215,7 @@ function performOnce(
   if (judgement !== 'new') return { outcome: judgement, audit: null }
   const performed = perform(state, command, place)
   const { outcome } = performed
-  // A temporary refusal is not remembered: the caller may repeat the request with the same id.
+  // A temporary refusal is not stored, so the caller may repeat the request with the same id.
   if (outcome.ok || problems[outcome.code].retry === 'never') {
     const { index } = place
     const { logTimeMs: atMs } = state
@@ -231,8 +231,8 @@ function applyCommand(
 ): Omit<AppliedEntry, 'index'> {
   const { request } = command
   const run = (): Performed => {
-    // Only the replicated level decides. So a version that knows the command refuses it in the same
-    // cases as a version that does not.
+    // Only the replicated feature level decides. So a version that knows the command refuses it in
+    // the same cases as a version that does not know it.
     if (command.level > state.featureLevel) {
       return { outcome: refusedOutcome('FEATURE_LEVEL_NOT_RAISED'), audit: null }
     }
@@ -250,11 +250,11 @@ function applyCommand(
 }
 
 /**
- * Applies one entry to the state. Pure: depends only on state and entry. The outcome is null for a
- * noop, a configuration, and a command that took effect before.
+ * Applies one log entry to the state. The result depends only on state and entry. The outcome is
+ * null for a no-op, a configuration, and a command that was already applied.
  * @throws when the entry is not the next one, cannot be decoded, has a kind that this version does
- * not know, or raises the feature level beyond this version. The state must not be used after that,
- * because the change may be incomplete.
+ * not know, or raises the feature level above what this version supports. After that, the state
+ * must not be used, because the change may be incomplete.
  */
 export function apply(state: ClusterState, entry: Entry): AppliedEntry {
   if (entry.index !== state.position.index + 1) {
@@ -270,13 +270,13 @@ export function apply(state: ClusterState, entry: Entry): AppliedEntry {
     case 'noop':
       break
     case 'configuration':
-      // Copied, because the entry may be a view into a large buffer, which the state would keep
-      // alive.
+      // Copied, because the entry may be a view into a large buffer, and the view would keep that
+      // buffer in memory.
       state.configuration = Uint8Array.from(entry.data)
       break
     case 'command':
       applied = applyCommand(state, fromBinary(CommandSchema, entry.data), place)
-      settleAccess(state, {
+      applyAccessEffects(state, {
         ...place,
         logTimeMs: state.logTimeMs,
         sessionId: '',

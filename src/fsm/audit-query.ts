@@ -19,7 +19,7 @@ export const auditQueryLimits = {
   /** Records that one step of a query reads. */
   stepRecords: 128,
   /**
-   * Maximum number of matching records that are sorted; beyond it the query is answered with 400.
+   * Maximum number of matching records that are sorted; with more, the query fails with status 400.
    */
   sortedMax: 10_000,
   /** Maximum number of records with the same name, now or earlier, in one query of the history. */
@@ -27,7 +27,7 @@ export const auditQueryLimits = {
 } as const
 
 /**
- * Lists the kept audit records, the newest first unless the query has another order. Reads all of
+ * Lists the stored audit records, the newest first unless the query has another order. Reads all of
  * them, in slices.
  * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
  */

@@ -1,6 +1,9 @@
 import type { StateView } from '../ports/state-view.ts'
 
-/** Ids of config types given by id or name, each once; unknown ones are left out. */
+/**
+ * Ids of the config types that are given by id or name, without duplicates; unknown types are
+ * omitted.
+ */
 export function configTypeIds(
   state: Pick<StateView, 'get' | 'find'>,
   names: readonly string[],

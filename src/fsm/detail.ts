@@ -11,7 +11,7 @@ import { serviceConfigHolder } from '../entities/kinds/service-config.ts'
 import type { KindName } from '../entities/kind-records.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import { RecentValues } from '../lib/recent-values.ts'
+import { SlotCache } from '../lib/recent-values.ts'
 import type { EvaluatedPosture } from '../ports/judged-posture.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
@@ -21,10 +21,10 @@ import { liveRouterField } from './records/router-facts.ts'
 import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
-/** Data, besides the record, that its detail is computed from. */
+/** Data, in addition to the record, from which its detail is computed. */
 export interface DetailContext {
   readonly state: ClusterState
-  /** The identity whose permissions a service shows. */
+  /** The identity for which a service's permissions are shown. */
   readonly callerId: string
   readonly configTypes: ConfigTypesShown
   /** Posture of the caller. */
@@ -32,7 +32,7 @@ export interface DetailContext {
   readonly routers: RouterStatuses
   readonly uses: SessionUses
   readonly nowMs: number
-  /** BIND and DIAL of the caller on a record; null until they are first read. */
+  /** BIND and DIAL bits of the caller on a record; absent until they are first needed. */
   callerBits?: { readonly on: EntityRecord; readonly bits: number }
 }
 
@@ -71,7 +71,7 @@ function linksOf(entity: Entity, record: EntityRecord): JsonObject {
   return links
 }
 
-/** {_links, entity, id, name}; null when the record is not there. */
+/** A reference {_links, entity, id, name}; null when the record does not exist. */
 export function entityReference(state: State, kind: KindName, id: string): JsonObject | null {
   const entity = entitiesByName.get(kind)
   const record = state.get(kind, id)
@@ -107,14 +107,14 @@ function byKey(
   return shown
 }
 
-/** Value of a member of a record's detail. */
+/** Value of one member in the detail of a record. */
 function shownIn(kind: KindName, name: string, record: EntityRecord, context: DetailContext): Json {
   if (name === 'createdAt' || name === 'updatedAt') return dateTime(record[name])
   const shown = shownFields.get(kind)?.find((field) => field.name === name)
   return shown?.source(record, context) ?? null
 }
 
-/** Field of the first record of kind `of` that references this one. */
+/** Value of a field in the first record of kind `of` that references this record. */
 function fieldOfNaming(
   source: Extract<ComputedSource, { readonly from: 'fieldOfNaming' }>,
   record: EntityRecord,
@@ -137,7 +137,10 @@ function callerBits(record: EntityRecord, context: DetailContext): number {
   return bits
 }
 
-/** Shown where no posture check exists: one entry for each permission, all passing. */
+/**
+ * Policy list of a service while no posture check exists: one entry for each permission, all
+ * passing.
+ */
 function withoutChecks(permissions: readonly string[]): JsonObject[] {
   return permissions.map((policyType) => ({
     policyId: `dummy ${policyType.toLowerCase()} policy: no posture checks defined`,
@@ -172,7 +175,7 @@ function shownPermissions(record: EntityRecord, context: DetailContext): readonl
 }
 
 /**
- * Config data of a service for the caller, by type: overrides of the identity replace the service's
+ * Config data of a service for the caller, by type: the identity's overrides replace the service's
  * configs.
  */
 function configData(by: string, record: EntityRecord, context: DetailContext): JsonObject {
@@ -192,7 +195,7 @@ function configData(by: string, record: EntityRecord, context: DetailContext): J
     const name = state.get('configType', config.configTypeId)?.name
     if (name !== undefined) byTypeName.set(name, config.data)
   }
-  // A type may have any name, so its key is defined as an own property.
+  // A type may have any name, even `__proto__`, so its key is defined as an own property.
   return Object.fromEntries([...byTypeName].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
@@ -283,7 +286,7 @@ function timeOrNull(ms: number | null): Json {
 }
 
 /**
- * Stored values as the detail shows them: times as text, and the zero value where an older record
+ * Stored values in the form of the detail: times as text, and the zero value if an older record
  * lacks the field.
  */
 function storedSource(name: string, field: Field | undefined): (record: EntityRecord) => Json {
@@ -297,7 +300,7 @@ function storedSource(name: string, field: Field | undefined): (record: EntityRe
   return (record) => record[name] ?? zero
 }
 
-/** Sources of values that depend only on the record. */
+/** Kinds of computed values that depend only on the record. */
 const ownSources: ReadonlySet<ComputedSource['from']> = new Set(['constant', 'field', 'anyFlag'])
 
 interface Shown {
@@ -339,12 +342,12 @@ function isUnset(value: Json): boolean {
   return value === false || isEmpty(value)
 }
 
-/** True for null, an empty text and an empty object. */
+/** True for null, an empty string and an empty object. */
 function isEmpty(value: Json): boolean {
   return value === null || value === '' || (isObject(value) && Object.keys(value).length === 0)
 }
 
-/** The detail of a record as the responses of every operation show it. */
+/** The detail of a record, in the form that all operations return. */
 export function recordDetail(
   kind: KindName,
   record: EntityRecord,
@@ -367,7 +370,7 @@ function headOf(kind: KindName, record: EntityRecord): Record<string, Json> {
   }
 }
 
-/** @returns undefined if the detail does not contain the value. */
+/** @returns undefined if the detail omits the member. */
 function valueOf(shown: Shown, record: EntityRecord, context: DetailContext): Json | undefined {
   if (shown.when !== null && !holds(shown.when, record)) return undefined
   const value = shown.source(record, context)
@@ -379,11 +382,11 @@ const KEPT_TEXTS = 8192
 /** Longer texts are not cached. */
 const KEPT_CHARACTERS_MAX = 2048
 
-/** Prints details. Caches the part of each text that depends only on its record. */
+/** Prints details as JSON. Caches the part of each text that depends only on its record. */
 export class DetailPrinter {
-  readonly #kept = new RecentValues<OwnText>(KEPT_TEXTS)
+  readonly #kept = new SlotCache<OwnText>(KEPT_TEXTS)
 
-  /** @returns the detail of `recordDetail` as text, as `JSON.stringify` would print it. */
+  /** @returns the same text as `JSON.stringify` for the result of `recordDetail`. */
   print(kind: KindName, record: EntityRecord, context: DetailContext): string {
     const { parts } = this.#ownText(kind, record, context)
     let [text = ''] = parts
@@ -400,7 +403,7 @@ export class DetailPrinter {
 
   #ownText(kind: KindName, record: EntityRecord, context: DetailContext): OwnText {
     const known = this.#kept.get(record.revision)
-    // The same object is the same content: records are replaced, never modified.
+    // The same record object means the same content, because records are replaced, never modified.
     if (known?.record === record && known.kind === kind) return known
     const made = { kind, record, parts: ownParts(kind, record, context) }
     const characters = made.parts.reduce((sum, part) => sum + part.length, 0)
@@ -412,7 +415,10 @@ export class DetailPrinter {
 interface OwnText {
   readonly kind: KindName
   readonly record: EntityRecord
-  /** The constant parts around the variable members: one more than there are variable members. */
+  /**
+   * The constant parts of the text around the variable members; their number is one more than the
+   * number of variable members.
+   */
   readonly parts: readonly string[]
 }
 

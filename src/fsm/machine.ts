@@ -28,37 +28,38 @@ import { ClusterState } from './access/cluster-state.ts'
 interface MachineDeps {
   readonly store: StateStore
   /**
-   * Only for reads, which need to know whether an identity is disabled now. Apply never reads it.
+   * Only for reads, which must know whether an identity is disabled now. The apply step never uses
+   * the clock.
    */
   readonly clock: Clock
   readonly schedule?: Schedule
   readonly limits?: WriteBehindLimits
   /**
    * For tests that damage the state in memory: called with each new state that replaces the
-   * previous one.
+   * previous state.
    */
   readonly onState?: (state: ClusterState) => void
 }
 
 /**
- * The replicated state machine of a controller. It applies entries and serves reads. The state is
- * in memory; the store is written behind it.
+ * The replicated state machine of a controller. It applies log entries and serves reads. The state
+ * is in memory; changes are written to the store later (write-behind).
  */
 export class StateMachine extends StateReader implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
-  /** Called within apply, after the entry of a restore; must not throw. */
+  /** Called in the apply step, after the entry that completes a restore; must not throw. */
   onRecordsReplaced: (index: Index) => void = () => undefined
-  /** Connected routers, for details of routers. Apply never reads it. */
+  /** Status of the connected routers, for their details. The apply step never reads it. */
   routers: RouterStatuses = noRouterStatuses
-  /** Model with which edge routers decide access. */
+  /** The data model that edge routers receive, and with which they decide about access. */
   readonly routerModel: RouterModel = routerModelOf(this, () => this.state)
   readonly #deps: MachineDeps
   readonly #waiters: IndexWaiters
   #writeBehind: WriteBehind
   /**
-   * Set by an entry that could not be applied: the state may be half changed and must not be used
-   * or kept.
+   * The error of an entry that could not be applied: the state may be changed only in part, and
+   * must not be used or stored.
    */
   #failure: Error | null = null
   #isRestoring = false
@@ -184,7 +185,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
     return this.#followers.add(kinds, of)
   }
 
-  /** Notifies followers that one entry has replaced all records. */
+  /** Notifies followers that one log entry has replaced all records. */
   #notifyReplaced(): void {
     this.#followers.onReplaced()
     this.onRecordsReplaced(this.state.position.index)
@@ -227,7 +228,10 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   }
 }
 
-/** Subscribers to record changes outside of apply, with the kinds that each of them follows. */
+/**
+ * Subscribers to record changes outside of the apply step, with the kinds that each of them
+ * follows.
+ */
 class Followers {
   readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeFollower }>()
 
@@ -240,12 +244,12 @@ class Followers {
     }
   }
 
-  /** Kinds that at least one of them follows. */
+  /** Kinds that at least one subscriber follows. */
   *kinds(): Generator<KindName> {
     for (const { kinds } of this.#all) yield* kinds
   }
 
-  /** All records may have changed. */
+  /** Notifies the subscribers that all records may have changed. */
   onReplaced(): void {
     for (const { of } of this.#all) of.onReplaced()
   }
@@ -257,8 +261,8 @@ class Followers {
       try {
         if (own.length > 0) of.onEntry(index, own, facts)
       } catch {
-        // An error of a follower must not stop apply; the follower can rebuild its data from the
-        // records.
+        // An error of a follower must not stop the apply step; the follower can rebuild its data
+        // from the records.
         of.onReplaced()
       }
     }

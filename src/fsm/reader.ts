@@ -24,7 +24,7 @@ import {
   type ListQuery,
   type ListResult,
   type ListSource,
-  type RouterAudience,
+  type RouterIdentities,
   type ServiceDetailScope,
   noServiceDetailScope,
   type ValidityRecords,
@@ -99,7 +99,10 @@ function narrowed(grants: PolicyGrants, policyType: string | undefined): IdScope
 
 type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 
-/** Reads of the current state: records, lists, sub-lists, access that policies grant, details. */
+/**
+ * Reads from the current state: records, lists, sub-lists, details, and the access that policies
+ * grant.
+ */
 export class StateReader implements Reads {
   /** The current state; a restored snapshot replaces it. */
   protected state: ClusterState
@@ -109,7 +112,7 @@ export class StateReader implements Reads {
   readonly #lister: Lister
   #uses = loggedSessionUses
 
-  /** @param routers status of the connected routers; read at each use. */
+  /** @param routers returns the status of the connected routers; called at each use. */
   constructor(
     state: ClusterState,
     clock: Clock,
@@ -299,7 +302,9 @@ export class StateReader implements Reads {
     }
   }
 
-  /** Whether a sub-list contains the id; a role list needs only the one record. */
+  /**
+   * Whether a sub-list contains the id; for a role list, only that one record has to be tested.
+   */
   #holds(entity: Entity<string>, rule: SubList, parent: EntityRecord, id: string): boolean {
     if (rule.through !== 'roles') return this.#linked(entity, rule, parent, {}).has(id)
     const record = this.state.get(rule.of, id)
@@ -331,17 +336,25 @@ export class StateReader implements Reads {
     return this.#whole({ of: 'naming', entity: kind, field, value }, query)
   }
 
-  /** The role attributes that records of the kind have. @throws {Problem} as `list`. */
+  /**
+   * The role attributes that records of the kind have.
+   * @throws {Problem} the problems of `list`.
+   */
   roleAttributes(entity: KindName, query: ListQuery): RoleAttributes {
     return listRoleAttributes(this.state, findEntity(entity), query)
   }
 
-  /** Role attributes that begin with a prefix, with the number of records; in steps. */
+  /**
+   * Role attributes with a prefix, and the number of records that have each; computed in steps.
+   */
   roleCounts(entity: KindName, query: RoleCountQuery): Generator<void, RoleCounts> {
     return countRoles(this.state, findEntity(entity), query)
   }
 
-  /** Lists role attributes that records have or policies name. @throws {Problem} as `list`. */
+  /**
+   * Lists role attributes that records have or that policies use.
+   * @throws {Problem} the problems of `list`.
+   */
   roleAttributeUsage(entity: KindName, query: ListQuery): RoleAttributeUsage {
     return listRoleAttributeUsage(this.state, findEntity(entity), query)
   }
@@ -373,7 +386,7 @@ export class StateReader implements Reads {
     }
   }
 
-  /** Why the current records let the identity use the service, or why they do not. */
+  /** Why the identity may or may not use the service, according to the current records. */
   explainAccess(identity: Identity, service: Service): AccessExplanation {
     return explainAccess(this.state, identity, service)
   }
@@ -397,7 +410,8 @@ export class StateReader implements Reads {
 
   mayServeClients(routerId: string): boolean {
     const status = this.#routers().of(routerId)
-    // A router reports its host name and its listeners in one message.
+    // Without a host name, the listeners are unknown too, because a router reports both in one
+    // message.
     if (status === null || status.hostname === '') return true
     return Object.keys(status.protocols).length > 0
   }
@@ -407,7 +421,7 @@ export class StateReader implements Reads {
     return identity === undefined ? noIds : routersOfIdentity(this.state, identity)
   }
 
-  audienceOfRouter(routerId: string): RouterAudience {
+  audienceOfRouter(routerId: string): RouterIdentities {
     const router = this.state.get('edgeRouter', routerId)
     if (router === undefined) return { key: '', identities: noIds }
     const { policyIds, identities } = identitiesOfRouter(this.state, router)
@@ -454,7 +468,7 @@ export class StateReader implements Reads {
   ): (record: EntityRecord) => string {
     const context = this.#detailContext(entity, callerId, shownFor)
     return (record) =>
-      // This detail depends on the caller, so it is not cached.
+      // The detail is not cached if it depends on whether the caller is an administrator.
       hidesFromNonAdmin(entity, record)
         ? JSON.stringify(this.detail(entity, record, callerId, shownFor))
         : this.#details.print(entity, record, context)
@@ -485,7 +499,7 @@ export class StateReader implements Reads {
     return over
   }
 
-  /** Starts a check of everything that is derived from the records. */
+  /** Starts a check of all data that is derived from the records. */
   scanIntegrity(): StateScan {
     return new StateScan(this.state)
   }

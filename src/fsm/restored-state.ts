@@ -8,7 +8,7 @@ import {
 } from '../lib/cluster-records.ts'
 import type { Index, Position } from '../raft/types.ts'
 import { settleEnds } from './ends/settle-ends.ts'
-import { settleAccess } from './access/settle.ts'
+import { applyAccessEffects } from './access/settle.ts'
 import type { CommandContext } from './apply/context.ts'
 import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
 import { removeWithReferences } from './apply/references.ts'
@@ -17,24 +17,24 @@ import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
 /**
- * Identity of the new cluster that a restored state becomes: one controller, a new cluster id and
- * new secrets.
+ * The new cluster that a restored state belongs to: one controller, a new cluster id and new
+ * secrets.
  */
 interface RestoredCluster {
   readonly clusterId: string
-  /** membership.v1.Configuration bytes with the one controller. */
+  /** Encoded membership.v1.Configuration with this one controller. */
   readonly configuration: Uint8Array
   readonly admission: JsonObject & Pick<RecordOf<'admission'>, 'id'>
-  /** Every version of every shared secret, wrapped only for the one controller. */
+  /** Every version of every shared secret, wrapped only for this one controller. */
   readonly secrets: Readonly<Record<SharedSecretName, readonly SecretVersion[]>>
   /** UTC ms. */
   readonly timeMs: number
 }
 
 /**
- * Turns the state of one cluster into the start of another, as one step after its last entry:
- * sessions end, the former controllers are removed, and everything else stays. The term is raised,
- * because no node has voted in the new one.
+ * Converts the state of one cluster to the initial state of another, as one step after its last
+ * entry: sessions end, the former controllers are removed, and everything else stays. The term is
+ * increased, because no node has voted in the increased term.
  * @returns the new position.
  */
 export function convertToNewCluster(state: ClusterState, restored: RestoredCluster): Position {
@@ -54,7 +54,7 @@ export function convertToNewCluster(state: ClusterState, restored: RestoredClust
     put(state, 'sharedSecret', { id: name, versions: restored.secrets[name] }, context)
   }
   settleEnds(state, context)
-  settleAccess(state, context)
+  applyAccessEffects(state, context)
   state.clusterId = restored.clusterId
   state.configuration = Uint8Array.from(restored.configuration)
   state.position = { term: state.position.term + 1, index }
@@ -62,15 +62,15 @@ export function convertToNewCluster(state: ClusterState, restored: RestoredClust
 }
 
 /**
- * Ends the sessions of a backup before its records are restored into a running cluster: a restore
- * brings no session back.
+ * Removes the sessions in a backup before its records are restored into a running cluster, because
+ * a restore must not bring sessions back.
  */
 export function removeSessions(state: State): void {
   const { position, logTimeMs } = state
   endSessions(state, restoreContext(position.index, logTimeMs))
 }
 
-/** Command context of a restore, which acts on behalf of no caller. */
+/** Command context of a restore, which acts for no caller. */
 function restoreContext(index: Index, logTimeMs: number): CommandContext {
   return {
     index,
@@ -85,8 +85,8 @@ function restoreContext(index: Index, logTimeMs: number): CommandContext {
 }
 
 /**
- * Ends API sessions and everything that depends on them: service sessions, their certificates,
- * terminators that they host.
+ * Ends API sessions and everything that depends on them: service sessions, session certificates,
+ * hosted terminators.
  */
 function endSessions(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('apiSession').ids)) {

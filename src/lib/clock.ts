@@ -1,8 +1,8 @@
-/** Wall time, which may jump, and monotonic time, which only measures durations. */
+/** Wall clock time, which may jump, and monotonic time, which only measures durations. */
 export interface Clock {
   /** UTC, ms since the epoch. */
   nowMs(): number
-  /** Never decreases; its zero is arbitrary. */
+  /** Never decreases; its starting value is arbitrary. */
   monotonicMs(): number
 }
 
@@ -12,9 +12,9 @@ export const systemClock: Clock = {
 }
 
 /**
- * The time for expiring old sessions: the earlier of the local clock and the time that the clocks
- * of a majority have reached, so that no single clock ends sessions. Null until enough clocks are
- * known. UTC ms.
+ * The time for expiring old sessions: the local clock, or if earlier, the time that the clocks of a
+ * majority of controllers have reached, so that no single clock ends sessions. Null until enough
+ * clocks are known. UTC ms.
  */
 export function majorityNowMs({
   cluster,
@@ -28,10 +28,10 @@ export function majorityNowMs({
 }
 
 /**
- * The time for limiting what this controller accepts from another one: the time that the clocks of
- * a majority have reached, or the local clock until enough clocks are known. UTC ms.
+ * The time for judging data that another controller sends: the time that the clocks of a majority
+ * have reached, or the local clock until enough clocks are known. UTC ms.
  */
-export function commonNowMs({
+export function quorumOrLocalNowMs({
   cluster,
   clock,
 }: {
@@ -42,9 +42,10 @@ export function commonNowMs({
 }
 
 /**
- * The time for checking pauses, lockouts and disablements before a proposal. Apply checks them by
- * log time, which is ahead if the clocks of a majority were ahead. With the local clock alone,
- * times that were stored then would apply until that clock reaches them.
+ * The time for checking pauses, lockouts and disablements before a proposal: the local clock or log
+ * time, whichever is later. When the entry is applied, log time decides; log time is ahead of the
+ * local clock if the clocks of a majority were ahead. With only the local clock, an end time that
+ * was stored then would apply here until this clock reaches it.
  */
 export function proposalNowMs({
   state,

@@ -2,15 +2,15 @@
 export const sharedSecretNames = ['clusterKey', 'factorKey', 'issuingAuthority'] as const
 export type SharedSecretName = (typeof sharedSecretNames)[number]
 
-/** Whether the secret is 32 random bytes without a certificate. */
+/** Whether the secret consists of 32 random bytes, without a certificate. */
 export function isRandomKey(name: SharedSecretName): boolean {
   return name === 'clusterKey' || name === 'factorKey'
 }
 
 /**
- * Whether every controller should hold a version of a secret. Versions of the factor key stay until
- * no record is encrypted with them, regardless of their overlap: without one, second factors would
- * be lost.
+ * Whether every controller should have this version of a secret. Versions of the factor key are
+ * retained, even after their overlap, until no record is encrypted with them: without such a
+ * version, second factors would be lost.
  */
 export function isVersionNeeded(
   name: SharedSecretName,
@@ -26,16 +26,21 @@ export function isVersionNeeded(
  */
 export type SecretExposure = 'none' | 'left' | 'compromised'
 
-/** A type rather than an interface, because only a type is assignable to JSON. */
+/** A type alias, not an interface, because only a type alias is assignable to JSON. */
 export type SecretVersion = {
   readonly version: number
-  /** PEM of the public part: the certificate, then the intermediates; '' when it has none. */
+  /**
+   * PEM of the public part: the certificate, then the intermediates; '' when the secret has no
+   * certificate.
+   */
   readonly certificatePem: string
   /** Log time, UTC ms. */
   readonly createdAt: number
-  /** Log time, UTC ms; null while it is the newest version. */
+  /**
+   * Log time at which the overlap with the next version ends, UTC ms; null for the newest version.
+   */
   readonly overlapEndsAt: number | null
   readonly exposure: SecretExposure
-  /** Controller id to compact JWE; sorted by id. */
+  /** Wrapped secret (compact JWE) by controller id; sorted by id. */
   readonly wrapped: Readonly<Record<string, string>>
 }

@@ -5,14 +5,14 @@ export interface BaseFields {
   readonly id: string
   readonly createdAt: number
   readonly updatedAt: number
-  /** Log index of the entry that last changed it. */
+  /** Index of the log entry that last changed the record. */
   readonly revision: number
 }
 
 /**
- * A record of the replicated state, of any kind: the base fields and the stored fields of its
- * descriptor. The type of one kind is `RecordOf` of `src/entities/kind-records.ts`. Treat it as
- * immutable: a change creates a new record.
+ * A record of the replicated state, of any kind: the base fields and the stored fields that the
+ * descriptor of its kind lists. The type for one kind is `RecordOf` of
+ * `src/entities/kind-records.ts`. Treat a record as immutable: a change creates a new record.
  */
 export interface EntityRecord extends BaseFields {
   readonly [field: string]: Json

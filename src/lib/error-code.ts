@@ -1,4 +1,4 @@
-/** The code of a system error, such as `ENOENT`; '' for an error without one. */
+/** The code of a system error, such as `ENOENT`; '' for an error without a code. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

@@ -1,4 +1,4 @@
-/** Namespaces of events; each has a file in `src/events/subjects`. */
+/** Namespaces of events; each namespace has a file in `src/events/subjects`. */
 export const EVENT_NAMESPACES = [
   'accessEnd',
   'alert',

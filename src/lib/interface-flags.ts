@@ -1,4 +1,4 @@
-/** Bits of the flags of a network interface, as Go numbers them and routers report them. */
+/** Flag bits of a network interface, with the numbers that Go uses and routers report. */
 export const interfaceFlag = {
   up: 1,
   broadcast: 2,

@@ -2,13 +2,13 @@
 export interface Disablement {
   /** null: not disabled. */
   readonly disabledAt: number | null
-  /** null: disabled until someone enables it. */
+  /** null: disabled until an administrator enables the identity. */
   readonly disabledUntil: number | null
 }
 
 /**
- * Whether the identity is disabled at `atMs`, UTC ms. Apply passes log time; requests pass the time
- * of the clock.
+ * Whether the identity is disabled at `atMs`, UTC ms. Apply passes log time; requests pass the
+ * local clock's time.
  */
 export function isDisabled({ disabledAt, disabledUntil }: Disablement, atMs: number): boolean {
   return disabledAt !== null && (disabledUntil === null || disabledUntil > atMs)

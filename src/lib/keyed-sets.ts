@@ -6,8 +6,8 @@ export function addToSet<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
 }
 
 /**
- * Removes a value from the set of a key, and the key with its last value, so that keys chosen by
- * strangers do not accumulate.
+ * Removes a value from the set of a key, and the key together with its last value, so that keys
+ * chosen by clients do not accumulate.
  * @returns false when the value was absent.
  */
 export function removeFromSet<K, V>(sets: Map<K, Set<V>>, key: K, value: V): boolean {

@@ -4,7 +4,7 @@ interface KeyTasks {
   readonly waiting: (() => void)[]
 }
 
-/** Runs a limited number of tasks per key at once; further ones wait in order. */
+/** Runs a limited number of tasks per key at once; further tasks wait in order. */
 export class KeyedTasks<K = string> {
   readonly #atOnceMax: number
   readonly #keys = new Map<K, KeyTasks>()
@@ -28,7 +28,7 @@ export class KeyedTasks<K = string> {
     try {
       return await task()
     } finally {
-      // The next waiting task takes the slot; otherwise it becomes free.
+      // The next waiting task gets the slot; if no task waits, the slot becomes free.
       const next = tasks.waiting.shift()
       if (next !== undefined) next()
       else tasks.running -= 1

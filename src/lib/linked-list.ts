@@ -1,6 +1,6 @@
 /**
- * Links to the neighbors of a member, stored in the member itself: null at the ends and outside of
- * a list.
+ * Links from a member of a linked list to its neighbors, stored in the member itself; null at the
+ * ends and outside of a list.
  */
 export interface ListLinks<T> {
   before: T | null
@@ -8,9 +8,9 @@ export interface ListLinks<T> {
 }
 
 /**
- * A linked list in the order of appending. A Map would allocate a new table each time it is
- * rebuilt. An old table that survived to the old generation keeps the next table alive with all
- * members of that time, until a full collection.
+ * A linked list in the order of appending. It replaces a Map, which allocates a new table each time
+ * it is rebuilt: an old table that reached the garbage collector's old generation keeps later
+ * tables alive with all their members, until a full collection.
  */
 export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
   #first: T | null = null
@@ -41,7 +41,7 @@ export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
     return true
   }
 
-  /** The member yielded last may be removed during iteration. */
+  /** During an iteration, the caller may remove the member that was yielded last. */
   *[Symbol.iterator](): Iterator<T> {
     for (let member = this.#first; member !== null;) {
       const { after } = member

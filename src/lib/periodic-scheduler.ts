@@ -1,9 +1,9 @@
 /** Runs functions periodically until they are stopped. */
 export interface PeriodicScheduler {
   /**
-   * Runs `run` first within one period, then at each multiple of the period on this thread's clock.
-   * Runs missed during a stall are skipped.
-   * @returns a function that stops it.
+   * Calls `run` first within one period, then at each multiple of the period on this thread's
+   * clock. Calls missed during a stall are skipped.
+   * @returns a function that stops the calls.
    */
   every(periodMs: number, run: () => void): () => void
 }
@@ -15,17 +15,17 @@ interface PeriodicRuns {
 }
 
 /**
- * The timers of Node. The scheduler lives as long as the thread, so it must not plan with the fake
- * timers of one test: its work would stop for all later ones.
+ * Node's timers, captured at load time. The scheduler lives as long as the thread, so it must not
+ * use the fake timers of one test: otherwise its work would stop for all later tests.
  */
 const { setTimeout, clearTimeout } = globalThis
 
-/** Node may fire a timer this much too early. */
+/** Node may fire a timer early by this much. */
 const EARLY_MS = 1
 
 /**
  * One timer for all periodic work of a thread. With separate timers, an idle controller spent most
- * of its processor time on waking. Here, work with the same period, or a multiple of it, runs in
+ * of its processor time on waking up. Here, work with the same period, or a multiple of it, runs in
  * the same turn. The timer never keeps a process alive.
  */
 class SharedTimer implements PeriodicScheduler {
@@ -35,7 +35,7 @@ class SharedTimer implements PeriodicScheduler {
 
   every(periodMs: number, run: () => void): () => void {
     const entry = this.#runsOf(periodMs)
-    // A new function, because the caller may pass the same one twice.
+    // Wrapped in a new function, because the caller may pass the same function twice.
     const own = (): void => run()
     entry.runs.add(own)
     this.#plan(entry.dueMs)
@@ -75,7 +75,8 @@ class SharedTimer implements PeriodicScheduler {
       }
       this.#plan(entry.dueMs)
     }
-    // Scheduled before they run: one that throws must not stop the others permanently.
+    // The next run is scheduled before these run, so that a function that throws does not stop the
+    // others permanently.
     for (const { runs } of due) for (const run of runs) run()
   }
 }

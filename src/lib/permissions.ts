@@ -1,6 +1,9 @@
 const actions = ['read', 'create', 'update', 'delete'] as const
 
-/** Reach of a permission beyond the records of its kind, the furthest first. */
+/**
+ * How far the effect of a permission reaches beyond records of its kind; the farthest reach is
+ * first.
+ */
 export const permissionReaches = [
   'administrator',
   'logIns',
@@ -13,7 +16,10 @@ export const permissionReaches = [
 ] as const
 type PermissionReach = (typeof permissionReaches)[number]
 
-/** Reaches in the order of `actions`. A kind that omits one does not compile. */
+/**
+ * The reach for each action, in the order of `actions`. A kind with a missing reach does not
+ * compile.
+ */
 type Reaches = readonly [PermissionReach, PermissionReach, PermissionReach, PermissionReach]
 const plain: Reaches = ['records', 'records', 'records', 'records']
 const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): Reaches => [
@@ -24,9 +30,9 @@ const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): R
 ]
 
 /**
- * Permissions that an identity without administrator rights may hold; `controllers` can only be
- * read, `ops` not created. docs/operate/permissions.md lists the reach of each, and a test compares
- * both.
+ * Permissions that an identity without administrator rights may have; `controllers` can only be
+ * read, and `ops` cannot be created. docs/operate/permissions.md lists the reach of each
+ * permission, and a test compares it with this table.
  */
 const reachesOfKinds = {
   'auth-policy': writes('logIns'),
@@ -53,7 +59,7 @@ const adminKinds = ['authenticator', 'controller-setting', 'revocation'] as cons
 type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'controllers' | 'ops'
 
 /**
- * Permissions that an operation with a session may require; sessions are admitted only with one of
+ * Permissions that an operation may require of a session; a session is admitted only with one of
  * these.
  */
 export type SessionPermission =
@@ -90,8 +96,8 @@ const grantable: ReadonlySet<string> = new Set(grantablePermissions)
 const READ_EVERYTHING = 'admin_readonly'
 
 /**
- * The reach of a grantable permission. A permission for a whole kind has the furthest reach of its
- * actions.
+ * The reach of a grantable permission. A permission for a whole kind has the farthest reach of the
+ * actions of that kind.
  */
 export function permissionReach(permission: string): PermissionReach {
   const [kind = '', action] = permission.split('.')
@@ -113,8 +119,8 @@ function furthest(reaches: readonly PermissionReach[]): PermissionReach {
  * Whether the granted permissions cover an operation that needs `permission` (`<kind>.<action>`).
  * Actions do not imply each other. A permission that cannot be granted is never covered, even if a
  * record lists it.
- * @param isRead the request changes nothing and starts nothing: `admin_readonly` covers only such
- * requests.
+ * @param isRead true if the request neither changes nor starts anything; `admin_readonly` covers
+ * only such requests.
  */
 export function isGranted(held: readonly string[], permission: string, isRead: boolean): boolean {
   if (isRead && permission.endsWith('.read') && held.includes(READ_EVERYTHING)) return true

@@ -1,8 +1,8 @@
 import type { RefusalCause } from './refusal-reason.ts'
 
 /**
- * The table of all problems: a stable code, its HTTP status, its default message, and whether a
- * retry can help. Messages of OpenZiti are kept verbatim where clients compare them.
+ * The table of all problems: a stable code, the HTTP status, the default message, and whether a
+ * retry can help. Where OpenZiti clients compare a message, it is OpenZiti's, unchanged.
  */
 type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
 
@@ -12,7 +12,9 @@ interface ProblemSpec {
   readonly message: string
 }
 
-/** Error codes of the API: HTTP status, whether a client may retry, and the message. */
+/**
+ * Error codes of the API, each with its HTTP status, whether a client may retry, and its message.
+ */
 export const problems = {
   NOT_FOUND: {
     http: 404,
@@ -110,7 +112,7 @@ export const problems = {
     retry: 'never',
     message: 'The current identity is not enrolled in MFA',
   },
-  // OpenZiti clients recognize a wrong code by this status, and log in again after 401.
+  // OpenZiti clients recognize a wrong code by this status; after 401 they would log in again.
   MFA_INVALID_TOKEN: {
     http: 400,
     retry: 'never',
@@ -394,8 +396,8 @@ export function isProblemCode(text: string): text is ProblemCode {
   return Object.hasOwn(problems, text)
 }
 
-/** Codes that the API sends under the name of another code, with a different status. */
-export const wireCode: Partial<Record<ProblemCode, ProblemCode>> = {
+/** Problem codes that the API reports under another code, with a different status. */
+export const apiCodeOf: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',
   INVALID_ENROLLMENT_JWT: 'INVALID_ENROLLMENT_TOKEN',
@@ -408,7 +410,7 @@ export interface FieldFault {
   readonly value?: unknown
 }
 
-/** A refusal that is sent to the caller. Bugs in this program are assertions instead. */
+/** A refusal that is sent to the caller. For bugs in this program, use an assertion instead. */
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
@@ -421,7 +423,7 @@ export class Problem extends Error {
   readonly data: Readonly<Record<string, unknown>> | null
   /** Structured details that OpenZiti puts inside the cause. */
   readonly causeData: Readonly<Record<string, unknown>> | null
-  /** Why a log-in was refused: for the operator, never sent. */
+  /** Why a log-in was refused; for the operator only, never sent to the client. */
   readonly refusal: RefusalCause | null
 
   constructor(

@@ -1,16 +1,19 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * A source of random numbers in [0, 1): seeded in the consensus core and its simulation, so that a
- * run can be replayed exactly.
+ * A source of random numbers in [0, 1). The consensus core and its simulation use a seeded source,
+ * so that a run can be replayed exactly.
  */
 export interface Random {
   next(): number
-  /** Uniform over min..max, both included. */
+  /** A random integer from min to max, both included. */
   integer(min: number, max: number): number
 }
 
-/** sfc32: 128 bits of state from one 32-bit seed; fast, no clock, the same on every machine. */
+/**
+ * sfc32: 128 bits of state, derived from a 32-bit seed; fast, independent of the clock, the same on
+ * every machine.
+ */
 export function seededRandom(seed: number): Random {
   let a = 0x9e3779b9
   let b = 0x243f6a88
@@ -32,7 +35,7 @@ export function seededRandom(seed: number): Random {
 const SHORT_ID_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_'
 
 /**
- * A new entity id: 12 characters, close to 72 random bits, safe in a URL path, in a filter string
+ * A new entity id: 12 characters, close to 72 random bits; safe in a URL path, in a filter string
  * and as a command argument. It never begins with a hyphen, because a command would parse it as an
  * option.
  */
@@ -46,7 +49,7 @@ export function newShortId(): string {
 
 const SHORT_ID = /^[0-9A-Za-z_][0-9A-Za-z_-]{11}$/
 
-/** Whether {@link newShortId} could have made this id. */
+/** Whether an id has the form of those from {@link newShortId}. */
 export function isShortId(text: string): boolean {
   return SHORT_ID.test(text)
 }

@@ -1,9 +1,9 @@
 /**
  * A cache of recent values by number. Numbers that are equal modulo the number of slots share a
- * slot, which keeps the last value. A read may therefore return the value of another number, so
- * each value must record what it belongs to.
+ * slot, which contains the last value that was set. A read may therefore return the value of
+ * another number, so each value must contain its number.
  */
-export class RecentValues<T> {
+export class SlotCache<T> {
   readonly #values: (T | undefined)[]
   readonly #mask: number
 

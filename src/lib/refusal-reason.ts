@@ -1,6 +1,6 @@
 /**
- * Why a log-in was refused: for the operator's log, audit and events. A client never receives it,
- * because it says which identities, signers and certificates exist.
+ * Why a log-in was refused; for the operator's log, audit and events. A client never receives the
+ * reason, because it reveals which identities, signers and certificates exist.
  */
 export const refusalReasons = {
   TOKEN_MISSING: 'the request has no bearer token',
@@ -36,7 +36,7 @@ export type LogInRefusalReason = keyof typeof refusalReasons
 
 export interface RefusalCause {
   readonly reason: LogInRefusalReason
-  /** External JWT signer of the token, once its issuer named one. */
+  /** The external JWT signer with the token's issuer; absent if no signer matched. */
   readonly signerId?: string
   /** Name of the claim at fault, or its selector; never its value. */
   readonly claim?: string

@@ -2,9 +2,9 @@ import { BlockList, isIP } from 'node:net'
 
 import { ipv4FromGroups, ipv6Groups } from './text/ip-address.ts'
 
-// Addresses to which URLs stored by users must not make a controller connect. Tests may allow
-// addresses of the controller's own host. Link-local addresses and the metadata services of clouds,
-// which give credentials to any process on the host, are never allowed.
+// Addresses to which a controller must never connect because of a URL that a user stored. Tests may
+// allow addresses of the controller's own host. Link-local addresses and the metadata services of
+// clouds, which give credentials to any process on the host, are never allowed.
 
 const thisHost = blockListOf(['0.0.0.0/8', '127.0.0.0/8', '::/128', '::1/128'])
 const THIS_HOST_NAME = /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)$/
@@ -12,7 +12,7 @@ const THIS_HOST_NAME = /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip
 const alwaysRefused = blockListOf([
   '169.254.0.0/16',
   'fe80::/10',
-  // Metadata services outside the link-local range: Alibaba, Oracle, Azure, Amazon, Google.
+  // Metadata services outside the link-local range, of Alibaba, Oracle, Azure, Amazon and Google.
   '100.100.100.200/32',
   '192.0.0.192/32',
   '168.63.129.16/32',
@@ -23,8 +23,8 @@ const alwaysRefused = blockListOf([
 const METADATA_NAME = /(^|\.)metadata\.google\.internal$/
 
 /**
- * Whether the host of a URL is reserved. The URL parser has already normalized numbers in decimal,
- * octal or hex, and digits of other scripts.
+ * Whether the host of a URL is reserved. The URL parser has already normalized decimal, octal and
+ * hex forms, and digits of other scripts.
  * @param allowsThisHost whether loopback and unspecified addresses are allowed.
  */
 export function isReservedHost({ hostname }: URL, allowsThisHost = false): boolean {
@@ -37,13 +37,13 @@ export function isReservedHost({ hostname }: URL, allowsThisHost = false): boole
 }
 
 /**
- * Whether an address is reserved, also for the addresses that a name resolves to.
+ * Whether an address is reserved. Also used for the addresses to which a name resolves.
  * @param allowsThisHost as for `isReservedHost`.
  */
 export function isReservedAddress(address: string, allowsThisHost = false): boolean {
   const isIn = (list: BlockList, one: string): boolean =>
     list.check(one, isIP(one) === 6 ? 'ipv6' : 'ipv4')
-  // An address may name its network interface.
+  // Removes the zone: an address may include the name of its network interface.
   const plain = address.replace(/%.*$/s, '')
   const version = isIP(plain)
   if (version === 0) return false
@@ -61,7 +61,8 @@ function blockListOf(networks: readonly string[]): BlockList {
 }
 
 /**
- * The IPv4 addresses that an IPv6 address may reach: mapped, compatible, NAT64 (RFC 6052), 6to4.
+ * The IPv4 addresses that can be reached through an IPv6 address: mapped, compatible, NAT64 (RFC
+ * 6052), 6to4.
  */
 function embeddedIpv4(address: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = ipv6Groups(address)

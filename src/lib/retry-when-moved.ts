@@ -1,10 +1,10 @@
 import { Problem } from './problems.ts'
 
 /**
- * Validates and writes; repeats with the current records while the write is refused because the
- * validated records changed.
- * @param request the request of the write. A refusal is applied on this controller, and so are all
- * earlier entries.
+ * Validates and writes, and repeats both with the current records while the write is refused
+ * because the validated records have changed.
+ * @param request the request of the write. A refusal reaches the caller only after this controller
+ * has applied it and all earlier entries.
  * @throws {Problem} REVISION_MOVED after `judgementsMax` attempts, and any other error of `run`.
  */
 export async function retryWhenMoved<T>(

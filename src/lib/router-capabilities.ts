@@ -1,17 +1,17 @@
-/** A router that sends the hello headers of routers since 2.0. */
+/** The router sends the hello headers that routers send since 2.0. */
 export const MULTI_CHANNEL = 1
-/** A router that accepts a service name instead of a service session; since 2.1. */
+/** The router accepts a service name instead of a service session; since 2.1. */
 export const CONNECT_BY_SERVICE = 2
 const POSTURE_CHECKS = 5
 /**
- * Only Flotilla routers announce it: they renew their certificates when a third of their time is
- * left. Far from the bits of OpenZiti, which ignores it.
+ * The router renews its certificates when a third of their lifetime is left. Only Flotilla routers
+ * announce this bit. It is far from the bits that OpenZiti uses, and OpenZiti ignores it.
  */
 export const RENEWS_AT_A_THIRD = 200
 
 /**
- * Capabilities of OpenZiti routers for clients, by the bits of the mask in their hello. Other bits
- * concern only routers and controllers, or belong to versions that are unknown here.
+ * Capabilities of OpenZiti routers that concern clients, by their bit in the hello's mask. Other
+ * bits concern only routers and controllers, or belong to versions that are unknown here.
  */
 const names: ReadonlyMap<number, string> = new Map([
   [MULTI_CHANNEL, 'MULTI_CHANNEL'],
@@ -24,13 +24,13 @@ const names: ReadonlyMap<number, string> = new Map([
 /** All capability names, in the order of their bits. */
 export const routerCapabilities: readonly string[] = [...names.values()]
 
-/** A JSON number holds at most 53 bits exactly. */
+/** A JSON number represents at most 53 bits exactly. */
 const MASK_BITS_MAX = 53
 
 /**
- * OpenZiti routers evaluate the posture data of OIDC clients since 2.0 and announce it since 2.1.
- * Flotilla routers pass the data on: they connect by service, and do not announce that they
- * evaluate it.
+ * Whether the router evaluates the posture data of OIDC clients. OpenZiti routers do so since 2.0
+ * and announce it since 2.1. Flotilla routers forward the data instead: they connect by service
+ * name, and do not announce that they evaluate it.
  */
 export function evaluatesPosture(bits: ReadonlySet<number>): boolean {
   return bits.has(POSTURE_CHECKS) || (bits.has(MULTI_CHANNEL) && !bits.has(CONNECT_BY_SERVICE))

@@ -1,9 +1,10 @@
 const FIRST_PLACES = 64
 
 /**
- * Values by consecutive numbers from 1, from the lowest that remains to the newest: a ring buffer.
- * A Map would allocate a new table each time it is rebuilt. An old table that survived to the old
- * generation keeps the next table alive with all values of that time, until a full collection.
+ * A ring buffer of values with consecutive numbers from 1, from the lowest remaining number to the
+ * newest. It replaces a Map, which allocates a new table each time it is rebuilt: an old table that
+ * reached the garbage collector's old generation keeps later tables alive with all their values,
+ * until a full collection.
  */
 export class SequenceWindow<T> {
   #places = new Array<T | undefined>(FIRST_PLACES).fill(undefined)
@@ -15,12 +16,12 @@ export class SequenceWindow<T> {
     return this.#size
   }
 
-  /** Number of the next value. */
+  /** Number that the next added value gets. */
   get next(): number {
     return this.#next
   }
 
-  /** Lowest number with a value; the next number when there is none. */
+  /** Lowest number that has a value; if there is none, the next number. */
   get lowest(): number {
     return this.#lowest
   }
@@ -51,7 +52,7 @@ export class SequenceWindow<T> {
     return value
   }
 
-  /** Values in numeric order, without those removed during the iteration. */
+  /** Values in numeric order; values that are removed during the iteration are skipped. */
   *values(): Generator<T> {
     for (let number = this.#lowest; number < this.#next; number += 1) {
       const value = this.get(number)

@@ -1,30 +1,41 @@
 import { randomFillSync } from 'node:crypto'
 
 /**
- * Position of a request in a distributed trace that a caller began or that begins here (W3C Trace
+ * Position of a request in a distributed trace, which a caller or this controller began (W3C Trace
  * Context, level 1).
  */
 export interface TraceContext {
   /** 32 hex digits. */
   readonly traceId: string
-  /** 16 hex digits: the span of this controller for the request. */
+  /** 16 hex digits: this controller's span for the request. */
   readonly spanId: string
   /** 16 hex digits: the span of the sender; '' when the trace begins here. */
   readonly parentSpanId: string
-  /** Whether the caller records this trace and expects it in the logs of all services it passes. */
+  /**
+   * Whether the caller records this trace and expects it in the logs of all services that the
+   * request passes.
+   */
   readonly isSampled: boolean
 }
 
-/** Only version 00, because the format of later versions is unknown. All-zero ids are invalid. */
+/**
+ * Matches only version 00, because the format of later versions is unknown. Ids that are all zero
+ * are invalid.
+ */
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/
 const SAMPLED = 1
 
 const TRACE_ID_BYTES = 16
 const SPAN_ID_BYTES = 8
-/** Length of a trace sent to another controller: the trace id, then the id of the sending span. */
+/**
+ * Length of a trace that is sent to another controller: the trace id, then the id of the sending
+ * span.
+ */
 const TRACE_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES
 
-/** Random bytes are generated in bulk, because one call per request would dominate the cost. */
+/**
+ * Random bytes are generated in bulk, because a system call per request would be the largest cost.
+ */
 const pool = Buffer.alloc(4096)
 let used = pool.length
 
@@ -53,7 +64,10 @@ export function parseTraceparent(header: unknown): TraceContext {
   return { traceId, spanId, parentSpanId, isSampled }
 }
 
-/** Trace bytes sent to the leader with a write; empty for a trace that is not recorded. */
+/**
+ * Trace bytes that are sent to the leader together with a write; empty for a trace that is not
+ * recorded.
+ */
 export function traceBytes(trace: TraceContext | undefined): Uint8Array {
   if (trace?.isSampled !== true) return NO_TRACE
   return Uint8Array.from(Buffer.from(trace.traceId + trace.spanId, 'hex'))
@@ -61,7 +75,7 @@ export function traceBytes(trace: TraceContext | undefined): Uint8Array {
 
 export const NO_TRACE = new Uint8Array(0)
 
-/** Decodes trace bytes of another controller; null when there are none. */
+/** Decodes trace bytes from another controller; null when there are none. */
 export function decodeTrace(
   bytes: Uint8Array,
 ): Pick<TraceContext, 'traceId' | 'parentSpanId'> | null {

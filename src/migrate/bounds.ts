@@ -6,12 +6,12 @@ import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { firstUnprintable } from '../lib/text/terminal-text.ts'
 
 /**
- * The values of a record that a write through the API would refuse. The state can contain them, but
- * each later change of the record fails until they are corrected.
+ * Values in a record that a write through the API would refuse. The state can contain them, but any
+ * later change of the record fails until they are corrected.
  */
 export function refusedFields(entity: Entity, fields: JsonObject): FieldFault[] {
   const found: FieldFault[] = []
-  // Values of other fields are written by the system, and no change checks them.
+  // Only fields that clients can write: the system writes the others, and no change checks them.
   const written = Object.fromEntries(
     Object.entries(fields).filter(([name]) => entity.fields[name]?.settable !== 'never'),
   )

@@ -5,30 +5,30 @@ import { readStoredEntries, type StoredEntry } from './boltz/stored-bucket.ts'
 import { decodeTypedValue, decodeUtf8, type TypedValue } from './boltz/typed-value.ts'
 import { MigrateFault } from './fault.ts'
 import { SCHEMA_VERSION_MAX, SCHEMA_VERSION_MIN } from './stores/conversion.ts'
-import { nameOfBytes } from './stores/stored-record.ts'
+import { decodeKeyForDisplay } from './stores/stored-record.ts'
 
-/** A record whose fields are read. */
+/** A record whose fields have been read. */
 interface DatabaseRecord {
-  /** Text; bytes that are not text as hexadecimal digits. */
+  /** The id as text; if its bytes are not text, in hexadecimal digits. */
   readonly id: string
   readonly isText: boolean
-  /** A fault instead of the entries, if they cannot be read. */
+  /** The entries, or the fault that prevents reading them. */
   readonly entries: readonly StoredEntry[] | MigrateFault
 }
 
-/** Called with the share of a file that was checked, 0 to 1. */
+/** Called with the fraction of a file that was checked, 0 to 1. */
 export type ShareListener = (share: number) => void
 
-/** Root bucket of all stores. */
+/** Name of the root bucket, which contains all stores. */
 const STORES = 'ziti'
 
 /** The database of an OpenZiti controller. The caller must `close` it. */
 export class OpenZitiDatabase {
   /** Schema version. */
   readonly version: number
-  /** Id of the network: that of the cluster, or of the single controller's history. */
+  /** Id of the network: the cluster's id, or the id in the history of a single controller. */
   readonly networkId: string
-  /** Position in the log of a cluster; null for the database of a single controller. */
+  /** Index in the log of a cluster; null for the database of a single controller. */
   readonly raftIndex: number | null
   readonly #file: BoltFile
   readonly #source: ByteSource & { close?: () => void }
@@ -66,18 +66,18 @@ export class OpenZitiDatabase {
     this.#source.close?.()
   }
 
-  /** Names of the buckets at the root and of the stores, as `meta` and `ziti/identities`. */
+  /** Names of the root buckets and of the stores, for example `meta` and `ziti/identities`. */
   get bucketNames(): string[] {
     const names = (bucket: Bucket | null, prefix: string): string[] =>
       bucket === null
         ? []
         : [...this.#file.entries(bucket, this.#file.visitedPages())].map(
-            ({ key }) => prefix + (decodeUtf8(key) ?? nameOfBytes(key)),
+            ({ key }) => prefix + (decodeUtf8(key) ?? decodeKeyForDisplay(key)),
           )
     return [...names(this.#file.root, ''), ...names(this.#file.find(STORES), `${STORES}/`)]
   }
 
-  /** Number of records of a store, or of entries of another bucket. */
+  /** Number of records in a store, or of entries in another bucket. */
   count(...path: readonly string[]): number {
     const bucket = this.#file.find(...path)
     if (bucket === null) return 0
@@ -86,7 +86,11 @@ export class OpenZitiDatabase {
     return count
   }
 
-  /** @param isSkipped paths of buckets that are not read. @throws {MigrateFault} DAMAGED. */
+  /**
+   * The records of a store.
+   * @param isSkipped selects paths of buckets that are not read.
+   * @throws {MigrateFault} DAMAGED.
+   */
   *records(
     store: string,
     isSkipped: (path: readonly string[]) => boolean,
@@ -96,7 +100,7 @@ export class OpenZitiDatabase {
     const visited = this.#file.visitedPages()
     for (const { key, bucket: record } of this.#file.entries(bucket, visited)) {
       const text = decodeUtf8(key)
-      const id = text ?? nameOfBytes(key)
+      const id = text ?? decodeKeyForDisplay(key)
       const isText = text !== null
       if (record === null) {
         const fault = new MigrateFault('DAMAGED', 'it is a value and no record')
@@ -115,8 +119,8 @@ export class OpenZitiDatabase {
     try {
       return readStoredEntries(this.#file, record, visited, isSkipped)
     } catch (error) {
-      // A record that is too large is a fault of that record; a damaged page is a fault of the
-      // file.
+      // A record that is too large is a fault of only that record; a damaged page is a fault of the
+      // whole file.
       if (error instanceof MigrateFault && error.code === 'TOO_LARGE') return error
       throw error
     }

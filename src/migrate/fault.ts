@@ -1,4 +1,4 @@
-/** Code for scripts; the message is for people. */
+/** Code of the fault for scripts; the message is for people. */
 type MigrateFaultCode =
   | 'NOT_A_DATABASE'
   | 'CUT_OFF'
@@ -10,7 +10,7 @@ type MigrateFaultCode =
   | 'OTHER_NETWORK'
   | 'CONFIGURATION'
 
-/** A reason why nothing can be migrated. The message is one sentence with a remedy. */
+/** The reason why nothing can be migrated. The message is one sentence with a remedy. */
 export class MigrateFault extends Error {
   override readonly name = 'MigrateFault'
   readonly code: MigrateFaultCode

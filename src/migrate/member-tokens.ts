@@ -12,10 +12,11 @@ interface MemberDatabase {
 const STORE = 'enrollments'
 
 /**
- * Each member of a cluster has another token for the enrollment of a router, signed by its own
- * key. Adds those of another member's database, which routers may have been given.
+ * Adds the enrollment tokens in another member's database, which operators may have given to
+ * routers. For the same enrollment, each member of a cluster has a different token, because it
+ * signs tokens with its own key.
  */
-export function addTokensOfMembers(
+export function addEnrollmentTokensOfMember(
   state: State,
   other: MemberDatabase,
   newest: MemberDatabase,
@@ -24,7 +25,7 @@ export function addTokensOfMembers(
   const known = new Set(
     [...state.table('enrollment').rows.values()].map(({ record }) => record.token),
   )
-  // Records of this database were counted with those of the newest one.
+  // Discarded, because the records were already counted for the newest database.
   const unreported = new MigrationReport()
   for (const record of recordsOfStore(other.database, enrollments, unreported)) {
     const enrollment = state.get('enrollment', record.id)
@@ -43,7 +44,7 @@ export function addTokensOfMembers(
   report.note('changed', { store: STORE, id: '', field: 'token' }, reason)
 }
 
-/** `ID.2`, `ID.3` and so on. */
+/** An unused id: `ID.2`, `ID.3` and so on. */
 function freeId(state: State, id: string): string {
   for (let number = 2; ; number += 1) {
     const made = `${id}.${number}`

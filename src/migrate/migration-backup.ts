@@ -13,7 +13,9 @@ import { MemoryStateStore } from '../store/state/memory-state-store.ts'
 import type { Migration } from './migration.ts'
 
 const SECRET_VERSION = 1
-/** A restore replaces the members, so that the address of this one is never used. */
+/**
+ * Placeholder for the address of the member: never used, because a restore replaces the members.
+ */
 const NO_ADDRESS = 'localhost:1'
 
 export interface MigrationBackupOptions {
@@ -23,7 +25,9 @@ export interface MigrationBackupOptions {
   readonly version: string
 }
 
-/** A backup of the new network, as one of its controllers would write it. */
+/**
+ * Writes a backup of the new network, in the form in which one of its controllers would write it.
+ */
 export async function migrationBackup(
   migration: Migration,
   { recipient, nowMs, version }: MigrationBackupOptions,
@@ -77,7 +81,7 @@ export async function migrationBackup(
   })
 }
 
-/** A configuration with one voter, as every state has one. */
+/** A configuration with one voter, because every state must contain a configuration. */
 function configurationOf(id: string): Uint8Array {
   const member = create(MemberSchema, {
     id,

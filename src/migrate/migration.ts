@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Environment } from '../config/engine/environment.ts'
 import type { State } from '../fsm/records/state.ts'
 import { parseHostPort } from '../lib/text/names.ts'
-import { hostKey } from '../pki/authority/router-names.ts'
+import { normalizeHost } from '../pki/authority/router-names.ts'
 import { formatUuid, newUuidv7 } from '../lib/text/uuid.ts'
 import { type MigratedAuthorities, migrateAuthorities } from './configuration/controllers.ts'
 import {
@@ -15,33 +15,33 @@ import { configurationFault } from './configuration/settings.ts'
 import { OpenZitiDatabase } from './database.ts'
 import { MigrateFault } from './fault.ts'
 import { migrateLimits } from './limits.ts'
-import { addTokensOfMembers } from './member-tokens.ts'
+import { addEnrollmentTokensOfMember } from './member-tokens.ts'
 import { convertDatabase } from './network-conversion.ts'
 import { MigrationReport } from './report.ts'
 
 export interface MigrationOptions {
-  /** Configurations of the old controllers. */
+  /** Paths of the old controllers' configurations. */
   readonly configurationPaths: readonly string[]
-  /** Databases; empty: those that the configurations name. */
+  /** Paths of the databases; if empty, the paths in the configurations are used. */
   readonly databasePaths: readonly string[]
-  /** PEM of certificates that the database lacks, by id of their router. */
+  /** PEM certificates that the database does not contain, by router id. */
   readonly routerCertificates: ReadonlyMap<string, string>
   readonly environment: Environment
   readonly nowMs: number
-  /** Called with the share of a database that was checked, 0 to 1. */
+  /** Called with the fraction of a database that was checked, 0 to 1. */
   readonly onProgress: (path: string, share: number) => void
 }
 
-/** A network of OpenZiti as a network of this program. Nothing of it is written yet. */
+/** An OpenZiti network, converted to a Flotilla network. Nothing is written yet. */
 export interface Migration {
   readonly clusterId: string
   readonly state: State
   readonly authorities: MigratedAuthorities
-  /** Encrypts the second factors in the state; 32 bytes. */
+  /** Key that encrypts the second factors in the state; 32 bytes. */
   readonly factorKey: Uint8Array
   readonly report: MigrationReport
   readonly databases: readonly MigratedDatabase[]
-  /** Files to write for each controller, by its id. */
+  /** Files to write for each controller, by controller id. */
   readonly files: ReadonlyMap<string, readonly ControllerFile[]>
 }
 
@@ -76,7 +76,8 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
     const controllerHosts = hostsOf([first, ...others])
     const common = { nowMs, clusterId, factorKey, routerCertificates, controllerHosts, report }
     const state = inFile(newest, () => convertDatabase(newest.database, common))
-    for (const other of older) inFile(other, () => addTokensOfMembers(state, other, newest, report))
+    for (const other of older)
+      inFile(other, () => addEnrollmentTokensOfMember(state, other, newest, report))
     noteRouterCertificates(state, routerCertificates)
     const databases = opened.map(({ path, database: { version, raftIndex } }) => ({
       path,
@@ -95,7 +96,7 @@ function hostsOf(configurations: readonly OpenZitiConfiguration[]): ReadonlySet<
     ...web.map(({ advertise }) => advertise),
     ...(routers === null ? [] : [routers.advertise]),
   ])
-  return new Set(addresses.flatMap((one) => parseHostPort(one)?.host ?? []).map(hostKey))
+  return new Set(addresses.flatMap((one) => parseHostPort(one)?.host ?? []).map(normalizeHost))
 }
 
 function databasePathsOf(
@@ -112,7 +113,7 @@ function databasePathsOf(
   })
 }
 
-/** The databases, the newest first. */
+/** The opened databases, newest first. */
 function openDatabases(
   paths: readonly string[],
   { onProgress }: MigrationOptions,
@@ -170,7 +171,9 @@ function inFile<T>({ path }: OpenedDatabase, run: () => T): T {
   return named(path, run)
 }
 
-/** Names the file in a fault of its content. */
+/**
+ * Runs a step; if it fails because of the content of the file, adds the file's path to the fault.
+ */
 function named<T>(path: string, run: () => T): T {
   try {
     return run()

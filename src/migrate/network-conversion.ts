@@ -17,7 +17,7 @@ import type { MigrationReport } from './report.ts'
 import type { Conversion, StoreTable } from './stores/conversion.ts'
 import type { FieldRows } from './stores/field-rows.ts'
 import { StoredRecord } from './stores/stored-record.ts'
-import { otherBuckets, storeTables } from './stores/tables.ts'
+import { nonStoreBuckets, storeTables } from './stores/tables.ts'
 
 const ID_CHARACTERS_MAX = 128
 const FACTOR_KEY_VERSION = 1
@@ -26,7 +26,7 @@ const REVISION = 1
 export interface ConversionOptions {
   readonly nowMs: number
   readonly clusterId: string
-  /** Encrypts second factors; 32 bytes. */
+  /** Key that encrypts second factors; 32 bytes. */
   readonly factorKey: Uint8Array
   readonly routerCertificates: ReadonlyMap<string, string>
   readonly controllerHosts: ReadonlySet<string>
@@ -34,7 +34,7 @@ export interface ConversionOptions {
 }
 
 /**
- * Converts the records of a database to a state, and reports what happens to each of them.
+ * Converts the records of a database to a state, and reports the outcome for each record.
  * @throws {MigrateFault} DAMAGED.
  */
 export function convertDatabase(database: OpenZitiDatabase, options: ConversionOptions): State {
@@ -80,7 +80,10 @@ function convertStore(
   for (const record of recordsOfStore(database, table, report)) table.convert(record, conversion)
 }
 
-/** Whether a path leads to links. A key of a section for each key is not in the rows. */
+/**
+ * Selects paths of links, which are not read. A section that exists once per key has its key in the
+ * path, but not in the rows.
+ */
 function skipsLinks(rows: FieldRows): (path: readonly string[]) => boolean {
   return (path) => {
     let fields: FieldRows | undefined = rows
@@ -97,7 +100,7 @@ function skipsLinks(rows: FieldRows): (path: readonly string[]) => boolean {
 }
 
 function noteUnknownBuckets(database: OpenZitiDatabase, report: MigrationReport): void {
-  const known = new Set([...otherBuckets, ...storeTables.map(({ store }) => `ziti/${store}`)])
+  const known = new Set([...nonStoreBuckets, ...storeTables.map(({ store }) => `ziti/${store}`)])
   for (const name of database.bucketNames) {
     if (known.has(name) || database.count(...name.split('/')) === 0) continue
     report.note('lost', { store: name, id: '', field: '' }, 'this store is unknown')
@@ -115,7 +118,7 @@ class NetworkConversion implements Conversion {
   readonly state = new State()
   readonly #options: ConversionOptions
   readonly #storesOfKinds = new Map(storeTables.map(({ store, kind }) => [kind, store]))
-  /** Ids by kind, field and value, of fields whose values must differ. */
+  /** Record ids by kind, field and value, for fields whose values must be unique. */
   readonly #unique = new Map<string, string>()
 
   constructor(version: number, options: ConversionOptions) {
@@ -175,7 +178,7 @@ class NetworkConversion implements Conversion {
     return { secretId, codesId, sealed, keyVersion: FACTOR_KEY_VERSION, lastStep: 0, usedCodes: [] }
   }
 
-  /** Adds the records that every network has, and removes dangling references. */
+  /** Adds the records that every network has, and removes references to missing records. */
   finish(): void {
     for (const { entity, id, json } of commonRecords()) {
       const kind = findEntity(entity).name
@@ -192,7 +195,10 @@ class NetworkConversion implements Conversion {
     })
   }
 
-  /** The name of a record that every network has, with a suffix if another record has it. */
+  /**
+   * The name for a record that every network has; with a suffix if another record already has that
+   * name.
+   */
   #freeName(kind: KindName, id: string, name: string): string {
     const other = this.#unique.get(`${kind}/name/${name}`)
     if (other === undefined) return name
@@ -216,8 +222,9 @@ class NetworkConversion implements Conversion {
   }
 
   /**
-   * OpenZiti has no two records with the same value in such a field, but a damaged database may. A
-   * name gets a suffix; a record with another such field is not carried: null.
+   * Makes unique fields unique: OpenZiti has no two records with the same value in such a field,
+   * but a damaged database may. A name gets a suffix; for another field, the result is null and the
+   * record is not migrated.
    */
   #withUniqueValues(kind: KindName, from: StoredRecord, fields: JsonObject): JsonObject | null {
     const made: Record<string, Json> = { ...fields }

@@ -7,24 +7,33 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Json } from '../lib/text/canonical-json.ts'
 import type { MigrationReport } from './report.ts'
 
-/** Rounds until no record refers to a removed one: the longest chain of references. */
+/**
+ * Maximum rounds until no record refers to a removed one: the length of the longest chain of
+ * references.
+ */
 const ROUNDS_MAX = 8
 
 interface SweepDeps {
   readonly state: State
   readonly report: MigrationReport
-  /** Store that the records of a kind come from; null: they are fields of records there. */
+  /**
+   * Store from which the records of a kind come; null: in OpenZiti they are a field of other
+   * records.
+   */
   readonly storeOf: (kind: KindName) => string | null
 }
 
-/** Removes references to records that do not exist, and records that cannot exist without them. */
+/**
+ * Removes references to records that do not exist, and records that cannot exist without such a
+ * reference.
+ */
 export function removeDanglingReferences(deps: SweepDeps): void {
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     if (!sweep(deps)) return
   }
 }
 
-/** @returns whether it removed a record. */
+/** @returns whether at least one record was removed. */
 function sweep({ state, report, storeOf }: SweepDeps): boolean {
   let hasRemoved = false
   for (const entity of entities) {
@@ -54,7 +63,10 @@ function sweep({ state, report, storeOf }: SweepDeps): boolean {
   return hasRemoved
 }
 
-/** Records that are a field of identities have the id of the identity first. */
+/**
+ * Where a finding is reported for a record that OpenZiti stores as a field of an identity; such a
+ * record's id begins with the identity's id.
+ */
 function placeOfField(kind: KindName, id: string) {
   const [identityId = ''] = id.split(':')
   return { store: 'identities', id: identityId, field: `${kind}s` }
@@ -70,12 +82,12 @@ function referenceFields(entity: Entity): NamedField[] {
 }
 
 interface SweptRecord {
-  /** null: it cannot be without the missing record. */
+  /** The record without the references; null if it cannot exist without the missing record. */
   readonly record: EntityRecord | null
   readonly missing: readonly { readonly field: string; readonly id: string }[]
 }
 
-/** null: nothing is missing. */
+/** null if no referenced record is missing. */
 function sweptRecord(
   state: State,
   fields: readonly NamedField[],
@@ -108,10 +120,10 @@ function idsIn(field: Field, value: Json): readonly string[] {
   return value !== null && typeof value === 'object' ? Object.keys(value) : []
 }
 
-/** The value without these ids; null if the record needs them. */
+/** The value without these ids; null if the record cannot exist without them. */
 function withoutIds(field: Field, value: Json, ids: ReadonlySet<string>): Json {
   if (typeof value === 'string') {
-    // Only a reference with a default stays without its record.
+    // A single reference can be removed only if the field has a zero value.
     return field.zero === '' ? null : field.zero
   }
   const idOf = (text: string): string => (field.kind === 'roleList' ? text.slice(1) : text)

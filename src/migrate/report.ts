@@ -1,25 +1,25 @@
 import { migrateLimits } from './limits.ts'
 
 /**
- * `changed`: carried with another value, or left out without loss. `decide`: carried, but it does
- * not work until someone acts. `lost`: not carried.
+ * `changed`: migrated with another value, or omitted without any loss. `decide`: migrated, but does
+ * not work until an operator acts. `lost`: not migrated.
  */
 export const findingKinds = ['changed', 'decide', 'lost'] as const
 export type FindingKind = (typeof findingKinds)[number]
 
-/** A difference between a record of OpenZiti and its record here. */
+/** A difference between an OpenZiti record and the migrated record. */
 export interface Finding {
   readonly kind: FindingKind
   readonly store: string
   /** Empty for a whole store. */
   readonly id: string
-  /** Empty for a whole record. */
+  /** Empty if the finding is about the whole record. */
   readonly field: string
   /** One clause. */
   readonly reason: string
 }
 
-/** Where a finding was made. */
+/** The store, record and field that a finding is about. */
 export type FindingTarget = Pick<Finding, 'store' | 'id' | 'field'>
 
 /** Results for one store. */
@@ -27,9 +27,9 @@ export interface StoreReport {
   readonly store: string
   /** Records in the database. */
   readonly records: number
-  /** Records that the network has afterwards. */
+  /** Number of migrated records. */
   readonly carried: number
-  /** Number of findings of each kind, including those that are not listed. */
+  /** Number of findings of each kind, including findings that are not listed. */
   readonly counts: Readonly<Record<FindingKind, number>>
   readonly findings: readonly Finding[]
 }
@@ -41,7 +41,7 @@ interface StoreCounts {
   readonly findings: Finding[]
 }
 
-/** Collects the outcome of each record. Its memory is bounded for any database. */
+/** Collects the outcome for each record. Its memory is limited, however large the database is. */
 export class MigrationReport {
   readonly #stores = new Map<string, StoreCounts>()
 
@@ -49,7 +49,7 @@ export class MigrationReport {
     this.#store(store).records += 1
   }
 
-  /** @param count negative: a carried record was removed again. */
+  /** @param count negative if a migrated record is removed again. */
   countCarried(store: string, count = 1): void {
     this.#store(store).carried += count
   }

@@ -9,7 +9,7 @@ import { socketLimits } from './sockets/limits.ts'
 import type { CircuitSource } from './circuits/circuit-source.ts'
 import type { ProgramLogger } from './logger.ts'
 import { HostedServices, type OfferedTerminators } from './services/hosted-services.ts'
-import { type ConfiguredServicePort, OfferedServices } from './services/offered-services.ts'
+import { type ConfiguredServicePort, ProxyPortServices } from './services/offered-services.ts'
 import { loadCrypto } from './services/secure-stream.ts'
 import { TunnelDialer } from './services/tunnel-dialer.ts'
 import type { UsableServices } from './services/usable-services.ts'
@@ -37,15 +37,15 @@ interface TunnelServicesDeps {
 }
 
 /**
- * Services of one identity at this host. It hosts services by connecting to their targets. In mode
- * `proxy` it offers other services on ports of this host, and in mode `tproxy` it intercepts
- * connections of this host to their addresses and names.
+ * Services of one identity at this host. The identity hosts services by connecting to their
+ * targets. In mode `proxy` it offers other services on ports of this host, and in mode `tproxy` it
+ * intercepts connections of this host to their addresses and names.
  */
 export class TunnelServices {
   readonly mode: string
   readonly dialer: TerminatorDialer
   readonly #hosted: HostedServices
-  readonly #offered: OfferedServices | null
+  readonly #offered: ProxyPortServices | null
   readonly #intercepted: InterceptedServices | null
 
   constructor(deps: TunnelServicesDeps) {
@@ -64,7 +64,7 @@ export class TunnelServices {
     })
     const circuitTimeoutMs = Number(options['getCircuitTimeout'])
     const shared = { ...deps, flow, circuitTimeoutMs, datagramsIdleMs }
-    this.#offered = this.mode === 'proxy' ? new OfferedServices(shared) : null
+    this.#offered = this.mode === 'proxy' ? new ProxyPortServices(shared) : null
     this.#intercepted =
       this.mode === 'tproxy'
         ? new InterceptedServices({ ...shared, ...interceptOptions(options, deps.random) })
@@ -86,7 +86,7 @@ export class TunnelServices {
     this.#intercepted?.refresh()
   }
 
-  /** Checks again, because another address may have become protected. */
+  /** Checks the services again, because another address may have become protected. */
   protectAddresses(): void {
     this.#intercepted?.refresh()
   }

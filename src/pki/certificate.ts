@@ -13,7 +13,9 @@ import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
 import { spiffeControllerId, parseSpiffeId, spiffeRouterId, type SpiffeId } from './spiffe.ts'
 import { isoTime } from '../lib/text/shown-time.ts'
 
-/** Parsing limits: PEM text of one file, certificates in it, bytes and names of one certificate. */
+/**
+ * Parsing limits: PEM characters per file, certificates per file, bytes and names per certificate.
+ */
 export const PEM_BYTES_MAX = 1024 * 1024
 /** Certificates in one chain, leaf included. */
 export const CHAIN_CERTIFICATES_MAX = 16
@@ -31,7 +33,7 @@ export type CertificateFault =
   | 'wrong-usage'
   | 'untrusted'
 
-/** One sentence, fit for an operator; code switches on `fault`. */
+/** The message is one sentence for an operator; code checks `fault` instead. */
 export class CertificateError extends Error {
   override readonly name = 'CertificateError'
   readonly fault: CertificateFault
@@ -42,11 +44,13 @@ export class CertificateError extends Error {
   }
 }
 
-/** A parsed certificate. Names come from the extension itself, not from its printed form. */
+/**
+ * A parsed certificate. Its names are parsed from the extension, not from Node's printed form.
+ */
 export interface Certificate {
   readonly der: Uint8Array
   readonly pem: string
-  /** Common name of the subject; null when there is none or more than one. */
+  /** Common name of the subject; null when the subject has none or more than one. */
   readonly commonName: string | null
   /** All common names, in the order of the subject. */
   readonly commonNames: readonly string[]
@@ -58,7 +62,7 @@ export interface Certificate {
   readonly names: AlternativeNames
   readonly contents: CertificateContents
   readonly isAuthority: boolean
-  /** Maximum number of authorities between this one and a leaf; null: no limit. */
+  /** Maximum number of authorities between this certificate and a leaf; null: no limit. */
   readonly pathLengthMax: number | null
   readonly notBeforeMs: number
   readonly notAfterMs: number
@@ -92,7 +96,7 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
       publicKey: native.publicKey,
     })
   } catch (error) {
-    // Library errors for damaged certificates differ between releases, so they are replaced.
+    // Replaced, because the library's messages for damaged certificates differ between releases.
     throw new CertificateError('unreadable', 'not a readable X.509 certificate', error)
   }
 }
@@ -133,8 +137,8 @@ function parsedOf(der: Uint8Array): Parsed {
 }
 
 /**
- * Adds the forms that few callers need and that take much of the time of parsing: clients present
- * a certificate with every connection.
+ * Computes some fields only on first use, because few callers need them and they take much of the
+ * parsing time: clients present a certificate with every connection.
  */
 function withLazyForms({
   publicKey,
@@ -156,8 +160,9 @@ function withLazyForms({
 }
 
 /**
- * Like {@link parseCertificate}, for a CA certificate that a peer presents beside its own. Many
- * peers present the same one, so the last ones are kept: each byte sequence gives the same object.
+ * Like {@link parseCertificate}, for a CA certificate that a peer presents together with its own.
+ * Many peers present the same CA certificate, so the most recently used ones are cached: equal
+ * bytes give the same object.
  * @throws {CertificateError} `unreadable`.
  */
 export function parsePresentedAuthority(der: Uint8Array): Certificate {
@@ -165,8 +170,7 @@ export function parsePresentedAuthority(der: Uint8Array): Certificate {
   const digest = hash('sha256', der)
   const known = presentedAuthorities.get(digest)
   const authority = known ?? parseCertificate(der)
-  // Moves the entry to the end, because the one that was unused for the longest time is dropped
-  // first.
+  // Moves the entry to the end, because the cache evicts the least recently used entry.
   presentedAuthorities.delete(digest)
   presentedAuthorities.set(digest, authority)
   for (const oldest of presentedAuthorities.keys()) {
@@ -189,8 +193,9 @@ function spkiSha256(key: KeyObject): Uint8Array {
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----/g
 
 /**
- * The certificates of a PEM text in order; other blocks and text in between are skipped.
- * @throws {CertificateError} `unreadable` when there is none, too many, or an invalid one.
+ * The certificates of a PEM string in order; other blocks and text between blocks are skipped.
+ * @throws {CertificateError} `unreadable` when there is no certificate, too many, or an invalid
+ * one.
  */
 export function parseCertificates(
   pem: string,
@@ -211,7 +216,7 @@ export function parseCertificates(
   return [first, ...rest]
 }
 
-/** Whether it names itself as its issuer, as roots do. */
+/** Whether issuer and subject of the certificate are equal, as in a root. */
 export function isSelfIssued({ native }: Certificate): boolean {
   return native.issuer === native.subject
 }
@@ -240,8 +245,8 @@ export function leafSpiffeId(leaf: Certificate): SpiffeId {
 }
 
 /**
- * The id of the controller that a leaf identifies. A subject common name, if present, must be the
- * same.
+ * The id of the controller that a leaf identifies. If the subject has a common name, it must equal
+ * the id.
  * @throws {CertificateError} `wrong-identity`.
  */
 export function leafControllerId(leaf: Certificate, trustDomain: string): string {
@@ -263,9 +268,9 @@ export function leafControllerId(leaf: Certificate, trustDomain: string): string
 }
 
 /**
- * The id of the router that a leaf identifies: from its SPIFFE id, which its authority determines,
- * or without one from its common name, as in certificates of other OpenZiti programs. Null when it
- * identifies something else.
+ * The id of the router that a leaf identifies: from its SPIFFE id, which the authority determines;
+ * without a SPIFFE id, from the common name, as in certificates from other OpenZiti programs. Null
+ * when the leaf identifies something else.
  */
 export function leafRouterId(leaf: Certificate): string | null {
   const named = leaf.uris.filter((uri) => /^spiffe:/i.test(uri))
@@ -276,8 +281,8 @@ export function leafRouterId(leaf: Certificate): string | null {
 }
 
 /**
- * Checks that a server, whose name the client has verified, is a controller. It is not if its
- * SPIFFE id names another kind of node. A certificate without a SPIFFE id is accepted: an operator
+ * Checks that a server, whose name the client has verified, is a controller. An error if its SPIFFE
+ * id names another kind of node. A certificate without a SPIFFE id is accepted, because an operator
  * may use another authority for the console.
  * @returns a clause that completes "it …"; null: no error.
  */
@@ -339,9 +344,9 @@ export function checkChain(
 }
 
 /**
- * The leaf, its issuer, and so on, as far as the given certificates reach; times are not checked.
- * If several issuers have the same name and key, for example after a renewal, those valid now come
- * first, then anchors, then those that expire last.
+ * The path from the leaf to its issuer and upward, as far as the given certificates reach; times
+ * are not checked. If several issuers have the same name and key, for example after a renewal, the
+ * path prefers currently valid ones, then anchors, then those that expire last.
  */
 export function issuingPath(
   chain: readonly [Certificate, ...Certificate[]],
@@ -356,7 +361,8 @@ export function issuingPath(
   )
   const path: [Certificate, ...Certificate[]] = [chain[0]]
   let current: Certificate = chain[0]
-  // Each iteration uses a new certificate, so a loop of cross-signed authorities ends too.
+  // Bounded, because each step needs a certificate that was not used yet; so a loop of cross-signed
+  // authorities ends too.
   for (let depth = 0; depth < authorities.length; depth += 1) {
     const issuer = authorities.find(
       (authority) => !includesCertificate(path, authority) && hasIssued(authority, current, depth),
@@ -380,7 +386,7 @@ function isTimely({ notBeforeMs, notAfterMs }: Certificate, nowMs: number): bool
   return nowMs >= notBeforeMs && nowMs <= notAfterMs
 }
 
-/** @param depth authorities between this one and the leaf (RFC 5280, 4.2.1.9). */
+/** @param depth number of authorities between `authority` and the leaf (RFC 5280, 4.2.1.9). */
 function hasIssued(authority: Certificate, certificate: Certificate, depth: number): boolean {
   if (!authority.isAuthority || authority.sha256 === certificate.sha256) return false
   if (authority.pathLengthMax !== null && depth > authority.pathLengthMax) return false

@@ -15,7 +15,7 @@ const DATA = Buffer.from('06092a864886f70d010701', 'hex')
  * Encodes certificates as unsigned PKCS #7 SignedData without other content (RFC 7030, 4.1.3), in
  * BER. Each certificate is included once, roots last: clients keep this order.
  */
-export function certsOnly(certificates: readonly Certificate[]): Buffer {
+export function encodeCertsOnlyPkcs7(certificates: readonly Certificate[]): Buffer {
   const each = new Map(rootsLast(certificates).map(({ sha256, der }) => [sha256, der]))
   const ders = [...each.values()]
   return encodeTagged(derTag.sequence, SIGNED_DATA, [
@@ -32,8 +32,9 @@ export function certsOnly(certificates: readonly Certificate[]): Buffer {
 }
 
 /**
- * The C SDK ignores the first CA certificate of an identity file of OpenZiti's CLI when it logs in
- * (the text begins with `pem:`), so this must be one that a server sends in its chain.
+ * Puts the roots last. The OpenZiti C SDK ignores the first CA certificate when it logs in with an
+ * identity file of OpenZiti's CLI (its text begins with `pem:`). So the first certificate must be
+ * one that a server sends in its chain anyway.
  */
 export function rootsLast(certificates: readonly Certificate[]): readonly Certificate[] {
   return [
@@ -43,8 +44,10 @@ export function rootsLast(certificates: readonly Certificate[]): readonly Certif
 }
 
 /**
- * Reads the certificates of such a message from an untrusted source; signatures on it are ignored.
- * @throws {CertificateError} `unreadable`, also when there are more than a CA file may hold.
+ * Reads the certificates of a PKCS #7 message from an untrusted source; signatures on the message
+ * are ignored.
+ * @throws {CertificateError} `unreadable`, also when it contains more certificates than a CA file
+ * may contain.
  */
 export function readCertsOnly(der: Uint8Array): Certificate[] {
   const certificates: Certificate[] = []

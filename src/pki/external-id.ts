@@ -1,8 +1,8 @@
 import { createTextSearch } from '../lib/text/text-search.ts'
 
-/** Rule for finding the external id in a client's certificate; a CA has at most one. */
+/** Rule for finding the external id in a client's certificate; a CA has at most one such rule. */
 export interface ExternalIdRule {
-  /** Index of the id among those found, from 0. */
+  /** Index, from 0, of the id among all matches. */
   readonly index: number
   readonly location: 'COMMON_NAME' | 'SAN_URI' | 'SAN_EMAIL'
   readonly matcher: 'ALL' | 'PREFIX' | 'SUFFIX' | 'SCHEME'
@@ -11,7 +11,7 @@ export interface ExternalIdRule {
   readonly parserCriteria: string
 }
 
-/** Names that may contain the id. */
+/** The certificate's names in which the id may be. */
 interface ExternalIdNames {
   readonly commonNames: readonly string[]
   readonly uris: readonly string[]
@@ -20,12 +20,12 @@ interface ExternalIdNames {
 
 export type ExternalId =
   | { readonly ok: true; readonly externalId: string }
-  /** Words that complete a sentence about the certificate. */
+  /** `reason` completes a sentence about the certificate. */
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Finds the external id in a certificate that chains to the CA of this rule. Takes linear time in
- * the names of the certificate for any criteria, because a rule contains no regular expressions.
+ * Finds the external id in a certificate that chains to the CA with this rule. A rule contains no
+ * regular expressions, so the time is linear in the length of the names.
  */
 export function findExternalId(rule: ExternalIdRule, certificate: ExternalIdNames): ExternalId {
   const matched = namesAt(rule, certificate).flatMap((name) => matchOf(rule, name))
@@ -56,7 +56,10 @@ function namesAt(
   }
 }
 
-/** @returns an empty list when the name does not match; a prefix or suffix is removed. */
+/**
+ * @returns the name, without the prefix or suffix of the rule; an empty list when the name does not
+ * match.
+ */
 function matchOf({ matcher, matcherCriteria, location }: ExternalIdRule, name: string): string[] {
   const isUri = location === 'SAN_URI'
   switch (matcher) {
@@ -79,7 +82,10 @@ function schemeOf(uri: string): string | null {
   return colon < 0 ? null : uri.slice(0, colon).toLowerCase()
 }
 
-/** Does not build a list of all parts, which could be as many as the name has characters. */
+/**
+ * Finds the part at an index without a list of all parts, which could be as many as the name has
+ * characters.
+ */
 function idAt(
   { parser, parserCriteria, index }: ExternalIdRule,
   values: readonly string[],

@@ -2,8 +2,8 @@ import { CertificateError } from './certificate.ts'
 import { SecretFileError } from './key-file.ts'
 
 /**
- * Fields of a log line about files that cannot be used. An operator corrects such a file by the
- * message alone; only a bug needs its stack.
+ * Log fields for a file that cannot be used. An operator can fix such a file with the message
+ * alone, so the stack is logged only for a bug.
  */
 export function fileFaultFields(error: unknown): { readonly err?: unknown } {
   const isFault =

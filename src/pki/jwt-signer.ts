@@ -33,7 +33,7 @@ interface FormerLeaf {
   readonly removedAtMs: number
 }
 
-/** Claims of a token that a removed member signed, before or after its removal. */
+/** Claims of a token that was signed with a removed member's key, before or after the removal. */
 interface FormerJwt extends VerifiedJwt {
   readonly removedAtMs: number
 }
@@ -44,13 +44,16 @@ interface ClaimsOptions {
 
 interface LeafJwtDeps {
   readonly privateKeyPem: () => string
-  /** Called at each use, so that a renewed leaf takes effect at once. */
+  /** Called at each use, so that a renewed leaf is used at once. */
   readonly leafPem: () => string
-  /** The current members, with or without this one. */
+  /** The leaves of the current members; this controller may be missing. */
   readonly members: () => readonly MemberLeaf[]
   /** The current members with their pinned keys; called at each use of a token. */
   readonly pinned: () => readonly Pick<MemberLeaf, 'publicKeySha256'>[]
-  /** Removed members, and the keys that the configuration records as removed. */
+  /**
+   * Leaves of removed members. `removed`: the keys that the membership configuration records as
+   * removed.
+   */
   readonly former: () => readonly FormerLeaf[]
   readonly removed: () => readonly Pick<MemberLeaf, 'publicKeySha256'>[]
   readonly clock: Clock
@@ -59,15 +62,14 @@ interface LeafJwtDeps {
 const FORMER_LEAVES_MAX = 32
 
 /**
- * Signs tokens with the key of a controller's leaf, and verifies those of every member. A renewed
- * leaf has another `kid` with the same key: the `kid` only selects the first key to try, and the
- * key decides.
+ * Signs tokens with the key of this controller's leaf, and verifies tokens of every member. A
+ * renewed leaf has another `kid` but the same key, so the `kid` only selects the key to try first.
  */
 export class LeafJwtSigner {
   readonly #deps: LeafJwtDeps
   /**
-   * Parsed leaves by PEM, because parsing takes longer than a signature. Holds only those of the
-   * last call.
+   * Parsed leaves by PEM, cached because parsing takes longer than a signature. Contains only the
+   * leaves of the last call.
    */
   #leaves = new Map<string, TokenLeaf | null>()
 
@@ -162,8 +164,8 @@ export class LeafJwtSigner {
   }
 
   /**
-   * The known leaves, this controller's first. A certificate with another key than the member's
-   * pinned one is ignored.
+   * The known leaves, this controller's first. A certificate whose key is not the member's pinned
+   * key is ignored.
    */
   #known(): TokenLeaf[] {
     const before = this.#leaves

@@ -5,12 +5,12 @@ import { decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { CertificateError, parseCertificate } from './certificate.ts'
 
-/** Longer tokens are rejected unread. */
+/** Longer tokens are rejected without parsing. */
 export const JWT_CHARACTERS_MAX = 16 * 1024
 
-/** A certificate whose key signs tokens. */
+/** A certificate with whose key tokens are signed. */
 export interface TokenLeaf {
-  /** Hex SHA-1 of the certificate, as in the header of a token. */
+  /** Hex SHA-1 of the certificate; a token's header contains it. */
   readonly kid: string
   readonly key: KeyObject
   /**
@@ -27,9 +27,9 @@ export interface VerifiedJwt {
 }
 
 /**
- * Verifies that one of the keys signed a token and that its time (`exp`, `nbf`) is valid; null
- * otherwise. The `kid` only selects the first key to try, and the key decides. The caller checks
- * issuer, audience and purpose.
+ * Verifies that one of the keys signed a token and that the token's times (`exp`, `nbf`) are valid;
+ * null otherwise. The `kid` only selects the key to try first. The caller checks issuer, audience
+ * and purpose.
  */
 export async function verifyJwt(
   token: string,
@@ -49,7 +49,7 @@ export async function verifyJwt(
       if (isExpiredAllowed && error instanceof errors.JWTExpired) {
         return { claims: error.payload as JsonObject, keyId }
       }
-      // Not signed by this key, or not valid now: try the next one.
+      // The token was not signed with this key, or is not valid now: try the next key.
     }
   }
   return null

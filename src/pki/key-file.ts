@@ -16,14 +16,14 @@ import { decodeText } from '../lib/text/decode-text.ts'
 
 export const SECRET_FILE_BYTES_MAX = 64 * 1024
 
-/** One sentence with its remedy; never contains the content. */
+/** The message is one sentence with a remedy; it never contains the file's content. */
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError'
 }
 
 /**
- * Writes a secret atomically, and never readable by others: to a 0600 file beside it, synced, then
- * renamed.
+ * Writes a secret atomically and never readable by others: writes a 0600 file in the same folder,
+ * syncs it, then renames it.
  * @throws the file system's error.
  */
 export function writeSecretFile(path: string, text: string): void {
@@ -39,7 +39,8 @@ export function writePublicFile(path: string, text: string): void {
 }
 
 /**
- * Like the two functions above, but never replaces an existing file, even one created concurrently.
+ * Like the two functions above, but never replaces an existing file, even if another process
+ * creates the file concurrently.
  * @throws the file system's error, EEXIST.
  */
 export function writeNewFile(
@@ -66,7 +67,7 @@ function writeWhole(
   rmSync(partial, { force: true })
   const file = openSync(partial, 'wx', mode)
   try {
-    // The umask can remove mode bits; this sets the exact mode.
+    // Sets the exact mode, because the umask can remove mode bits at creation.
     fchmodSync(file, mode)
     const bytes = Buffer.from(content)
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at)
@@ -83,13 +84,13 @@ function writeWhole(
 
 interface SecretText {
   readonly text: string
-  /** A warning when the file's group may read it; null when only its owner may. */
+  /** A warning when the file's group may read the file; null when only its owner may. */
   readonly warning: string | null
 }
 
 /**
- * @throws {SecretFileError} missing, unreadable, too large, not a regular file, or accessible to
- * every user of this host, so that the secret may be known to others.
+ * @throws {SecretFileError} when the file is missing, unreadable, too large, not a regular file, or
+ * readable by every user of this host, so that the secret may be known to others.
  */
 export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): SecretText {
   let file: number
@@ -101,7 +102,7 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
     throw new SecretFileError(fault, { cause: error })
   }
   try {
-    // Checked on the open file, so that it cannot be replaced between check and read.
+    // Checks the open file, so that the file cannot be replaced between check and read.
     const status = fstatSync(file)
     if (!status.isFile()) throw new SecretFileError(`${path} is not a regular file`)
     if (status.size > bytesMax) {
@@ -134,7 +135,7 @@ function readAll(file: number, size: number): string {
   return decodeText(bytes.subarray(0, at))
 }
 
-/** The address of such a key may contain a PIN, so it is not repeated. */
+/** The message does not repeat the key's URI, because the URI may contain a PIN. */
 const keyOfToken =
   'a key in a PKCS #11 token (pkcs11:) is not supported; name the file of a key in PEM'
 
@@ -146,7 +147,7 @@ function openFaultOf(error: unknown): string {
 }
 
 /**
- * Makes renames and removals in a folder survive a power cut.
+ * Syncs a folder, so that renames and removals in it survive a power failure.
  * @throws the file system's error.
  */
 export function syncFolder(path: string): void {

@@ -3,20 +3,22 @@ import { decodeJwt } from 'jose'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { JWT_CHARACTERS_MAX } from './jwt-verifier.ts'
 
-/** OIDC client ids: OpenZiti SDKs and tools. They are public clients without a secret. */
+/**
+ * Accepted OIDC client ids, of OpenZiti SDKs and tools. They are public clients without a secret.
+ */
 export const clientIds: readonly string[] = ['native', 'openziti']
 
 /** Purpose of a controller-issued token, as OpenZiti encodes it in the claim `z_t`. */
 export const tokenTypes = { access: 'a', refresh: 'r' } as const
 export type TokenPurpose = keyof typeof tokenTypes
 
-/** Each controller is an issuer, at `/oidc` of its listeners. */
+/** Pattern of an issuer: each controller is one, at `/oidc` of its listeners. */
 const ISSUER = /^https:\/\/[^/?#@\s]+\/oidc$/
 
-/** A token of an OIDC session that a member signed and that is valid now. */
+/** A currently valid token of an OIDC session that a member signed. */
 export interface OidcToken {
   readonly text: string
-  /** The id for revoking this token only; '' when it has none. */
+  /** The id for revoking only this token; '' when the token has no id. */
   readonly tokenId: string
   readonly sessionId: string
   readonly identityId: string
@@ -24,12 +26,13 @@ export interface OidcToken {
   readonly scopes: readonly string[]
   readonly issuer: string
   /**
-   * Hex SHA-1 of the client certificates that the token is bound to; it is valid only with one of
-   * them.
+   * Hex SHA-1 of the client certificates to which the token is bound; the token is valid only
+   * together with one of them.
    */
   readonly fingerprints: readonly string[]
   /**
-   * Number of refreshes that led to this refresh token, including the log-in; 0 for another token.
+   * For a refresh token: number of tokens in its chain of refreshes, including the one from the
+   * log-in. 0 for another kind of token.
    */
   readonly generation: number
   /** UTC ms. */
@@ -38,8 +41,8 @@ export interface OidcToken {
 }
 
 /**
- * Reads the claims of a token whose signature and time are verified.
- * @returns null for another purpose or audience, or when a claim is missing.
+ * Reads the claims of a token whose signature and time are already verified.
+ * @returns null when purpose or audience are others, or a claim is missing.
  */
 export function parseOidcClaims(
   text: string,
@@ -79,12 +82,14 @@ function generationIn({ generation }: JsonObject): number {
   return Number.isSafeInteger(generation) ? Number(generation) : 0
 }
 
-/** Whether a text looks like one of our access tokens, from its unverified claims. */
+/**
+ * Whether a string looks like an access token of a controller, according to its unverified claims.
+ */
 export function seemsAccessToken(text: string): boolean {
   return unverifiedClaims(text)?.['z_t'] === tokenTypes.access
 }
 
-/** The unverified claims of a token; null when the text is not a token. */
+/** The unverified claims of a token; null when the string is not a token. */
 export function unverifiedClaims(text: string): Readonly<Record<string, unknown>> | null {
   if (text.length > JWT_CHARACTERS_MAX) return null
   try {

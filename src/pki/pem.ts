@@ -1,7 +1,7 @@
 /** Maximum characters of a PEM certificate request. */
 export const CERTIFICATE_REQUEST_CHARACTERS_MAX = 16 * 1024
 
-/** One block of a PEM text (RFC 7468). */
+/** One block of a PEM string (RFC 7468). */
 interface PemBlock {
   /** For example `CERTIFICATE`. */
   readonly label: string
@@ -10,7 +10,7 @@ interface PemBlock {
 
 const BLOCK = /-----BEGIN ([A-Z0-9 ]{1,64})-----([A-Za-z0-9+/=\s]*)-----END \1-----/g
 
-/** The blocks of a PEM text in order, at most `blocksMax`; text in between is skipped. */
+/** The blocks of a PEM string in order, at most `blocksMax`; text between blocks is skipped. */
 export function pemBlocks(text: string, blocksMax: number): PemBlock[] {
   const blocks: PemBlock[] = []
   for (const [, label = '', base64 = ''] of text.matchAll(BLOCK)) {

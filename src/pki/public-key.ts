@@ -2,7 +2,7 @@ import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 
 import { CertificateError } from './certificate.ts'
 
-/** An RSA key of 8,192 bits takes about 1,060 bytes in DER. */
+/** Enough for an RSA key of 8,192 bits, which takes about 1,060 bytes in DER. */
 const SPKI_BYTES_MAX = 2048
 const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192
@@ -41,7 +41,7 @@ function isAllowedKey(key: KeyObject): boolean {
   }
 }
 
-/** The hash that member records pin: 32 bytes. */
+/** The hash of the public key that member records pin: 32 bytes. */
 export function spkiSha256(spki: Uint8Array): Uint8Array {
   return Uint8Array.from(createHash('sha256').update(spki).digest())
 }

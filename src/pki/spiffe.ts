@@ -2,7 +2,7 @@ import { isControllerId, isTrustDomain } from '../lib/text/names.ts'
 
 /**
  * SPIFFE ids (SPIFFE-ID specification, section 2). Parsing is strict: no percent escapes, ports,
- * queries or dot segments, so that two different texts never identify the same workload.
+ * queries or dot segments, so that two different strings never identify the same workload.
  */
 const SPIFFE_ID_BYTES_MAX = 2048
 
@@ -13,7 +13,7 @@ export interface SpiffeId {
 }
 
 const PATH = /^(?:\/[A-Za-z0-9._-]+)+$/
-/** @returns null when the text is not a SPIFFE id with a path. */
+/** @returns null when the string is not a SPIFFE id with a path. */
 export function parseSpiffeId(text: string): SpiffeId | null {
   if (text.length > SPIFFE_ID_BYTES_MAX) return null
   const scheme = 'spiffe://'
@@ -35,7 +35,7 @@ export function identitySpiffeId(trustDomain: string, identityId: string): strin
   return `spiffe://${trustDomain}/identity/${identityId}`
 }
 
-/** Id in the certificate of one API session of an identity. */
+/** SPIFFE id in the certificate of one API session of an identity. */
 export function sessionSpiffeId(
   trustDomain: string,
   ids: {
@@ -47,7 +47,10 @@ export function sessionSpiffeId(
   return `${identitySpiffeId(trustDomain, ids.identityId)}/apiSession/${ids.apiSessionId}/apiSessionCertificate/${ids.certificateId}`
 }
 
-/** The ids in the SPIFFE id of a session certificate; null for any other SPIFFE id. */
+/**
+ * The ids of identity, API session and certificate in the SPIFFE id of a session certificate; null
+ * for any other SPIFFE id.
+ */
 export function sessionCertificateIds(
   { trustDomain, path }: SpiffeId,
   expectedDomain: string,
@@ -65,14 +68,20 @@ export function routerSpiffeId(trustDomain: string, routerId: string): string {
   return `spiffe://${trustDomain}/router/${routerId}`
 }
 
-/** @returns the id of a router in any trust domain, or null when the path names something else. */
+/**
+ * @returns the id of a router in any trust domain, or null when the path does not identify a
+ * router.
+ */
 export function spiffeRouterId({ path }: SpiffeId): string | null {
   const prefix = '/router/'
   const id = path.slice(prefix.length)
   return path.startsWith(prefix) && !id.includes('/') ? id : null
 }
 
-/** @returns the controller's id, or null for another trust domain or kind of path. */
+/**
+ * @returns the controller's id, or null for another trust domain or when the path does not identify
+ * a controller.
+ */
 export function spiffeControllerId(spiffeId: SpiffeId, trustDomain: string): string | null {
   const prefix = '/controller/'
   if (spiffeId.trustDomain !== trustDomain || !spiffeId.path.startsWith(prefix)) return null
@@ -81,8 +90,8 @@ export function spiffeControllerId(spiffeId: SpiffeId, trustDomain: string): str
 }
 
 /**
- * SPIFFE id of certificates issued to parties outside the cluster, which are neither controllers
- * nor identities.
+ * SPIFFE id in certificates for programs outside the cluster, which are neither controllers nor
+ * identities.
  */
 export function externalSpiffeId(trustDomain: string): string {
   return `spiffe://${trustDomain}${EXTERNAL_PATH}`

@@ -13,7 +13,7 @@ export type Actor =
 interface SystemActor {
   /** '' for the proposing controller, which fills in its name. */
   readonly name: string
-  /** Address of the client whose request caused it; '' without one. */
+  /** Address of the client whose request caused the write; '' without one. */
   readonly address: string
   /**
    * Identity on whose behalf the system acts, for the audit only: it neither adds nor removes a
@@ -25,7 +25,7 @@ interface SystemActor {
 
 /**
  * A caller that presents an enrollment token, a certificate of a CA, a router's certificate or a
- * token of an external JWT signer. Exactly one of them is named; the others are ''.
+ * token of an external JWT signer. Exactly one of these four fields is set; the others are ''.
  */
 export interface EnrollmentActor {
   readonly enrollmentId: string
@@ -72,7 +72,7 @@ export function systemActor(given: Partial<SystemActor> = {}): Actor {
 /** A controller that writes on its own initiative. */
 export const SYSTEM_ACTOR = systemActor()
 
-/** A session actor from the log: its permission may be any text. */
+/** A session actor from the log: its permission may be any string. */
 export type SessionClaim = Readonly<Record<keyof SessionActor, string>>
 
 /** An actor from the log, which may be absent. */

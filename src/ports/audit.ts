@@ -89,7 +89,7 @@ interface AnsweredRequest {
 export interface AuditTrail {
   /**
    * Called after this controller has applied an entry, in log order.
-   * @param traceId of the request, if it still waits for the entry.
+   * @param traceId trace id of the request, if the request still waits for the entry.
    */
   applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void

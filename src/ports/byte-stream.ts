@@ -1,4 +1,6 @@
-/** Bytes that are sent in pieces while they are produced, no faster than the reader takes them. */
+/**
+ * Bytes that are sent in pieces while they are produced, no faster than the client reads them.
+ */
 export interface ByteStream {
   /**
    * The iterator returns as soon as the reader has disconnected, even while the next piece is
@@ -6,8 +8,8 @@ export interface ByteStream {
    */
   readonly chunks: AsyncIterable<Uint8Array>
   /**
-   * Aborted when the producer decides that its reader takes too long. Without it, a reader is
-   * disconnected that stalls longer than any answer may.
+   * Aborted when the producer decides that its reader takes too long. Without this signal, a reader
+   * is disconnected if it stalls longer than any response may take.
    */
   readonly giveUp?: AbortSignal
 }

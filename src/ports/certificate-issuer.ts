@@ -19,27 +19,30 @@ export interface IssuedCertificate {
   readonly notAfterMs: number
 }
 
-export interface IdentityOrder {
+export interface IdentityCertificateRequest {
   readonly identityId: string
   /** PEM of an untrusted PKCS #10 request. */
   readonly requestPem: string
 }
 
-export interface ExtensionOrder extends IdentityOrder {
+export interface ExtensionCertificateRequest extends IdentityCertificateRequest {
   /**
    * PEM of the certificate in use, leaf first. The caller verifies that it belongs to the identity.
    */
   readonly currentPem: string
 }
 
-export interface SessionOrder extends IdentityOrder {
+export interface SessionCertificateRequest extends IdentityCertificateRequest {
   readonly apiSessionId: string
   readonly certificateId: string
-  /** `log-in`: the certificate is valid as long as those of identities. Absent: a few hours. */
+  /**
+   * `log-in`: the certificate is valid as long as the certificates of identities. Absent: for a few
+   * hours.
+   */
   readonly madeAt?: 'log-in'
 }
 
-export interface RouterOrder {
+export interface RouterCertificateRequest {
   readonly routerId: string
   /** Its common name must be the id of the router. */
   readonly clientRequestPem: string
@@ -50,7 +53,7 @@ export interface RouterOrder {
 /** The hosts that the server certificate of a router may contain, each in any spelling. */
 export interface RouterHostRules {
   /**
-   * `enrollment`: a person waits for the answer, so a forbidden host is refused with its name.
+   * `enrollment`: a person waits for the response, so a forbidden host is refused with its name.
    * `extension`: a program renews the certificate, so a forbidden host is left out and the router
    * continues with the others.
    */
@@ -75,19 +78,19 @@ export interface RouterCertificatePair {
 
 /**
  * Issues the certificates of identities, sessions and routers in a separate thread, so that no
- * other work waits. Callers take turns; `caller` names the one that waits. Nothing is stored here:
- * a certificate counts once the log contains it.
+ * other work waits. Callers take turns; `caller` identifies the caller of a request. Nothing is
+ * stored here: a certificate counts once the log contains it.
  *
  * Each method throws a {Problem}: COULD_NOT_PROCESS_CSR with a sentence for the sender of the
- * request; SERVER_TOO_MANY_REQUESTS when too many requests wait or this one has waited too long;
- * PEER_UNREACHABLE when this controller does not have the issuing authority; CERTIFICATE_REFUSED
- * when the authority has expired.
+ * request; SERVER_TOO_MANY_REQUESTS when too many requests wait or this request has waited too
+ * long; PEER_UNREACHABLE when this controller does not have the issuing authority;
+ * CERTIFICATE_REFUSED when the authority has expired.
  */
 export interface CertificateIssuer {
-  identity(order: IdentityOrder, caller: string): Promise<IssuedCertificate>
-  extend(order: ExtensionOrder, caller: string): Promise<IssuedCertificate>
-  session(order: SessionOrder, caller: string): Promise<IssuedCertificate>
-  router(order: RouterOrder, caller: string): Promise<RouterCertificatePair>
+  identity(order: IdentityCertificateRequest, caller: string): Promise<IssuedCertificate>
+  extend(order: ExtensionCertificateRequest, caller: string): Promise<IssuedCertificate>
+  session(order: SessionCertificateRequest, caller: string): Promise<IssuedCertificate>
+  router(order: RouterCertificateRequest, caller: string): Promise<RouterCertificatePair>
   close(): Promise<void>
 }
 
@@ -110,7 +113,7 @@ export interface RouterCertifier {
     caller: string,
   ): Promise<RouterCertificatePair>
   /**
-   * The certificate contains only names of the current one, and names that an administrator
+   * The certificate contains only names of the current certificate, and names that an administrator
    * permitted.
    */
   extend(

@@ -7,9 +7,9 @@ export interface RecordChange<K extends KindName = KindName> {
   /** The kind of its table. */
   readonly kind: K
   readonly id: string
-  /** Undefined if it did not exist. */
+  /** Undefined if the record did not exist. */
   readonly before: RecordOf<K> | undefined
-  /** Undefined if it was deleted. */
+  /** Undefined if the record was deleted. */
   readonly after: RecordOf<K> | undefined
 }
 
@@ -45,14 +45,14 @@ export interface ChangeFollower {
    * neither throw nor write.
    */
   onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void
-  /** The state was replaced: any record may have changed. */
+  /** Called when the state was replaced: any record may have changed. */
   onReplaced(): void
 }
 
 /** Feed of the changes of entries, for code that keeps data derived from records. */
 export interface ChangeFeed {
   /**
-   * @param kinds of tables.
+   * @param kinds the kinds of records to follow.
    * @returns a function that stops the calls.
    */
   follow(kinds: readonly KindName[], follower: ChangeFollower): () => void

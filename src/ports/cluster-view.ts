@@ -23,8 +23,8 @@ export interface MemberView {
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * `tls:host:port` at which routers reach it; null: it accepts no routers, or is unknown
-   * (`startedAtMs` 0).
+   * `tls:host:port` at which routers reach the member; null: the member accepts no routers, or the
+   * address is unknown (`startedAtMs` 0).
    */
   readonly routerAddress: string | null
   readonly certificatePem: string
@@ -35,32 +35,32 @@ export interface MemberView {
   readonly featureLevel: number
   /** Start of its current process, UTC ms; 0 if unknown. */
   readonly startedAtMs: number
-  /** Time since this controller last heard from it, ms; 0 for itself, null if never. */
+  /** Time since this controller last heard from the member, ms; 0 for itself, null if never. */
   readonly lastContactMs: number | null
   readonly progress: MemberProgress | null
   /** The member knows no leader, so writes through it wait or fail. */
   readonly readOnly: boolean
-  readonly vitals: MemberVitals | null
+  readonly vitals: MemberStats | null
 }
 
 /** A member's report about itself, at most a few seconds old. */
-export interface MemberVitals {
+export interface MemberStats {
   /** Leader that it follows. */
   readonly leaderId: NodeId | null
   /** End of its log. */
   readonly last: Index
-  /** Value of the last ten seconds; 0 when nothing was synced. */
+  /** 99th percentile of the last ten seconds; 0 when nothing was synced. */
   readonly fsyncP99Ms: number
-  /** Value of the last ten seconds, of the slowest thread. */
+  /** 99th percentile of the last ten seconds, of the slowest thread. */
   readonly loopDelayP99Ms: number
   /** 0 to 100: the member with the highest value should lead. */
   readonly priority: number
   /**
-   * How far its wall clock is ahead of this controller's clock (negative: behind); 0 for this
-   * controller.
+   * How far the member's wall clock is ahead of this controller's clock (negative: behind); 0 for
+   * this controller.
    */
   readonly clockOffsetMs: number
-  /** It does not answer from its state, or is about to stop. */
+  /** The member does not answer requests from its state, or is about to stop. */
   readonly isFailing: boolean
 }
 

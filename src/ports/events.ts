@@ -57,7 +57,7 @@ export function positionText({ generation, index, sequence }: EventPosition): st
 
 /**
  * Parses `<generation>:<index>:<sequence>`, optionally with `@` and the name of a controller; null
- * for another text.
+ * for any other string.
  */
 export function parsePosition(text: string): EventPosition | null {
   const match = POSITION.exec(text)
@@ -86,7 +86,7 @@ export interface EventReader {
   /** Id of the identity whose streams are counted. */
   readonly identityId: string
   readonly filter: EventFilter
-  /** Last event that it has received; null: it begins with the next event. */
+  /** Last event that the reader has received; null: the reader begins with the next event. */
   readonly after: EventPosition | null
   /** Called repeatedly. Returns why the reader may not continue, or null. */
   readonly refusal: () => string | null
@@ -105,7 +105,7 @@ export interface EventStreams {
    * Opens a web socket whose request was admitted: OpenZiti's management channel, over which the
    * client subscribes.
    * @param permits true for namespaces that the caller may read.
-   * @param validations that the caller may request.
+   * @param validations the validations that the caller may request.
    */
   upgrade(
     upgrade: {

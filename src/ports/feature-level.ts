@@ -16,7 +16,7 @@ export const OIDC_LEVEL = 2
 /** Feature level at which a configuration of members contains removed keys. */
 export const REMOVED_KEYS_LEVEL = 2
 
-/** Feature level of networks that were moved from OpenZiti. */
+/** Feature level of networks that were migrated from OpenZiti. */
 export const MIGRATION_LEVEL = 3
 
 /** Feature level from which the audit log keeps the changes of network records. */

@@ -5,11 +5,11 @@ export interface RouterTerminator {
   readonly address: string
 }
 
-/** A terminator that its host no longer has the right to. */
-export interface UngrantedTerminator {
+/** A terminator whose host has lost the right to host the service, or to use the router. */
+export interface UnauthorizedTerminator {
   readonly id: string
   readonly routerId: string
-  /** The service sessions with which its host still may host the service. */
+  /** The service sessions with which the host still may host the service. */
   readonly sessionIds: readonly string[]
 }
 
@@ -17,19 +17,20 @@ export interface UngrantedTerminator {
  * Terminators that routers have created for their clients, each with a service session of its host.
  */
 export interface HostedTerminators {
-  /** Identities with terminators. */
+  /** Ids of the identities that have terminators. */
   hosts(): Iterable<string>
   /** All terminators of a router, for clients and for its tunnel. */
   ofRouter(routerId: string): Iterable<RouterTerminator>
   /**
-   * Terminators of an identity that it may no longer host, or whose router it may no longer use.
+   * Terminators of an identity that may no longer host their service, or no longer use their
+   * router.
    */
-  ungranted(identityId: string): readonly UngrantedTerminator[]
+  ungranted(identityId: string): readonly UnauthorizedTerminator[]
   /** Whether policies let the identity use the router. */
   mayUse(identityId: string, routerId: string): boolean
   /**
    * Called with identities that may have lost a right to host, or to use a router; null: any
-   * identity may have.
+   * identity may have lost one.
    * @returns a function that stops the calls.
    */
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void

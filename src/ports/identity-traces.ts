@@ -1,7 +1,7 @@
 /** Parts of a trace, with the names and bits of OpenZiti routers. */
 export const traceChannels = { selectPath: 1, establishPath: 2 } as const
 
-/** Maximum duration of a trace; a caller that needs more starts another one. */
+/** Maximum duration of a trace; a caller that needs more time starts another trace. */
 export const traceMsMax = 24 * 60 * 60_000
 
 export interface IdentityTrace {
@@ -13,7 +13,7 @@ export interface IdentityTrace {
 
 /** Identities whose circuits all controllers and routers log step by step for a limited time. */
 export interface IdentityTraces {
-  /** null if it is not traced. */
+  /** null if the identity is not traced. */
   of(identityId: string): IdentityTrace | null
   /**
    * Replaces every other trace of the identity. If there are too many traces, the oldest of this

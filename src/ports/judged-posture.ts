@@ -17,6 +17,6 @@ export const unknownPosture: EvaluatedPosture = {
 }
 
 /**
- * Query of a posture check, as clients see it; its other members depend on the type of the check.
+ * Query of a posture check, as clients see it; its other fields depend on the type of the check.
  */
 export type PostureQuery = JsonObject & { readonly isPassing: boolean }

@@ -36,7 +36,7 @@ export const circuitFailureCauses = [
 export type CircuitFailureCause = (typeof circuitFailureCauses)[number]
 
 /** One attempt to dial a service. */
-export interface DialFact {
+export interface DialAttempt {
   readonly kind: 'dial'
   readonly serviceId: string
   /** Empty if no terminator was available. */
@@ -45,7 +45,7 @@ export interface DialFact {
 }
 
 /** An observation of one controller that is not in the log. */
-export type LiveFact =
+export type Observation =
   | {
       readonly kind: 'router'
       readonly routerId: string
@@ -77,7 +77,7 @@ export type LiveFact =
       readonly cost: number
       readonly hostId: string
       readonly instanceId: string
-      /** Time from the request to the last answer of a router, ms. */
+      /** Time from the request to the last response of a router, ms. */
       readonly layMs?: number
     }
   | {
@@ -91,7 +91,7 @@ export type LiveFact =
       readonly cause: CircuitFailureCause
       readonly layMs: number
     }
-  | DialFact
+  | DialAttempt
   | { readonly kind: 'routerMetrics'; readonly metrics: RouterMetrics }
   | {
       readonly kind: 'logInFailed'
@@ -108,7 +108,7 @@ export type LiveFact =
       readonly code: string
       readonly text: string
       readonly severity: 'warning' | 'critical'
-      /** False: the state has ended. */
+      /** False: the observed state has ended. */
       readonly isOn: boolean
     }
 
@@ -119,7 +119,7 @@ export interface RouterMetrics {
   /** UTC ms; null if the router reports none. */
   readonly atMs: number | null
   readonly tags: Readonly<Record<string, string>>
-  readonly figures: readonly MetricFigure[]
+  readonly figures: readonly NamedMetric[]
   readonly usages: readonly CircuitUsage[]
 }
 
@@ -136,7 +136,8 @@ export interface CircuitUsage {
 }
 
 /**
- * Kinds of counters: at the end of the client or of the host, or at links. rx: read, tx: written.
+ * Kinds of counters: at the circuit endpoint of the client (ingress) or of the host (egress), or at
+ * links (fabric). rx: read, tx: written.
  */
 export const usageKinds = [
   'ingress.rx',
@@ -148,15 +149,15 @@ export const usageKinds = [
 ] as const
 export type UsageKind = (typeof usageKinds)[number]
 
-/** One metric and its values, with OpenZiti's name. */
-export interface MetricFigure {
+/** One metric under its OpenZiti name, with its values. */
+export interface NamedMetric {
   readonly name: string
   readonly type: 'intValue' | 'floatValue' | 'histogram' | 'meter' | 'timer'
   readonly values: Readonly<Record<string, number>>
 }
 
-/** Publishes a fact. Never throws and never waits. */
-export type PublishFact = (fact: LiveFact) => void
+/** Publishes an observation of this controller. Never throws and never waits. */
+export type ObservationSink = (fact: Observation) => void
 
 /** Publishes nothing; for components that run without events. */
-export const ignoreFact: PublishFact = () => undefined
+export const discardObservation: ObservationSink = () => undefined

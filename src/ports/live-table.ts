@@ -56,7 +56,7 @@ export type LinkIds = Pick<ReadonlySet<string>, 'has'>
  * report it to each controller.
  */
 export interface LiveLink extends LiveRow {
-  /** Number of the dial of the same link; from 1. */
+  /** Number of this dial among all dials of the same link; starts at 1. */
   readonly iteration: number
   readonly protocol: string
   /** Address that the source router dialed. */

@@ -55,7 +55,7 @@ export interface Machine {
   digests(): Digests
   /** Log time of the applied state, UTC ms. */
   readonly logTimeMs: number
-  /** How far log time is behind the timestamps of the log since its reset. */
+  /** How far log time is behind the timestamps of the log since log time was reset. */
   readonly setbackMs: number
   /** The current feature level. A command that needs a higher one is not proposed. */
   readonly featureLevel: number

@@ -1,8 +1,8 @@
 import type { Index, NodeId, Term } from '../raft/types.ts'
 
 /**
- * The last members known to be committed, stored beside log and state. Until the log is read, it
- * says which peers to admit and to dial, and what their disks must contain.
+ * The last members known to be committed, stored beside log and state. Until the log is read, this
+ * record says which peers to admit and to dial, and what their disks must contain.
  */
 export interface MembershipRecord {
   /** membership.v1.Configuration, encoded. */
@@ -19,7 +19,7 @@ export interface MembershipRecord {
  * Promises of a store about its content, which hold even after a crash. They never exceed what the
  * store has reported as durable.
  */
-export interface DiskPromise {
+export interface DurablePosition {
   readonly term: Term
   /** Last durable index in `term`: acknowledged to its leader, or appended as leader. */
   readonly index: Index
@@ -33,16 +33,19 @@ export interface DiskPromise {
  */
 export interface PeerDiskRecord {
   readonly id: NodeId
-  /** Generation of the cluster. In another generation, disks may be older. */
+  /**
+   * Generation of the cluster. The record does not apply in another generation, in which disks may
+   * be older.
+   */
   readonly generation: number
   readonly storeId: Uint8Array
   /** Number of starts of the store. */
   readonly boot: bigint
   readonly startedAtMs: bigint
-  /** Promise of that start, received on streams that the peer dialed. */
-  readonly heard: DiskPromise
-  /** Promise of that start, received in answer to this controller's dial. */
-  readonly answered: DiskPromise
-  /** Promise of earlier starts. */
-  readonly past: DiskPromise
+  /** Promise since that start, received on streams that the peer dialed. */
+  readonly heard: DurablePosition
+  /** Promise since that start, received on streams that this controller dialed. */
+  readonly answered: DurablePosition
+  /** Promise of earlier starts of the store. */
+  readonly past: DurablePosition
 }

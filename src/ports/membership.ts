@@ -37,7 +37,7 @@ export interface ChangePlan {
   readonly confirmation: string | null
 }
 
-/** A new join ticket; `ticket` is its secret text. */
+/** A new join ticket; `ticket` is its secret string. */
 export interface Invitation {
   /** The ticket itself: a secret until it is used. */
   readonly ticket: string
@@ -53,7 +53,7 @@ export interface TicketView {
   /** Log time, UTC ms. */
   readonly createdAtMs: number
   readonly expiresAtMs: number
-  /** The controller that joined with it; null: it is unused. */
+  /** The controller that joined with the ticket; null: the ticket is unused. */
   readonly usedBy: NodeId | null
 }
 
@@ -77,13 +77,13 @@ export interface JoinRequest {
 export interface SharedOption {
   /** `oidc.enabled` */
   readonly name: string
-  /** JSON of a text, number or boolean. */
+  /** JSON of a string, number or boolean. */
   readonly value: string
 }
 
 /**
- * Everything that a new controller needs. A repeated request receives the same answer. It contains
- * no secret.
+ * Everything that a new controller needs. A repeated request receives the same response. It
+ * contains no secret.
  */
 export interface JoinAnswer {
   readonly clusterId: string
@@ -97,17 +97,17 @@ export interface JoinAnswer {
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
   readonly isVoter: boolean
-  /** UTC ms, to compare clocks. */
+  /** Current time of the responding controller, UTC ms, to compare clocks. */
   readonly nowMs: number
-  /** Options of the answering controller; null: it runs a release that does not send them. */
+  /** Options of the responding controller; null: it runs a release that does not send them. */
   readonly sharedOptions: readonly SharedOption[] | null
 }
 
 /** Action on the cluster that changes no record; it has been carried out or is about to be. */
 export interface ClusterAction {
-  /** Lower case letters and hyphens. */
+  /** Name of the action, in lower case letters and hyphens. */
   readonly action: string
-  /** A controller; null if none is named. */
+  /** Id of the controller that the action concerns; null if there is none. */
   readonly target: NodeId | null
   /** Outcome; `requested`: it is about to be carried out. */
   readonly outcome: 'requested' | 'done' | ProblemCode
@@ -128,7 +128,9 @@ export interface ActionRecorder {
   note(action: ClusterAction, by: Actor): Promise<void>
 }
 
-/** Changes members through any controller, which forwards what only the leader can do. */
+/**
+ * Changes members through any controller, which forwards requests that only the leader can serve.
+ */
 export interface MembershipControl {
   /**
    * @throws {Problem} MEMBERSHIP_REFUSED with the reason, NOT_FOUND, CLUSTER_NO_LEADER,
@@ -152,7 +154,7 @@ export interface MembershipControl {
 
 /** Admits new controllers; any member can. */
 export interface Admission {
-  /** @param lifetimeMs of the ticket, at most 7 days. */
+  /** @param lifetimeMs lifetime of the ticket, at most 7 days. */
   invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,

@@ -36,7 +36,7 @@ export interface ValidatedTerminator {
 }
 
 /** A host with an unexpected number of terminators. */
-export interface MiscountedHost {
+export interface HostWithWrongTerminatorCount {
   readonly kind: 'host'
   readonly identityId: string
   /** '' when terminators of all services are counted. */
@@ -45,7 +45,7 @@ export interface MiscountedHost {
 }
 
 /**
- * A finding about one router. `fault`: why the router could not be validated, or not completely.
+ * A finding about one router. `fault`: why the router could not be validated at all or in part.
  */
 interface OfRouter {
   readonly routerId: string
@@ -68,7 +68,7 @@ export interface ValidatedLink {
 }
 
 /** Validated links of one router. */
-export interface RouterLinksFound extends OfRouter {
+export interface RouterLinkFindings extends OfRouter {
   readonly kind: 'links'
   readonly links: readonly ValidatedLink[]
 }
@@ -85,20 +85,20 @@ export interface ValidatedCircuit {
 }
 
 /** Validated circuits of one router. */
-export interface RouterCircuitsFound extends OfRouter {
+export interface RouterCircuitFindings extends OfRouter {
   readonly kind: 'circuits'
   readonly circuits: readonly ValidatedCircuit[]
 }
 
 export type ValidationFinding =
   | ValidatedTerminator
-  | MiscountedHost
-  | RouterLinksFound
-  | RouterCircuitsFound
+  | HostWithWrongTerminatorCount
+  | RouterLinkFindings
+  | RouterCircuitFindings
 
 /** A running validation and its findings. */
 export interface Validation {
-  /** Number of findings for the request; findings about hosts come in addition. */
+  /** Number of findings for the request, without findings about hosts. */
   readonly count: number
   /**
    * Computed while they are read. Never rejects: if fewer than `count` arrive, the validation
@@ -114,7 +114,7 @@ export interface Validation {
  */
 export interface NetworkValidations {
   terminators(asked: TerminatorValidationRequest): Promise<Validation>
-  /** @param filter of routers; '': all. */
+  /** @param filter selects routers; '': all. */
   links(filter: string): Promise<Validation>
   circuits(filter: string): Promise<Validation>
 }

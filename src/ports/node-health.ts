@@ -1,6 +1,6 @@
 import type { Index, NodeId, Role, Term } from '../raft/types.ts'
 
-/** Health of one controller, and of the cluster as it sees it, without a quorum. */
+/** Health of one controller, and of the cluster as this controller sees it, without a quorum. */
 export interface NodeHealth {
   readonly id: NodeId
   readonly clusterId: string
@@ -11,21 +11,24 @@ export interface NodeHealth {
   readonly role: Role | 'learner'
   readonly term: Term
   readonly leaderId: NodeId | null
-  /** Time since it last heard from a leader, ms; 0 when it leads. */
+  /** Time since this controller last heard from a leader, ms; 0 when it leads. */
   readonly leaderContactMs: number
   readonly commit: Index
   readonly applied: Index
   readonly persisted: Index
-  /** Known committed entries that are not applied here. */
+  /** Number of known committed entries that are not applied here. */
   readonly lagEntries: number
-  /** Time since apply last had everything that is committed, ms; 0 when it has. */
+  /**
+   * Time since this controller had last applied every committed entry, ms; 0 if it has applied all
+   * of them now.
+   */
   readonly lagMs: number
-  /** Value of the last ten seconds. */
+  /** 99th percentile of the last ten seconds. */
   readonly fsyncP99Ms: number
   readonly loopDelayP99Ms: { readonly main: number; readonly raft: number }
   readonly members: readonly MemberHealth[]
   readonly voters: number
-  /** Including this one, if it has a vote. */
+  /** Number of connected voters, including this controller if it is a voter. */
   readonly votersConnected: number
   /** Number of voters that may fail while writes continue; -1: there is no quorum now. */
   readonly failureTolerance: number

@@ -9,10 +9,12 @@ export interface Posture {
   readonly os: OsReport | null
   readonly domain: DomainReport | null
   readonly mac: MacReport | null
-  /** One for each path, or for each check without a path. The most recent report comes last. */
+  /**
+   * One report for each path, or for each check without a path. The most recent report comes last.
+   */
   readonly processes: readonly ProcessReport[]
   /** Second factor of one API session; absent: the session has not provided one. */
-  readonly factor?: ShownFactor
+  readonly factor?: StoredFactor
   /** Kinds that a router evaluates in place of the controllers; absent: none. */
   readonly judgedByRouter?: ReadonlySet<DeviceKind>
 }
@@ -24,7 +26,7 @@ export type DeviceKind = 'os' | 'domain' | 'mac' | 'process'
 export const deviceKinds: ReadonlySet<DeviceKind> = new Set(['os', 'domain', 'mac', 'process'])
 
 /** Second factor of an API session, stored for a later evaluation; all times in UTC ms. */
-export interface ShownFactor extends EndpointState {
+export interface StoredFactor extends EndpointState {
   /** Time of the last valid code in the session. */
   readonly passedAtMs: number | null
   readonly nowMs: number
@@ -33,7 +35,7 @@ export interface ShownFactor extends EndpointState {
 }
 
 interface Reported {
-  /** The posture check that it answers, as the client claims; '' without one. */
+  /** The posture check to which the report belongs, as the client claims; '' without one. */
   readonly checkId: string
   /** Time of the report, by the clock of the receiving controller, UTC ms. */
   readonly atMs: number
@@ -106,7 +108,7 @@ export interface GrantedRight {
   readonly type: DialBind
 }
 
-/** A policy with those of its posture checks that fail. */
+/** A policy with its failing posture checks. */
 export interface PostureFailure {
   readonly policyId: string
   readonly policyName: string
@@ -130,10 +132,10 @@ export interface PostureService {
   /** States of the devices by API session. */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
   /** Second factor of an API session. */
-  factorOf(session: RecordOf<'apiSession'>): ShownFactor
+  factorOf(session: RecordOf<'apiSession'>): StoredFactor
   /** Posture without an API session, and so without a second factor. */
   ofIdentity(identityId: string): EvaluatedPosture
-  /** Posture that its identity reported, and the second factor of the session. */
+  /** Posture that the identity of the session reported, and the second factor of the session. */
   ofSession(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * Like `ofSession`, for a client of a router that evaluates posture itself: facts that only
@@ -141,7 +143,7 @@ export interface PostureService {
    */
   ofSessionAtJudge(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
-   * Notes that a router that evaluates posture has admitted the client of the session to dial or
+   * Records that a router that evaluates posture has admitted the client of the session to dial or
    * host. Then the session does not end because of facts that the device reports only to that
    * router.
    */
@@ -188,7 +190,7 @@ export interface PostureService {
   ): readonly PromptedService[]
   /**
    * Records a session that posture checks refused.
-   * @returns the answer to its client.
+   * @returns the response for its client.
    */
   refused(
     wanted: GrantedRight & { readonly apiSessionId: string },

@@ -22,7 +22,10 @@ export interface ProposalInput {
   readonly kind: CommandKind
   /** The encoded payload message of that kind. */
   readonly payload: Uint8Array
-  /** The feature level that the payload needs, if it is higher than that of its kind. */
+  /**
+   * The feature level that the payload needs, if it is higher than the level of its kind of
+   * command.
+   */
   readonly level?: number
   readonly actor: Actor
   /** The caller's own request id, when it sent one. */

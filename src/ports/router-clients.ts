@@ -25,13 +25,14 @@ export interface ClientClaim {
   readonly fingerprints: readonly string[]
   readonly type: 'Dial' | 'Bind'
   /**
-   * True if the router evaluates the posture of OIDC clients itself, and has done so for this one.
+   * True if the router evaluates the posture of OIDC clients itself, and has done so for this
+   * client.
    */
   readonly isJudgedByRouter?: boolean
 }
 
 /** A client, as a router describes it. */
-export type ShownClient = Pick<ClientClaim, 'routerId' | 'apiSessionToken' | 'fingerprints'>
+export type ReportedClient = Pick<ClientClaim, 'routerId' | 'apiSessionToken' | 'fingerprints'>
 
 /** Sessions, service and identity of a client whose claim is valid. */
 export interface AdmittedClient {
@@ -85,7 +86,7 @@ export interface ClientFollower {
 }
 
 /** Identities whose sessions a router may know. */
-export interface SessionAudience {
+export interface SessionIdentities {
   /** Equal for routers that may know the same sessions. */
   readonly key: string
   has(session: ClientSession): boolean
@@ -99,7 +100,7 @@ export interface RouterClients {
   session(id: string): ClientSession | null
   /** The routers that may know a session. */
   routersOf(session: ClientSession): { has(routerId: string): boolean }
-  audienceOf(routerId: string): SessionAudience
+  audienceOf(routerId: string): SessionIdentities
   /**
    * Currently valid tokens of an API session, one for each version of the signing key; for an ended
    * session, its former tokens.
@@ -120,5 +121,5 @@ export interface RouterClients {
    * @returns true if the client exists and the router may know it.
    * @throws {Problem} as `PostureService.report`.
    */
-  report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean>
+  report(client: ReportedClient, reports: readonly PostureReport[]): Promise<boolean>
 }

@@ -1,6 +1,6 @@
 import type { RouterTerminator } from './hosted-terminators.ts'
 
-/** Answer of a router about itself. A value is JSON if it can be parsed, otherwise text. */
+/** Response of a router about itself. A value is JSON if it can be parsed, otherwise a string. */
 export interface RouterInspection {
   readonly values: readonly { readonly name: string; readonly value: unknown }[]
   readonly errors: readonly string[]
@@ -12,19 +12,21 @@ export interface ReportedTerminator {
   readonly detail: string
 }
 
-/** Values of this controller about its routers, by OpenZiti's names; each is JSON. */
+/**
+ * Values that this controller reports about its routers, under OpenZiti's names; each is JSON.
+ */
 export type OwnInspections = Readonly<Record<string, () => unknown>>
 
 /** Values that connected routers report about themselves. */
 export interface RouterInspections {
   readonly own: OwnInspections
-  /** Never rejects: a router that does not answer in time is an error among `errors`. */
+  /** Never rejects: a router that does not respond in time is an error among `errors`. */
   inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>
   /**
-   * Asks a router about its terminators; the router asks the hosts. Never rejects.
-   * @param isFixing true: the router removes those whose host has disconnected.
-   * @returns the answers by id, without those that did not arrive in time; null: the router is not
-   * connected.
+   * Queries a router about its terminators; the router queries the hosts. Never rejects.
+   * @param isFixing true: the router removes terminators whose host has disconnected.
+   * @returns the responses by id, without those that did not arrive in time; null: the router is
+   * not connected.
    */
   terminators(
     routerId: string,

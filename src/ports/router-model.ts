@@ -142,7 +142,9 @@ export interface ModelFollower {
   onReplaced(): void
 }
 
-/** The part of the network with which edge routers decide on access, and its changes. */
+/**
+ * The part of the replicated state from which edge routers decide about access, and its changes.
+ */
 export interface RouterModel {
   /** Index of the state that `all` returns. */
   readonly appliedIndex: Index
@@ -151,7 +153,7 @@ export interface RouterModel {
    * state must not change before its end.
    */
   all(): Iterable<ModelEvent>
-  /** Undefined if it does not exist. */
+  /** Undefined if the identity does not exist. */
   identity(id: string): ModelIdentity | undefined
   /** Identities that are disabled until a time, UTC ms. The time may have passed. */
   disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>

@@ -5,7 +5,7 @@ export interface RouterStatus {
   /** Protocol → `protocol://host:port`, at which clients reach it. */
   readonly protocols: Readonly<Record<string, string>>
   readonly version: RouterVersion
-  /** Bits of the mask in its hello. */
+  /** The bits that are set in the capability mask of the router's hello. */
   readonly capabilities: readonly number[]
   /** Addresses at which other routers dial the router. */
   readonly linkListeners: readonly RouterLinkListener[]

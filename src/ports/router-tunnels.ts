@@ -1,6 +1,6 @@
 /** Request of a router's tunnel to dial or to host, as the identity of the router. */
 export interface TunnelClaim {
-  /** The router that sent the claim; a router cannot send claims for another one. */
+  /** The router that sent the claim; a router cannot send claims for another router. */
   readonly routerId: string
   readonly service: { readonly id: string } | { readonly name: string }
   readonly type: 'Dial' | 'Bind'

@@ -5,20 +5,24 @@ import type { NodeId } from '../raft/types.ts'
  * limit of one owner.
  */
 export interface SoftTopicDefinition<T> {
-  /** Deterministic; at most {@link SOFT_VALUE_BYTES_MAX}. */
+  /** Must be deterministic. The result has at most {@link SOFT_VALUE_BYTES_MAX} bytes. */
   encode(value: T): Uint8Array
-  /** @throws on invalid bytes. They are dropped, and the previous value stays. */
+  /** @throws on invalid bytes. Invalid bytes are dropped, and the previous value remains. */
   decode(bytes: Uint8Array): T
   /**
-   * The values of an owner expire after it was silent for this long. A controller sends every
-   * second.
+   * The values of an owner expire after the owner was silent for this long. A controller sends
+   * every second.
    */
   readonly ttlMs: number
-  /** Limit for keys and values of one owner, with {@link SOFT_VALUE_OVERHEAD_BYTES} each. */
+  /**
+   * Limit for the keys and values of one owner. Each value counts {@link SOFT_VALUE_OVERHEAD_BYTES}
+   * bytes more than its key and content.
+   */
   readonly ownerBytesMax: number
   /**
    * True for topics that the cluster itself needs. They are sent before all others, and values of
-   * other topics never use their room. Their cap is at most {@link SOFT_VITAL_BYTES_MAX}.
+   * other topics never use the space reserved for them. Their limit is at most {@link
+   * SOFT_VITAL_BYTES_MAX}.
    */
   readonly isVital?: boolean
 }
@@ -28,7 +32,7 @@ export type SoftTopicTable = Readonly<Record<string, SoftTopicDefinition<unknown
 
 export type SoftTopicValue<D> = D extends SoftTopicDefinition<infer T> ? T : never
 
-/** Numbers of values from other controllers that were not kept, since the start. */
+/** Numbers of values from other controllers that were not retained, since the start. */
 export interface SoftStateCounts {
   /** Keys and values of all owners, in bytes. */
   readonly bytes: number
@@ -36,7 +40,7 @@ export interface SoftStateCounts {
   readonly unknownTopics: number
   /** Values that are not valid for their topic. */
   readonly malformed: number
-  /** Values beyond the cap of their owner or of this controller. */
+  /** Values beyond the limit of their owner or of this controller. */
   readonly tooLarge: number
 }
 
@@ -47,12 +51,15 @@ export interface SoftValue<T> {
   readonly value: T
 }
 
-/** Called after a value changed; `value` undefined: it no longer exists. `lost`: see `onChange`. */
+/**
+ * Called after a value changed. `value` undefined: the value no longer exists. `lost`: see
+ * `onChange`.
+ */
 export type SoftListener<T> = (owner: NodeId, key: string, value: T | undefined, lost?: T) => void
 
 export interface SoftTopic<T> {
   /**
-   * @returns false when the value exceeds the cap of an owner; nothing is changed then. Keys have
+   * @returns false when the value exceeds the limit of an owner; nothing is changed then. Keys have
    * at most 128 characters.
    */
   publish(key: string, value: T): boolean
@@ -64,14 +71,14 @@ export interface SoftTopic<T> {
   /**
    * Called for values of other controllers, at once for existing ones. `undefined`: the value was
    * withdrawn. If `lost` has the previous value, its owner did not withdraw it: the owner was
-   * silent longer than the TTL, restarted without it, or was removed.
+   * silent longer than the TTL, restarted without the value, or was removed.
    */
   onChange(listener: SoftListener<T>): void
 }
 
 /** The shortest TTL; it tolerates a few lost messages. */
 export const SOFT_TTL_MS_MIN = 3000
-/** Ensures that a batch always has room for one value. */
+/** Maximum bytes of a value, so that a batch always has room for one value. */
 export const SOFT_VALUE_BYTES_MAX = 32 * 1024
 export const SOFT_VITAL_BYTES_MAX = 64 * 1024
 /** Bytes that count for a value in addition to its key and content. */

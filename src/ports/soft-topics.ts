@@ -38,7 +38,7 @@ export interface RefreshUse {
   readonly usedAtMs: number
 }
 
-/** Limits of a topic, in addition to its message. */
+/** Limits of a topic, without its message type. */
 type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
 
 /** A topic whose values are messages. All integers of a received message are safe integers. */
@@ -49,7 +49,9 @@ function messages<S extends DescMessage>(
   return values(schema, { ...bounds, write: (message) => message, read: (message) => message })
 }
 
-/** A topic whose values are not kept as messages, because there may be very many. */
+/**
+ * A topic whose values are stored in a smaller form than messages, because there may be very many.
+ */
 function values<S extends DescMessage, T>(
   schema: S,
   row: Bounds & { write(value: T): MessageInitShape<S>; read(message: MessageShape<S>): T },
@@ -91,8 +93,8 @@ export const softTopics = {
   /** Why leadership should not be transferred; the key is the reason. */
   leadership: messages(LeadershipHoldSchema, { ttlMs: 15_000, ownerBytesMax: 1024, isVital: true }),
   /**
-   * Last uses of API sessions, UTC ms by session id. All controllers that receive a use keep it, so
-   * little is lost when its owner fails. The cap is above the size of `activitySessionsMax`
+   * Last uses of API sessions, UTC ms by session id. All controllers that receive a use retain it,
+   * so little is lost when its owner fails. The limit is above the size of `activitySessionsMax`
    * sessions.
    */
   activity: values(SessionUseSchema, {
@@ -103,7 +105,7 @@ export const softTopics = {
   }),
   /**
    * The last used refresh token of each OIDC session, by session id. All controllers that receive
-   * one keep it. The cap is above the size of `refreshSessionsMax` sessions.
+   * one retain it. The limit is above the size of `refreshSessionsMax` sessions.
    */
   refreshes: values(RefreshUseSchema, {
     ttlMs: 60_000,
@@ -113,7 +115,7 @@ export const softTopics = {
   }),
   /**
    * Reports of devices by identity id. When a controller fails, its reports count until they
-   * expire, and devices report again. The cap is enough for 30,000 identities with a quarter of a
+   * expire, and devices report again. The limit is enough for 30,000 identities with a quarter of a
    * kilobyte each.
    */
   posture: packed(PostureRecordSchema, { ttlMs: 5 * 60_000, ownerBytesMax: 8 * 1024 * 1024 }),
@@ -124,22 +126,22 @@ export const softTopics = {
   }),
   /**
    * Routers by id. Every controller publishes the routers that have a channel to it. Routers beyond
-   * the cap are connected, but not shown as such. If a controller is silent for the TTL, the others
-   * show its routers as not connected.
+   * the limit are connected, but not shown as connected. If a controller is silent for the TTL, the
+   * others show its routers as not connected.
    */
   routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
   /**
-   * Circuits by id. The controller that owns a circuit publishes it, so that another one can take
-   * over. The cap is enough for some 30,000 circuits: those beyond it continue without a controller
-   * after a takeover, as long as their routers carry them.
+   * Circuits by id. The controller that owns a circuit publishes it, so that another controller can
+   * take over the circuit. The limit is enough for some 30,000 circuits: after a takeover, circuits
+   * beyond the limit continue without a controller, as long as their routers carry them.
    */
   circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
-  /** Traced identities, by id. The cap is above the size of `tracesMax` traces. */
+  /** Traced identities, by id. The limit is above the size of `tracesMax` traces. */
   traces: messages(IdentityTraceSchema, { ttlMs: 60_000, ownerBytesMax: 1024 * 1024 }),
   /**
-   * Log-ins by device code that wait for a person, by user code. The controller that receives a
-   * denial publishes it. The values outlive the controller that started the log-in. The cap is far
-   * above the size of a thousand of them.
+   * Device log-ins that wait for a person, by user code. The controller that receives a denial
+   * publishes it. The values outlive the controller that started the log-in. The limit is far above
+   * the size of a thousand log-ins.
    */
   'device-log-ins': messages(DeviceLogInSchema, {
     ttlMs: 10 * 60_000,

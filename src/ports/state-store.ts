@@ -40,8 +40,8 @@ export interface StateStore {
   /** A consistent view at the last written mark; unaffected by later writes. Must be closed. */
   snapshot(): Promise<StoreSnapshot>
   /**
-   * Begins a second, empty store beside the live one; `commit` makes it the live one at the next
-   * `swap`.
+   * Begins a second, empty store beside the live one. After `finish`, `swap` makes it the live
+   * store.
    */
   receive(): Promise<StoreReceiver>
   close(): Promise<void>

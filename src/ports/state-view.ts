@@ -54,8 +54,8 @@ export interface HistoryQuery extends ListQuery {
 
 /**
  * A list in steps: each `next` does a bounded part of the work, and the last one returns the list.
- * The list contains the records at its beginning; records that reference them are read at each
- * step.
+ * The list contains the records as they are when it begins; records that reference them are read at
+ * each step.
  * @throws as `StateView.list`, from any step.
  */
 export type Listing = Generator<void, ListResult>
@@ -82,7 +82,7 @@ export type DialBind = 'Bind' | 'Dial'
 export interface AccessBetween {
   /** Permissions without regard to the posture of clients. */
   readonly permissions: readonly DialBind[]
-  /** Service policies that link the two, in id order. */
+  /** Service policies that link the identity and the service, in id order. */
   readonly policies: readonly { readonly id: string; readonly type: DialBind }[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
@@ -96,7 +96,7 @@ export interface IdMembers {
 }
 
 /** The identities that policies let use an edge router. */
-export interface RouterAudience {
+export interface RouterIdentities {
   /** Equal for routers that are selected by the same policies. */
   readonly key: string
   readonly identities: IdMembers
@@ -108,7 +108,7 @@ export interface CheckedPolicy {
   readonly name: string
   /** Posture checks in id order. */
   checks(): readonly RecordOf<'postureCheck'>[]
-  /** Its services, in no order. */
+  /** Ids of the services that the policy selects, in no order. */
   serviceIds(): Iterable<string>
 }
 
@@ -186,8 +186,8 @@ export interface StateView extends RecordSource {
   /** Finds a record by the value of a unique field. */
   find<K extends KindName>(kind: K, field: FieldName<K>, value: string): RecordOf<K> | undefined
   /**
-   * Finds records by the value of an indexed field, in id order: authenticators of an identity, its
-   * sessions.
+   * Finds records by the value of an indexed field, in id order, for example the authenticators or
+   * the sessions of an identity.
    */
   findAll<K extends KindName>(kind: K, field: FieldName<K>, value: string): readonly RecordOf<K>[]
   count(kind: KindName): number
@@ -228,17 +228,17 @@ export interface StateView extends RecordSource {
   /** The services an identity may dial or bind. @throws {Problem} as `list`. */
   accessibleServices(identityId: string, query: ListQuery): ListResult<RecordOf<'service'>>
 
-  /** Null if one of them does not exist. */
+  /** Null if the identity or the service does not exist. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
   /** True if a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
   /** False if the router is online and has reported that no client can connect to it. */
   mayServeClients(routerId: string): boolean
-  /** The edge routers that policies let the identity use; none if it does not exist. */
+  /** The edge routers that policies let the identity use; none if the identity does not exist. */
   routersOfIdentity(identityId: string): IdMembers
-  /** Empty if it is not an edge router. */
-  audienceOfRouter(routerId: string): RouterAudience
-  /** The service policies of a type that link the two, in id order. */
+  /** Empty if the router is not an edge router. */
+  audienceOfRouter(routerId: string): RouterIdentities
+  /** The service policies of a type that link the identity and the service, in id order. */
   policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[]
   /** The service policies that select the identity, in any order. */
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
@@ -285,7 +285,8 @@ export interface StateView extends RecordSource {
   showUses(uses: SessionUses): void
 
   /**
-   * Lists the audit records of writes, the newest first unless the query says otherwise; in slices.
+   * Lists the audit records of writes, the newest first unless the query says otherwise. Works in
+   * slices, between which other work runs.
    * @throws {Problem} as `list`.
    */
   listAudit(query: ListQuery): Promise<ListResult>

@@ -14,7 +14,7 @@ export const NO_MEMORY: ThreadMemory = { heapUsedBytes: 0, heapTotalBytes: 0, ex
  * Statistics of the log's disk in this process. Plain values, so that they can be sent between
  * threads.
  */
-export interface DiskVitals {
+export interface DiskStats {
   /** fdatasync of log and meta slots. */
   readonly fsync: LatencyCounts
   /** Bytes written since the start. */
@@ -25,7 +25,7 @@ export interface DiskVitals {
   readonly memory: ThreadMemory
 }
 
-export const NO_DISK_VITALS: DiskVitals = {
+export const NO_DISK_VITALS: DiskStats = {
   fsync: NO_LATENCIES,
   writtenBytes: 0,
   freeBytes: null,
@@ -33,16 +33,16 @@ export const NO_DISK_VITALS: DiskVitals = {
 }
 
 /** Statistics of consensus in this process. Counts start with the process. */
-export interface HostStats {
-  readonly disk: DiskVitals
-  /** Delay of the thread of consensus and mesh. */
+export interface ConsensusStats {
+  readonly disk: DiskStats
+  /** 99th percentile of the event loop delay of the thread that runs consensus and mesh. */
   readonly loopDelayP99Ms: number
   /** Memory of the same thread. */
   readonly memory: ThreadMemory
   /** Entries in memory for members that lag behind. */
   readonly logEntries: number
   readonly logBytes: number
-  /** Number of votes and pre-votes that this member requested. */
+  /** Number of elections that this member has begun with a pre-vote. */
   readonly elections: number
   readonly leaderChanges: number
   readonly proposalsAccepted: number
@@ -53,7 +53,7 @@ export interface HostStats {
   readonly queuedBytes: number
 }
 
-export const NO_VITALS: HostStats = {
+export const NO_VITALS: ConsensusStats = {
   disk: NO_DISK_VITALS,
   loopDelayP99Ms: 0,
   memory: NO_MEMORY,

@@ -3,7 +3,10 @@ export interface TokenKey {
   readonly version: number
   /** 32 random bytes. */
   readonly secret: Uint8Array
-  /** Log time, UTC ms; null for the current version, which signs. */
+  /**
+   * Log time at which this version is no longer accepted, UTC ms; null for the current version,
+   * which signs.
+   */
   readonly overlapEndsAtMs: number | null
   /** True: a controller that knew the key has been removed. */
   readonly isExposed: boolean

@@ -15,8 +15,8 @@ export interface WriteRequest {
   readonly trace: TraceContext
   readonly idempotency: Idempotency
   /**
-   * True: the request timed out, and its client has received that answer. The write must not take
-   * effect any more.
+   * True: the request timed out, and its client has received the timeout response. The write must
+   * not take effect any more.
    */
   readonly isAbandoned: () => boolean
   /**
@@ -33,7 +33,7 @@ export interface WriteOrigin extends WriteRequest {
   readonly actor: Actor
 }
 
-/** A command as the proposer takes it, without its origin. */
+/** A command in the form that the proposer accepts, without its origin. */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 
 /**

@@ -1,49 +1,49 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
-import type { ShownFactor } from '../ports/posture.ts'
+import type { StoredFactor } from '../ports/posture.ts'
 
 /**
- * Time for which a session keeps its access after its device wakes or is unlocked. After it, the
- * user must give a code.
+ * Time for which a session keeps its access after its device wakes or is unlocked. After that time,
+ * the user must enter a TOTP code.
  */
 export const PROMPT_GRACE_MS = 5 * 60_000
-/** Timeout value for no limit. */
+/** Timeout value that means no limit. */
 const NO_TIMEOUT = -1
 
-type Factor = ShownFactor | undefined
+type Factor = StoredFactor | undefined
 type Timed = Pick<PostureCheck, 'timeoutSeconds'>
 type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
 
 /**
- * Whether the user gave a code in this session, recently enough, and again after the device woke or
- * was unlocked if the check requires that.
+ * Whether the user entered a code in this session recently enough and, if the check requires it,
+ * again after the device woke or was unlocked.
  */
 export function passesFactor(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
   return (
     timeLeftMs(check, factor) > 0 &&
-    isFresh(check.promptOnWake, factor.wokenAtMs, factor) &&
-    isFresh(check.promptOnUnlock, factor.unlockedAtMs, factor)
+    isStillWithinPromptGrace(check.promptOnWake, factor.wokenAtMs, factor) &&
+    isStillWithinPromptGrace(check.promptOnUnlock, factor.unlockedAtMs, factor)
   )
 }
 
-/** Infinity when the check has no timeout. */
-function timeLeftMs({ timeoutSeconds }: Timed, { passedAtMs, nowMs }: ShownFactor): number {
+/** Time until the code times out; Infinity when the check has no timeout. */
+function timeLeftMs({ timeoutSeconds }: Timed, { passedAtMs, nowMs }: StoredFactor): number {
   if (passedAtMs === null) return 0
   if (timeoutSeconds <= 0) return Infinity
   return Math.max(0, passedAtMs + timeoutSeconds * 1000 - nowMs)
 }
 
-/** Whether the code that the user gave has expired. */
+/** Whether the code that the user entered has timed out. */
 export function isCodeTimedOut(check: Timed, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
   return timeLeftMs(check, factor) === 0
 }
 
 /**
- * Time when the last code stopped satisfying the check because a timeout passed, UTC ms; 0 if it
- * still satisfies the check.
+ * Time at which a timeout ended the effect of the last code, UTC ms; 0 if the code still satisfies
+ * the check.
  */
-export function factorLapsedAt(check: Prompted, factor: ShownFactor): number {
+export function factorTimeoutAt(check: Prompted, factor: StoredFactor): number {
   const { passedAtMs, wokenAtMs, unlockedAtMs, nowMs } = factor
   if (passedAtMs === null) return 0
   const { timeoutSeconds, promptOnWake, promptOnUnlock } = check
@@ -57,10 +57,14 @@ export function factorLapsedAt(check: Prompted, factor: ShownFactor): number {
 }
 
 /**
- * Whether the device's waking or unlocking requires no new code: the check does not prompt for one,
- * the user gave a code afterwards, or the grace period is not over.
+ * Whether the device's waking or unlocking requires no new code now: the check does not ask for
+ * one, the user has entered one since, or the grace period has not ended.
  */
-export function isFresh(isPrompted: boolean, atMs: number | null, factor: Factor): boolean {
+export function isStillWithinPromptGrace(
+  isPrompted: boolean,
+  atMs: number | null,
+  factor: Factor,
+): boolean {
   if (!isPrompted || atMs === null) return true
   return atMs <= (factor?.passedAtMs ?? -Infinity) || graceLeftMs(atMs, factor) > 0
 }
@@ -70,7 +74,8 @@ function graceLeftMs(atMs: number, factor: Factor): number {
 }
 
 /**
- * Times in seconds for clients: -1 for no limit, or for a client that does not support timeouts.
+ * Times in seconds for clients: -1 if there is no limit, or if the client does not support
+ * timeouts.
  */
 export function factorTimes(
   check: Prompted & Pick<PostureCheck, 'ignoreLegacyEndpoints'>,
@@ -94,10 +99,10 @@ export function factorTimes(
 }
 
 /**
- * Times for a client whose device just woke or was unlocked, for a check that prompts then. null
- * when the user gave no code, or when less than the grace period remains.
+ * Times for a client whose device just woke or was unlocked, for a check that then requires a code.
+ * null when the user entered no code, or when less than the grace period remains.
  */
-export function promptedTimes(
+export function timesUntilCodeRequired(
   check: Timed,
   factor: Factor,
 ): { readonly timeout: number; readonly timeoutRemaining: number } | null {

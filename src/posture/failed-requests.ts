@@ -8,28 +8,28 @@ import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 
 export const failedRequestLimits = {
-  /** Maximum entries of one identity. */
+  /** Maximum recorded requests of one identity. */
   failedRequestsMax: 100,
   /**
    * Minimum time between two recorded requests for the same service, because clients retry often.
    */
   failedRequestsApartMs: 10_000,
-  /** Maximum number of recent requests that are remembered to enforce this minimum time. */
+  /** Maximum number of recent requests stored in order to enforce this minimum time. */
   failedRequestsRecentMax: 10_000,
 } as const
 const { failedRequestsMax } = failedRequestLimits
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Records service sessions that were refused because of posture, in the soft state. The oldest
- * entries are dropped first.
+ * Records, in soft state, service sessions that were refused because of posture. The oldest records
+ * are evicted first.
  */
 export class FailedRequests {
   readonly #selfId: string
   readonly #topic: OpenTopic<'failed-requests'>
-  /** Identities with refused requests at this controller, most recent last. */
+  /** Identities whose requests this controller refused; the most recent is last. */
   readonly #here = new Set<string>()
-  /** Time of each recent entry by requester and service, most recent last. */
+  /** Time of each recent record, by requester and service; the most recent is last. */
   readonly #recentMs = new Map<string, number>()
 
   constructor(selfId: string, topic: OpenTopic<'failed-requests'>) {
@@ -96,8 +96,8 @@ function pack(requests: readonly FailedRequest[]): Uint8Array {
 }
 
 /**
- * The topic decodes received values before it stores them, but their content still comes from a
- * peer.
+ * Decodes records from another controller. The topic has already checked that they can be decoded,
+ * but their values are still untrusted.
  */
 function unpack(bytes: Uint8Array): FailedRequest[] {
   return fromBinary(FailedRequestsSchema, bytes).requests.map(

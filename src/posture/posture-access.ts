@@ -1,5 +1,5 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
-import type { GrantedRight, Posture, PostureFailure, ShownFactor } from '../ports/posture.ts'
+import type { GrantedRight, Posture, PostureFailure, StoredFactor } from '../ports/posture.ts'
 import type { EvaluatedPosture, PostureQuery } from '../ports/judged-posture.ts'
 import type {
   CheckedPolicy,
@@ -8,19 +8,22 @@ import type {
   CodePrompts,
   StateView,
 } from '../ports/state-view.ts'
-import { factorTimes, promptedTimes } from './factor-judge.ts'
+import { factorTimes, timesUntilCodeRequired } from './factor-judge.ts'
 import { expectedAndActual, passesPostureCheck, requiredProcesses } from './posture-judge.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 
-/** Maximum services in one answer. A client with more of them reads its posture queries instead. */
+/**
+ * Maximum services in one response. If there are more, the client reads its posture queries
+ * instead.
+ */
 export const promptedServicesMax = 1000
 
 type Policies = Pick<StateView, 'get' | 'policiesBetween' | 'policiesOfIdentity'>
 
 /**
- * Creates a posture that is loaded when the first check is evaluated, because most services have no
+ * A posture that is loaded only when the first check is evaluated, because most services have no
  * checks.
- * @param find called at most once.
+ * @param find loads the posture; called at most once.
  */
 export function lazyEvaluatedPosture(find: () => Posture): EvaluatedPosture {
   let found: Posture | null = null
@@ -33,8 +36,8 @@ export function lazyEvaluatedPosture(find: () => Posture): EvaluatedPosture {
 }
 
 /**
- * The policies that grant nothing because of posture; [] when a policy grants access or none
- * applies.
+ * The policies that do not grant access because of posture; [] when some policy grants access or no
+ * policy applies.
  */
 export function postureFailures(
   state: Policies,
@@ -57,7 +60,7 @@ export function postureFailures(
   return failures
 }
 
-/** The checks of the first policy whose checks all pass. */
+/** The checks of the first policy all of whose checks pass. */
 export function grantingChecks(
   state: Policies,
   { identityId, serviceId, type }: GrantedRight,
@@ -71,7 +74,7 @@ export function grantingChecks(
   return []
 }
 
-/** Posture checks of all policies of an identity, in id order. */
+/** Posture checks of all policies that apply to an identity, in id order. */
 export function identityPostureChecks(
   state: Policies,
   identityId: string,
@@ -84,20 +87,21 @@ export function identityPostureChecks(
 }
 
 /**
- * Services of an identity that soon require a new code because its device woke or was unlocked, in
- * id order. If several checks apply, the shortest timeout is returned.
+ * Services of an identity for which a new code is required soon because the identity's device woke
+ * or was unlocked, in id order. If several checks apply to a service, the shortest timeout is
+ * returned.
  */
-export function promptedServices(
+export function servicesSoonRequiringCode(
   state: Policies,
   identityId: string,
   prompts: CodePrompts,
-  factor: ShownFactor,
+  factor: StoredFactor,
 ): readonly PromptedService[] {
   const found = new Map<string, PromptedService>()
   for (const policy of state.policiesOfIdentity(identityId)) {
     const times = checksOf(policy)
       .filter((check) => isAsked(check, prompts))
-      .flatMap((check) => promptedTimes(check, factor) ?? [])
+      .flatMap((check) => timesUntilCodeRequired(check, factor) ?? [])
     const [shortest] = times.sort((a, b) => orderOf(a.timeout) - orderOf(b.timeout))
     if (shortest === undefined) continue
     for (const id of policy.serviceIds()) {
@@ -114,7 +118,7 @@ function checksOf(policy: CheckedPolicy): readonly PostureCheck[] {
   return policy.checks()
 }
 
-/** Sorts "no timeout" after all others. */
+/** Sort key that puts "no timeout" after all timeouts. */
 function orderOf(timeout: number): number {
   return timeout < 0 ? Infinity : timeout
 }
@@ -125,7 +129,7 @@ function isAsked(check: PostureCheck, { isWoken, isUnlocked }: CodePrompts): boo
 }
 
 /**
- * Posture query of a check for clients. It says whether the client's own reports pass the check.
+ * A check as a posture query for clients. It says whether the reports of the client pass the check.
  */
 function postureQuery(check: PostureCheck, posture: Posture): PostureQuery {
   return {
@@ -152,7 +156,8 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
       return { processes: processesOf(check) }
     case 'MFA': {
       const { promptOnWake, promptOnUnlock } = check
-      // Clients compare this time to detect changes.
+      // The latest of these times is the query's update time, which clients compare to detect
+      // changes.
       const times = [check.updatedAt, factor?.wokenAtMs ?? 0, factor?.unlockedAtMs ?? 0]
       const updatedAt = new Date(Math.max(...times)).toISOString()
       const prompts = { promptOnUnlock, promptOnWake }
@@ -164,7 +169,7 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
   }
 }
 
-/** Time when the last code expires, for clients that show it. */
+/** Time at which the last code times out, for clients that display it. */
 function timeoutAt(
   { timeoutRemaining }: { readonly timeoutRemaining: number },
   factor: Posture['factor'],

@@ -20,16 +20,16 @@ import type { PostureReports } from './posture-reports.ts'
 interface EnforcerLimits {
   /** Interval of the sweep. */
   readonly sweepMs: number
-  /** Maximum service sessions that the leader checks in each sweep. */
+  /** Maximum service sessions that the leader checks in one sweep. */
   readonly postureLooksMax: number
-  /** Maximum sessions that one command ends. */
+  /** Maximum service sessions that one command ends. */
   readonly postureEndsMax: number
   /**
-   * Grace period after the leader's election, and after the loss of a client's reports, in which
-   * the client can report again.
+   * Grace period after the leader's election, and after a client's reports were lost, in which the
+   * client can report again.
    */
   readonly postureGraceMs: number
-  /** Maximum identities per sweep whose reports are dropped if they have no API session left. */
+  /** Maximum identities per sweep that are checked for reports without an API session. */
   readonly posturePrunesMax: number
 }
 
@@ -41,7 +41,7 @@ export interface PostureEnforcerDeps {
   readonly cluster: Pick<ClusterView, 'leaderId' | 'selfId' | 'quorumClockMs'>
   readonly proposer: Proposer
   readonly clock: Clock
-  /** @returns a function that stops the timer. */
+  /** @returns a function that stops the repetition. */
   readonly scheduler: { every(periodMs: number, run: () => void): () => void }
   readonly limits: EnforcerLimits
   readonly logger: {
@@ -50,49 +50,48 @@ export interface PostureEnforcerDeps {
   }
   readonly reports: PostureReports
   /**
-   * Resolves when this controller has all reports that reachable controllers received, or after a
-   * short time.
+   * Resolves when this controller has all reports that the reachable controllers received, or after
+   * a short timeout.
    */
   readonly reachLatest: () => Promise<void>
   /**
-   * Posture of an API session: the reports of its identity and the second factor of the session.
+   * Posture of an API session: the reports about its identity, and the session's second factor.
    */
   readonly postureOf: (session: ApiSession) => SessionPosture
 }
 
 /**
- * Posture of an API session. It always contains the second factor, which may be missing in the
- * session.
+ * Posture of an API session. `factor` is always present, even if the session has no second factor.
  */
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
-/** Kinds whose changes can make a passing session fail. */
+/** Kinds of records whose changes can make a passing session fail. */
 const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
 /** Minimum time between two sweeps that changes of records start. */
 const FOLLOW_MS_MIN = 1000
 
-/** Sessions checked between two turns of the event loop. */
+/** Sessions checked before other work gets a turn. */
 const SLICE = 250
 
 /**
  * Ends service sessions whose client no longer passes the posture checks. The controller that
- * receives a report ends the sessions that fail because of it at once. The leader also checks all
- * service sessions in rounds, and after a change of checks or policies: a failed controller can
- * lose reports, and second factors time out.
+ * receives a report at once ends the sessions that fail because of this report. In addition, the
+ * leader checks all service sessions in rounds and after changes of checks or policies, because
+ * reports may be lost with a failed controller, and second factors time out.
  */
 export class PostureEnforcer {
   readonly #deps: PostureEnforcerDeps
   #stop: () => void = () => undefined
   #isSweeping = false
-  /** Last session that the round of the leader has checked. */
+  /** Id of the session that was last checked in the leader's current round. */
   #lookedAt = ''
   #leadsSinceMs: number | null = null
-  /** Monotonic time of the last sweep that a change of records started. */
+  /** Monotonic ms of the last sweep that a change of records started. */
   #followedMs = -Infinity
   /**
-   * Monotonic time at which another controller lost its reports of an identity, which the client
-   * may repeat soon. New reports start no such grace period; a client could otherwise report all
-   * the time and never be checked.
+   * Monotonic ms at which another controller lost its reports about an identity; the client may
+   * soon repeat them. Only a loss starts a grace period: if new reports did, a client could report
+   * all the time and never be checked.
    */
   readonly #lostMs = new Map<string, number>()
 
@@ -116,8 +115,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Runs after the current entry is applied. Further changes within the next second wait for the
-   * periodic sweep.
+   * Starts a sweep after the current entry is applied. Further changes within the next second wait
+   * for the periodic sweep.
    */
   #sweepSoon(): void {
     const nowMs = this.#deps.clock.monotonicMs()
@@ -131,15 +130,16 @@ export class PostureEnforcer {
   }
 
   /**
-   * Resolves when the caller's failing sessions have ended, unless there is no leader to end them.
-   * @throws {Problem} COULD_NOT_VALIDATE when the reports exceed the size limit of an identity;
-   * SERVER_TOO_MANY_REQUESTS when this controller has no room for them.
+   * Resolves when those sessions of the caller that now fail have ended, unless there is no leader
+   * that could end them.
+   * @throws {Problem} COULD_NOT_VALIDATE when the reports exceed the size limit per identity;
+   * SERVER_TOO_MANY_REQUESTS when this controller has no room for the reports.
    */
   async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
     const { reports, postureOf, logger, reachLatest } = this.#deps
     const { identityId } = session
     // Waits for earlier reports at other controllers, because the new report must get a higher
-    // version than they have.
+    // version than those.
     await reachLatest()
     const before = postureOf(session)
     const outcome = reports.report(identityId, session.id, made)
@@ -156,8 +156,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * If the set of passing checks changed, publishes the change to clients and ends failing
-   * sessions.
+   * If the set of passing checks has changed, publishes this change for clients and ends the
+   * sessions that now fail.
    */
   async #follow(
     identityId: string,
@@ -177,7 +177,10 @@ export class PostureEnforcer {
     if (failed.length > 0) await this.#endFailingOf(identityId)
   }
 
-  /** The user gave a code, or MFA was removed: checks for a second factor may now pass or fail. */
+  /**
+   * Called when the user entered a code, or MFA was removed: checks for a second factor may now
+   * pass or fail.
+   */
   async factorMoved(identityId: string): Promise<void> {
     const { state, reports } = this.#deps
     if (!identityPostureChecks(state, identityId).some(({ typeId }) => typeId === 'MFA')) return
@@ -203,7 +206,7 @@ export class PostureEnforcer {
     }
   }
 
-  /** Drops reports when the API sessions that they were made in have ended. */
+  /** Drops reports whose API session has ended. */
   #prune(): void {
     const { state, reports, limits, clock } = this.#deps
     for (const identityId of reports.reportedHere(limits.posturePrunesMax)) {
@@ -229,7 +232,8 @@ export class PostureEnforcer {
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
       const settled = sessions.filter((session) => this.#isSettled(session))
-      // A report that admitted a client at another controller may not have arrived here yet.
+      // Before sessions are ended: a report to another controller, with which the client would
+      // pass, may not have arrived here yet.
       if (this.#failing(settled).length > 0) await this.#deps.reachLatest()
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
@@ -251,8 +255,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Ends the sessions of a slice whose client passes the checks of no granting policy. If no leader
-   * answers, the next round tries again.
+   * Ends those sessions of a slice for which no policy grants access with passing checks. If no
+   * leader answers, the next round tries again.
    */
   async #endFailing(sessions: readonly Session[]): Promise<void> {
     const { proposer, limits, logger } = this.#deps

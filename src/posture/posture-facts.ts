@@ -9,13 +9,14 @@ import {
 import { type DeviceKind, deviceKinds, type PostureReport } from '../ports/posture.ts'
 
 /**
- * The facts of one identity by subject. A later fact on the same subject replaces an earlier one.
+ * The posture facts of one identity, by subject. A later fact about the same subject replaces the
+ * earlier one.
  */
 export type PostureFacts = Map<string, PostureFact>
 
 /**
- * Oldest first. Facts of the same version are sorted by subject, so that all controllers agree on
- * the order.
+ * The facts, oldest first. Facts with the same version are sorted by subject, so that all
+ * controllers have the same order.
  */
 export function factsInOrder(facts: PostureFacts): (readonly [slot: string, fact: PostureFact])[] {
   return [...facts].sort(([slotA, a], [slotB, b]) => {
@@ -26,21 +27,24 @@ export function factsInOrder(facts: PostureFacts): (readonly [slot: string, fact
 
 /**
  * Encodes the posture of an identity for soft state.
- * @param moves number of changes so far.
+ * @param moves how often the set of passing checks has changed so far.
  */
-export function packFacts(moves: bigint, facts: PostureFacts): Uint8Array {
+export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Array {
   return toBinary(
     PostureRecordSchema,
     create(PostureRecordSchema, { moves, facts: [...facts.values()] }),
   )
 }
 
-/** The topic decodes received values, including all integers, before it stores them. */
-export function unpackFacts(bytes: Uint8Array): PostureRecord {
+/**
+ * Decodes a posture record. The topic has already checked, when it received the value, that all of
+ * it can be decoded.
+ */
+export function decodePostureFacts(bytes: Uint8Array): PostureRecord {
   return fromBinary(PostureRecordSchema, bytes)
 }
 
-/** The facts by slot. A new report on the same subject replaces the fact in its slot. */
+/** The facts by slot. A new report about the same subject replaces the fact in its slot. */
 export function postureFacts(record: PostureRecord | undefined): PostureFacts {
   const facts: PostureFacts = new Map()
   for (const fact of record?.facts ?? []) {
@@ -52,11 +56,11 @@ export function postureFacts(record: PostureRecord | undefined): PostureFacts {
 
 const routerSlot = (apiSessionId: string): string => `router ${apiSessionId}`
 const endpointSlot = (apiSessionId: string): string => `endpoint ${apiSessionId}`
-/** All checks for one path share one slot, because clients answer once for each path. */
+/** All checks for the same path share one slot, because clients report once per path. */
 const processSlot = (path: string, checkId: string): string =>
   path === '' ? `check ${checkId}` : `path ${path}`
 
-/** Key of the fact that a report replaces. */
+/** Key of the slot whose fact the report replaces. */
 export function reportSubjectKey(report: PostureReport, apiSessionId: string): string {
   if (report.kind === 'endpoint') return endpointSlot(apiSessionId)
   if (report.kind === 'router') return routerSlot(apiSessionId)
@@ -64,7 +68,7 @@ export function reportSubjectKey(report: PostureReport, apiSessionId: string): s
   return report.kind
 }
 
-/** null for a kind that only a newer release knows. */
+/** null for a kind of fact that only a newer release knows. */
 function slotOfFact({ what, checkId }: PostureFact): string | null {
   if (what.case === undefined) return null
   if (what.case === 'endpoint') return endpointSlot(what.value.apiSessionId)
@@ -128,8 +132,8 @@ function initOf(
 }
 
 /**
- * For each kind the later one counts: the verdict of the router in an API session, or a report of
- * the device to a controller.
+ * For each kind, the later of two facts counts: the router's verdict in an API session, or a report
+ * that the device sent to a controller.
  * @returns the kinds for which the router's verdict is the later one.
  */
 export function kindsReportedByRouter(
@@ -146,7 +150,7 @@ export function kindsReportedByRouter(
   return kinds
 }
 
-/** @returns whether the device has reported nothing since the router's verdict. */
+/** @returns whether the device has reported nothing in this slot since the router's verdict. */
 export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n
   return [...facts.values()].every(
@@ -158,7 +162,7 @@ function isDeviceKind(kind: string | undefined): kind is DeviceKind {
   return deviceKinds.has(kind as DeviceKind)
 }
 
-/** Whether a report repeats the known fact, except for its time. */
+/** Whether a report equals the known fact, apart from its time. */
 export function isSameReport(known: PostureFact, { checkId, what }: Report): boolean {
   const bare = (fact: Report): Uint8Array =>
     toBinary(

@@ -3,7 +3,12 @@ import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { hexDigits } from '../lib/text/hex-digits.ts'
 import { formatTime } from '../lib/text/shown-time.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
-import { factorTimes, isFresh, isCodeTimedOut, passesFactor } from './factor-judge.ts'
+import {
+  factorTimes,
+  isStillWithinPromptGrace,
+  isCodeTimedOut,
+  passesFactor,
+} from './factor-judge.ts'
 import type { DeviceKind, Posture, ProcessReport } from '../ports/posture.ts'
 
 interface OperatingSystem {
@@ -11,24 +16,24 @@ interface OperatingSystem {
   readonly versions: readonly string[]
 }
 
-/** A process in the common form of both check types. */
+/** A required process, in a form for both check types. */
 interface WantedProcess {
   readonly osType: string
   readonly path: string
   readonly hashes: readonly string[]
-  /** One of these signers must have signed it; [] accepts any. */
+  /** The process must be signed by one of these signers; [] means no restriction. */
   readonly signers: readonly string[]
 }
 
 /**
- * Caches verdicts, because a list of services evaluates the same checks for each service. Records
- * and reports are immutable.
+ * Verdicts by posture and check, cached because a list of services evaluates the same checks for
+ * each service. Records and reports are immutable.
  */
 const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
 
 /**
- * Whether the reports of a client pass a check. A check fails if the client did not report what it
- * requires. The reports are claims of the client.
+ * Whether a client's reports pass a check. A check fails if the client did not report what the
+ * check requires. The reports are claims of the client and cannot be verified.
  */
 export function passesPostureCheck(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)
@@ -40,7 +45,7 @@ export function passesPostureCheck(check: PostureCheck, posture: Posture): boole
   return isPassing
 }
 
-/** Report kind that each check type evaluates, except for second factors. */
+/** For each check type, the kind of report that it evaluates; not for second factors. */
 const kindOf: Readonly<Record<string, DeviceKind>> = {
   OS: 'os',
   DOMAIN: 'domain',
@@ -79,7 +84,7 @@ function judge(check: PostureCheck, posture: Posture): boolean {
   }
 }
 
-/** Expected and actual values of a check, for the record of a failed request. */
+/** Expected and actual values of a check, stored with a failed request. */
 export function expectedAndActual(check: PostureCheck, posture: Posture): JsonObject {
   switch (check.typeId) {
     case 'OS': {
@@ -121,7 +126,7 @@ function passesOs(systems: readonly OperatingSystem[], { os }: Posture): boolean
 }
 
 /**
- * Cached, because a check may have thousands of hashes and is evaluated with every service that it
+ * Cached, because a check may have thousands of hashes and is evaluated for every service that it
  * protects.
  */
 const wantedOf = new WeakMap<PostureCheck, readonly WantedProcess[]>()
@@ -147,7 +152,10 @@ function readWanted(check: PostureCheck): WantedProcess[] {
   })
 }
 
-/** A text without digits is kept unchanged, so that it matches no report. */
+/**
+ * Normalizes hex values. A string without hex digits is kept unchanged, so that it matches no
+ * report.
+ */
 function hex(values: Json | readonly (Json | undefined)[] | undefined): string[] {
   if (!Array.isArray(values)) return []
   return values.flatMap((value: unknown) =>
@@ -156,8 +164,8 @@ function hex(values: Json | readonly (Json | undefined)[] | undefined): string[]
 }
 
 /**
- * The report for a check's path. A client reports each path once, under the id of the first check
- * that names it.
+ * The report for a check's path. A client reports each path once, with the id of the first check
+ * that contains the path.
  */
 function ofCheck(
   check: PostureCheck,
@@ -199,8 +207,12 @@ function shownSecondFactor(check: PostureCheck, { factor }: Posture): JsonObject
     actualValue: {
       passedMfa: (factor?.passedAtMs ?? null) !== null,
       timedOut: isCodeTimedOut(check, factor),
-      passedOnUnlock: isFresh(check.promptOnUnlock, factor?.unlockedAtMs ?? null, factor),
-      passedOnWake: isFresh(check.promptOnWake, factor?.wokenAtMs ?? null, factor),
+      passedOnUnlock: isStillWithinPromptGrace(
+        check.promptOnUnlock,
+        factor?.unlockedAtMs ?? null,
+        factor,
+      ),
+      passedOnWake: isStillWithinPromptGrace(check.promptOnWake, factor?.wokenAtMs ?? null, factor),
     },
     expectedValue: { passedMfa: true, passedOnUnlock: true, passedOnWake: true, timedOut: false },
     criteria: {

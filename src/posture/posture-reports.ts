@@ -18,17 +18,18 @@ import {
   factsInOrder,
   isUnchangedSinceVerdict,
   kindsReportedByRouter,
-  packFacts,
+  encodePostureFacts,
   isSameReport,
   reportSubjectKey,
-  unpackFacts,
+  decodePostureFacts,
   reportedFact,
 } from './posture-facts.ts'
 import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
 
 export const postureLimits = {
   /**
-   * Interval after which an unchanged report is published again: other controllers show its time.
+   * Interval after which an unchanged report is published again, because other controllers show the
+   * time of the report.
    */
   postureRepeatMs: 60_000,
 } as const
@@ -40,19 +41,22 @@ interface Merged {
 }
 
 /**
- * Reports of devices, shared over the soft state. Each controller publishes the reports that it
- * received. Of two reports on the same subject, the one with the higher version counts. A
- * controller sets the version above all that it knows (Lamport clock), and callers first get the
- * latest reports of the others; equal versions are ordered by controller id. All controllers thus
- * agree without comparing wall clocks.
+ * Reports of devices, shared as soft state. Each controller publishes the reports that it received.
+ * Of two reports about the same subject, the one with the higher version counts. A controller
+ * chooses a version above all versions that it knows (Lamport clock), and callers first get the
+ * latest reports of the other controllers; equal versions are ordered by controller id. So all
+ * controllers agree without comparing wall clocks.
  */
 export class PostureReports {
   readonly #selfId: string
   readonly #topic: OpenTopic<'posture'>
   readonly #clock: Pick<Clock, 'nowMs'>
-  /** Other controllers with reports of an identity. */
+  /** For each identity, the other controllers that have reports about it. */
   readonly #elsewhere = new Map<string, Set<string>>()
-  /** Identities with reports received here, most recently checked last. */
+  /**
+   * Identities about which this controller has received reports; the one checked most recently is
+   * last.
+   */
   readonly #here = new Set<string>()
   readonly #listeners: ((identityId: string) => void)[] = []
 
@@ -62,20 +66,23 @@ export class PostureReports {
     this.#clock = clock
     topic.onChange((owner, identityId, value) => {
       this.#noteOwner(owner, identityId, value !== undefined)
-      // Drops the replaced report now. Otherwise it would count again if the controller with the
-      // later report failed.
+      // Drops this controller's replaced report now. Otherwise it would count again if the
+      // controller with the later report failed.
       if (value !== undefined && this.#here.has(identityId))
         this.#dropWhere(identityId, isOverridden)
       if (value === undefined) for (const listener of this.#listeners) listener(identityId)
     })
   }
 
-  /** Called when a controller that had reports of an identity has failed. */
+  /**
+   * Registers a function that is called when a controller that had reports about an identity has
+   * failed.
+   */
   onLost(listener: (identityId: string) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** @param apiSessionId includes the verdict of a router in this session. */
+  /** @param apiSessionId includes the router's verdict in this API session. */
   of(identityId: string, apiSessionId?: string): Posture {
     const { facts } = this.#merged(identityId)
     const posture: { -readonly [name in keyof Posture]: Posture[name] } = {
@@ -105,7 +112,7 @@ export class PostureReports {
     return posture
   }
 
-  /** Endpoint state by API session. */
+  /** Endpoint state of the identity, by API session. */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState> {
     const found = new Map<string, EndpointState>()
     for (const { what } of this.#merged(identityId).facts.values()) {
@@ -119,12 +126,12 @@ export class PostureReports {
     return found
   }
 
-  /** @returns whether there are no reports of the identity. */
+  /** @returns whether there are no reports about the identity. */
   isUnheardOf(identityId: string): boolean {
     return this.#merged(identityId).facts.size === 0
   }
 
-  /** Accepts all reports of a request, or none. */
+  /** Accepts all reports in a request, or none of them. */
   report(
     identityId: string,
     apiSessionId: string,
@@ -144,8 +151,8 @@ export class PostureReports {
       const what = reportedFact(report, apiSessionId, known, nowMs)
       isSame &&= known !== undefined && isSameReport(known, what)
       if (report.kind === 'router') isSame &&= isUnchangedSinceVerdict(merged.facts, slot)
-      // Another controller's report is lost if that controller fails, so this one stores it as
-      // well.
+      // A report that only another controller has is lost if that controller fails, so this
+      // controller stores the report as well.
       const isOwn = known !== undefined && facts.get(slot)?.version === known.version
       isDue ||= !isOwn || isOld(known, nowMs)
       version += 1n
@@ -160,8 +167,8 @@ export class PostureReports {
   }
 
   /**
-   * Counts how often reports of an identity changed the set of checks that it passes. Only
-   * increases while the controllers run.
+   * How often reports about an identity have changed the set of checks that it passes. Never
+   * decreases while the controllers run.
    */
   moves(identityId: string): number {
     let moves = 0
@@ -178,7 +185,8 @@ export class PostureReports {
   }
 
   /**
-   * Identities with reports made at this controller, at most `max`, least recently checked first.
+   * Identities about which this controller received reports, at most `max`; the least recently
+   * checked are first.
    */
   reportedHere(max: number): readonly string[] {
     const found: string[] = []
@@ -194,8 +202,8 @@ export class PostureReports {
   }
 
   /**
-   * Drops this controller's reports of an identity that belong to other API sessions; drops all if
-   * the set is empty.
+   * Drops this controller's reports about an identity that belong to other API sessions; drops all
+   * of them if the set is empty.
    */
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
     if (apiSessionIds.size === 0) {
@@ -210,8 +218,8 @@ export class PostureReports {
   }
 
   /**
-   * Drops facts that were reported at this controller.
-   * @param isIdle receives a fact, and the fact on the same subject that counts.
+   * Drops facts that were reported to this controller.
+   * @param isIdle decides with the fact and the fact that counts for the same subject.
    */
   #dropWhere(
     identityId: string,
@@ -233,14 +241,14 @@ export class PostureReports {
     else removeFromSet(this.#elsewhere, identityId, owner)
   }
 
-  /** Sorted, so that every controller merges in the same order. */
+  /** Sorted, so that every controller merges the reports in the same order. */
   #ownersOf(identityId: string): string[] {
     return [this.#selfId, ...(this.#elsewhere.get(identityId) ?? [])].sort()
   }
 
   #ofOwner(owner: string, identityId: string): PostureRecord | undefined {
     const bytes = this.#topic.get(owner, identityId)
-    return bytes === undefined ? undefined : unpackFacts(bytes)
+    return bytes === undefined ? undefined : decodePostureFacts(bytes)
   }
 
   #merged(identityId: string): Merged {
@@ -256,19 +264,22 @@ export class PostureReports {
     return { facts, version }
   }
 
-  /** Drops the oldest facts if the value is too large, except those in `fresh`. */
+  /**
+   * Publishes facts. If they are too large, the oldest facts are dropped, but never those in
+   * `fresh`.
+   */
   #publish(
     identityId: string,
     moves: bigint,
     facts: PostureFacts,
     fresh: ReadonlySet<string>,
   ): ReportOutcome {
-    let bytes = packFacts(moves, facts)
+    let bytes = encodePostureFacts(moves, facts)
     for (const [slot] of factsInOrder(facts)) {
       if (bytes.length <= SOFT_VALUE_BYTES_MAX) break
       if (fresh.has(slot)) continue
       facts.delete(slot)
-      bytes = packFacts(moves, facts)
+      bytes = encodePostureFacts(moves, facts)
     }
     if (bytes.length > SOFT_VALUE_BYTES_MAX) return 'tooLarge'
     if (!this.#topic.publish(identityId, bytes)) return 'full'

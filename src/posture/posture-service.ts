@@ -10,19 +10,19 @@ import {
   type PostureFailure,
   type PostureReport,
   type PostureService,
-  type ShownFactor,
+  type StoredFactor,
 } from '../ports/posture.ts'
 import type { EvaluatedPosture } from '../ports/judged-posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { EvaluatedCheck, PromptedService, CodePrompts } from '../ports/state-view.ts'
 import { FailedRequests } from './failed-requests.ts'
-import { factorLapsedAt } from './factor-judge.ts'
+import { factorTimeoutAt } from './factor-judge.ts'
 import {
   identityPostureChecks,
   grantingChecks,
   lazyEvaluatedPosture,
   postureFailures,
-  promptedServices,
+  servicesSoonRequiringCode,
 } from './posture-access.ts'
 import {
   type PostureEnforcerDeps,
@@ -37,7 +37,9 @@ interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' 
   readonly soft: Pick<SoftState, 'open' | 'reachLatest'>
 }
 
-/** Posture of a controller: reports, verdicts, and the handler that ends failing sessions. */
+/**
+ * Posture component of a controller: reports, verdicts, and the part that ends failing sessions.
+ */
 export class ControllerPosture implements PostureService {
   readonly #deps: PostureDeps
   readonly #reports: PostureReports
@@ -73,11 +75,11 @@ export class ControllerPosture implements PostureService {
     return this.#reports.endpointsOf(identityId)
   }
 
-  factorOf(session: ApiSession): ShownFactor {
+  factorOf(session: ApiSession): StoredFactor {
     return this.#factorAt(session, this.#deps.clock.nowMs())
   }
 
-  #factorAt(session: ApiSession, nowMs: number): ShownFactor {
+  #factorAt(session: ApiSession, nowMs: number): StoredFactor {
     const { state } = this.#deps
     const of = session
     const endpoint = this.#reports.endpointsOf(of.identityId).get(of.id)
@@ -102,7 +104,8 @@ export class ControllerPosture implements PostureService {
 
   notedAtJudge(session: ApiSession, routerId: string): void {
     const { identityId, id } = session
-    // If there is no room, the leader's next round ends the session, and the client dials again.
+    // If there is no room for the report, the leader's next round ends the session, and the client
+    // dials again.
     this.#reports.report(identityId, id, [{ kind: 'router', routerId }])
   }
 
@@ -112,8 +115,8 @@ export class ControllerPosture implements PostureService {
   }
 
   /**
-   * Posture for ending sessions: includes the router's verdict. Timeouts of second factors are
-   * compared with the majority's clock, not only with this controller's clock.
+   * Posture used to end sessions; it includes the router's verdict. Timeouts of second factors are
+   * compared with the clocks of a majority, not only with this controller's clock.
    */
   #enforcedOf(session: ApiSession): SessionPosture {
     const { identityId, id } = session
@@ -132,7 +135,7 @@ export class ControllerPosture implements PostureService {
     const factor = this.factorOf(session)
     const checks = identityPostureChecks(this.#deps.state, identityId)
     const ofFactor = checks.filter(({ typeId }) => typeId === 'MFA')
-    return Math.max(0, ...ofFactor.map((check) => factorLapsedAt(check, factor)))
+    return Math.max(0, ...ofFactor.map((check) => factorTimeoutAt(check, factor)))
   }
 
   report(session: ApiSession, reports: readonly PostureReport[]): Promise<void> {
@@ -157,7 +160,7 @@ export class ControllerPosture implements PostureService {
 
   promptedServices(session: ApiSession, prompts: CodePrompts): readonly PromptedService[] {
     const { identityId } = session
-    return promptedServices(this.#deps.state, identityId, prompts, this.factorOf(session))
+    return servicesSoonRequiringCode(this.#deps.state, identityId, prompts, this.factorOf(session))
   }
 
   refused(
@@ -184,13 +187,13 @@ export class ControllerPosture implements PostureService {
   }
 }
 
-/** Second factor of an API session, as evaluated at `nowMs`. */
+/** Second factor of an API session at the time `nowMs`. */
 function sessionFactor(
   { mfaPassedAt }: ApiSession,
   endpoint: EndpointState | undefined,
   sdkInfo: unknown,
   nowMs: number,
-): ShownFactor {
+): StoredFactor {
   return {
     passedAtMs: mfaPassedAt ?? null,
     wokenAtMs: endpoint?.wokenAtMs ?? null,
@@ -200,7 +203,7 @@ function sessionFactor(
   }
 }
 
-/** The only SDK that supports second factor timeouts, from this version on. */
+/** The only SDK that supports timeouts of second factors, from this version on. */
 const TIMED_SDK = { type: 'ziti-sdk-c', versions: '>=0.25.0' } as const
 
 function isLegacy(sdkInfo: unknown): boolean {
@@ -212,10 +215,10 @@ function isLegacy(sdkInfo: unknown): boolean {
   return !isInVersionRange(version.replace(/^v/, ''), TIMED_SDK.versions)
 }
 
-/** Above this size, a failed request is stored without the values of its checks. */
+/** A failed request whose record is larger is stored without the values of its checks. */
 const FAILURE_CHARACTERS_MAX = 8192
 
-/** Answer for a refused client, and the record of its request. */
+/** Response to a client whose request is refused; the request is also recorded. */
 function refusal(
   failures: readonly PostureFailure[],
   cause: Problem,
@@ -232,7 +235,7 @@ function refusal(
   }
 }
 
-/** Failures in the form of a failed request record. */
+/** The failures, in the form that a failed request record contains. */
 function shownFailures(failures: readonly PostureFailure[]): JsonObject[] {
   const shown = (isWhole: boolean): JsonObject[] =>
     failures.map(({ policyId, policyName, checks }) => ({

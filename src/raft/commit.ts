@@ -11,9 +11,9 @@ import type { Index } from './types.ts'
 
 /**
  * Advances the commit index to the highest entry that is durable on a quorum. The leader counts its
- * own disk like any other, and only if the leader is a voter. Counting replicas commits only
- * entries of the leader's own term; earlier entries are committed with them (paper 5.4.2, figure
- * 8).
+ * own disk like any other disk, and only if it is a voter. Only entries of the leader's own term
+ * are committed by counting replicas; earlier entries are committed together with them (paper
+ * 5.4.2, figure 8).
  */
 export function advanceCommit(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader commits by counting')
@@ -27,18 +27,21 @@ export function advanceCommit(state: RaftState): void {
   for (let index = state.commit + 1; index <= reached; index += 1) {
     state.uncommittedBytes -= entryBytes(state.log.at(index))
   }
-  commitTo(state, reached)
+  raiseCommitIndex(state, reached)
   finishChange(state)
 }
 
-/** Raises the commit index and lets apply follow. A lower index changes nothing. */
-export function commitTo(state: RaftState, index: Index): void {
+/** Raises the commit index, so that more entries can be applied. A lower index has no effect. */
+export function raiseCommitIndex(state: RaftState, index: Index): void {
   if (index <= state.commit) return
   assert(index <= state.log.lastIndex, `commit ${index} is beyond the log`)
   state.commit = index
 }
 
-/** Leaves a committed joint configuration, even one that an earlier leader began (paper 6). */
+/**
+ * Once a joint configuration is committed, appends the configuration that ends it, even if an
+ * earlier leader began the change (paper 6).
+ */
 function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
   if (index > state.commit) return
@@ -54,9 +57,9 @@ function finishChange(state: RaftState): void {
 }
 
 /**
- * A leader that removes itself leads until that change is committed (paper 6), and then steps down.
- * Before that, it sends the commit index to all peers and asks the most up-to-date voter to
- * campaign at once.
+ * A leader that removes itself stays leader until the removal is committed (paper 6), and then
+ * steps down. Before that, it sends the commit index to all peers and asks the most up-to-date
+ * voter to campaign at once.
  */
 function stepDownAfterRemoval(state: RaftState): void {
   for (const progress of state.progress.values()) {
@@ -68,10 +71,10 @@ function stepDownAfterRemoval(state: RaftState): void {
 }
 
 /**
- * Sends removed members the configuration entry that removes them, once and without waiting for an
- * answer, so that they learn of their removal from their own log. The entry is sent only after it
- * is committed. A removed member that had it on disk earlier would have a longer log than members
- * that need its vote, and could block every election.
+ * Sends each removed member the configuration entry that removes it, once and without waiting for a
+ * response, so that members learn of their removal from their own log. The entry is sent only after
+ * it is committed: a removed member that had the entry on disk earlier would have a longer log than
+ * members that need its vote, and could block every election.
  */
 function sendRemovalEntry(state: RaftState, configurationIndex: Index): void {
   const { log, options, departing, commit } = state

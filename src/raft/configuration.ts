@@ -7,7 +7,7 @@ import {
 import { assert, requirePresent } from '../lib/assert.ts'
 import type { Configuration, Entry, Index, NodeId } from './types.ts'
 
-/** A configuration and the log index of its entry. */
+/** A configuration and the log index of the entry that contains it. */
 export interface Membership {
   readonly index: Index
   readonly record: ConfigurationRecord
@@ -15,8 +15,8 @@ export interface Membership {
 }
 
 /**
- * Whether two majorities must agree, of the old and of the new voters: true during a change of
- * members.
+ * True during a change of members, when two majorities must agree: one of the old and one of the
+ * new voters.
  */
 export function isJoint(configuration: Configuration): boolean {
   return configuration.outgoingVoters.length > 0
@@ -34,8 +34,8 @@ export function memberIds(configuration: Configuration): readonly NodeId[] {
 }
 
 /**
- * Derives voters and learners from a configuration record. An outgoing voter that is to stay as a
- * learner is still a voter.
+ * Derives voters and learners from a configuration record. An old voter that becomes a learner is
+ * still a voter during the change.
  */
 export function configurationFromRecord(record: ConfigurationRecord): Configuration {
   const outgoingVoters = [...record.outgoingVoters].sort()
@@ -59,7 +59,7 @@ export function decodeMembership(index: Index, data: Uint8Array): Membership {
 }
 
 /**
- * @returns false without voters, with an empty or repeated id, or with fields that belong to a
+ * @returns false if the target has no voters, an empty or repeated id, or values in fields of a
  * change in progress (`leaving`, `outgoingVoters`).
  */
 export function isWellFormedTarget(target: ConfigurationRecord): boolean {
@@ -74,8 +74,8 @@ export function isWellFormedTarget(target: ConfigurationRecord): boolean {
 
 /**
  * First step of every change (Raft paper 6): decisions need a majority of the old voters and a
- * majority of the new voters. Leaving voters stay listed until the second step, so that the leader
- * can still reach and count them.
+ * majority of the new voters. Members that leave stay in the list until the second step, so that
+ * the leader can still reach and count them.
  */
 export function enterJoint(
   current: ConfigurationRecord,
@@ -95,7 +95,7 @@ export function enterJoint(
   return joint
 }
 
-/** Second step: the new half decides alone. */
+/** Second step of a change: from then on, the new voters decide alone. */
 export function leaveJoint(joint: ConfigurationRecord): ConfigurationRecord {
   assert(joint.outgoingVoters.length > 0, 'only a joint configuration is left')
   const left = clone(ConfigurationSchema, joint)
@@ -105,8 +105,8 @@ export function leaveJoint(joint: ConfigurationRecord): ConfigurationRecord {
 }
 
 /**
- * True when the member has another disk than before. The new disk lacks what the old one
- * acknowledged.
+ * True when the member has another disk than before. The new disk lacks the entries that the old
+ * disk acknowledged.
  */
 export function hasOtherStore(before: Member, after: Member): boolean {
   return !isSameBytes(before.storeId, after.storeId)
@@ -117,7 +117,7 @@ function isSameBytes(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Whether the record lists this member with this disk. With `storeId` null, only the name is
+ * Whether the record lists this member with this disk. If `storeId` is null, only the name is
  * compared.
  */
 export function hasMemberStore(
@@ -131,8 +131,8 @@ export function hasMemberStore(
 }
 
 /**
- * Configurations in the kept log, oldest first. The last one is in force from the moment it is
- * appended (Raft paper 6); truncating its entry restores the previous one.
+ * All configurations in the retained log, oldest first. A configuration is in force as soon as it
+ * is appended (Raft paper 6); if its entry is truncated, the previous one is in force again.
  */
 export class MembershipHistory {
   #items: Membership[]
@@ -146,15 +146,15 @@ export class MembershipHistory {
   }
 
   /**
-   * The newest configuration known to be committed at `commit`, and all configurations appended
-   * after it.
+   * The newest configuration that is committed if `commit` is the commit index, and all
+   * configurations appended after it.
    */
   notOvertaken(commit: Index): readonly Membership[] {
     const newer = this.#items.findIndex(({ index }) => index > commit)
     return newer < 0 ? this.#items.slice(-1) : this.#items.slice(Math.max(0, newer - 1))
   }
 
-  /** @returns whether the configuration in force changed. */
+  /** @returns whether another configuration is in force now. */
   append(entries: readonly Entry[]): boolean {
     const before = this.#items.length
     for (const entry of entries) {
@@ -164,7 +164,7 @@ export class MembershipHistory {
     return this.#items.length > before
   }
 
-  /** @returns whether the configuration in force changed. */
+  /** @returns whether another configuration is in force now. */
   truncate(from: Index): boolean {
     const before = this.#items.length
     while (this.current.index >= from) {

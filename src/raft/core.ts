@@ -21,7 +21,7 @@ import {
   onSnapshotSent,
   onUnreachable,
   quietLeaderTicks,
-  sendDue,
+  sendDueMessages,
   tickLeader,
 } from './replication.ts'
 import { type OnDisk, RaftState } from './state.ts'
@@ -32,34 +32,35 @@ import { onMessage } from './receive.ts'
 export interface CoreStart {
   readonly id: NodeId
   /**
-   * Id of the disk that `log` is on; the right to vote is bound to it. Absent: disks are not
+   * Id of the disk that stores `log`. The right to vote belongs to this disk. Absent: disks are not
    * distinguished.
    */
   readonly storeId?: Uint8Array
   readonly options: CoreOptions
-  /** Draws election timeouts; seed it differently on every node. */
+  /** Source of random election timeouts; use a different seed on every node. */
   readonly random: Random
   readonly log: RestoredLog
   /**
-   * Position of the durable state. `configuration` and `appliedTimeMs` are those in force at it.
+   * Position of the durable state. `configuration` and `appliedTimeMs` are the values at this
+   * position.
    */
   readonly applied: Position
   readonly configuration: ConfigurationRecord
   readonly appliedTimeMs: number
-  /** How far log time was behind the stamps at `applied`; default 0. */
+  /** How far log time was behind the entries' stamps at `applied`; default 0. */
   readonly appliedSetbackMs?: number
 }
 
-/** Replication to one peer, as the leader sees it. */
+/** Replication to one peer, as the leader knows it. */
 export interface PeerStatus {
   readonly id: NodeId
   readonly state: ProgressState
   readonly matchIndex: Index
   readonly nextIndex: Index
   readonly bytesInFlight: number
-  /** Ticks since the peer's last answer to this leader. */
+  /** Ticks since the peer last answered this leader. */
   readonly contactAgeTicks: number
-  /** The peer's clock minus the local clock, ms; null before its first answer. */
+  /** The peer's clock minus the local clock, ms; null until the peer has answered this leader. */
   readonly clockOffsetMs: number | null
 }
 
@@ -73,27 +74,33 @@ export interface FullStatus extends CoreStatus {
   readonly durableIndex: Index
   readonly onDisk: OnDisk
   /**
-   * False while a new term, or a snapshot that replaces the log, is not on disk yet. `onDisk` may
+   * False while a new term, or a snapshot that replaces the log, is not durable yet. `onDisk` may
    * then be behind what this node has acknowledged.
    */
   readonly isOnDiskWhole: boolean
-  /** Position up to which the log may lack entries this node acknowledged: see owed.ts. */
+  /**
+   * Position up to which the log may lack entries that this node acknowledged before the log was
+   * damaged (see owed.ts); null if nothing is missing.
+   */
   readonly owed: Position | null
   readonly uncommittedBytes: number
-  /** Bytes of the entries in memory. */
+  /** Size of the log entries in memory, bytes. */
   readonly logBytes: number
   readonly transferTarget: NodeId | null
-  /** Ticks since the last message of the current leader; 0 on the leader, null without one. */
+  /**
+   * Ticks since the current leader's last message; 0 if this node is the leader, null if there is
+   * no leader.
+   */
   readonly leaderSilenceTicks: number | null
-  /** Peers of the leader, sorted by id; empty elsewhere. */
+  /** Peers of the leader, sorted by id; empty if this node is not the leader. */
   readonly peers: readonly PeerStatus[]
 }
 
 /**
  * One Raft node without clock, randomness, disk or network (Ongaro & Ousterhout 2014, "the paper";
- * Ongaro's dissertation). A driver steps inputs in, and carries out the effects that it takes from
- * the core. The core never waits and never throws on a peer's message. A failing assertion is a bug
- * in this program and must stop the node.
+ * Ongaro's dissertation). A driver passes inputs to the core and carries out the effects that the
+ * core returns. The core never waits and never throws because of a peer's message. A failing
+ * assertion is a bug in this program and must stop the node.
  */
 export class Core {
   readonly #state: RaftState
@@ -104,8 +111,8 @@ export class Core {
   }
 
   /**
-   * Restores the node from disk as a follower. The first log of a cluster is created before the
-   * first start, equal on all members.
+   * Restores the node from disk as a follower. Before the first start, the initial log of a cluster
+   * is created; it is the same on all members.
    * @throws {AssertionError} when entries between the log and the state are missing.
    */
   static restore(start: CoreStart): Core {
@@ -118,8 +125,8 @@ export class Core {
       `log begins after ${found.base.index}, past the state`,
     )
     let log = new RaftLog(found.base, [...found.entries])
-    // The process stopped after it installed a snapshot and before it replaced the log, so the log
-    // is replaced now.
+    // True if the process stopped after it installed a snapshot and before it replaced the log. The
+    // log is replaced now.
     const isLogBehind = !log.matches(applied)
     // @guard log-that-a-snapshot-left-behind
     if (isLogBehind) log = new RaftLog(applied, [])
@@ -184,8 +191,8 @@ export class Core {
   }
 
   /**
-   * Minimum number of coming ticks at which nothing becomes due. A driver may skip these ticks and
-   * step them in together later. The number falls with each tick, and any other input may change
+   * Minimum number of coming ticks in which nothing becomes due. A driver may skip these ticks and
+   * pass them in together later. The number falls with each tick, and any other input may change
    * it.
    */
   get quietTicks(): number {
@@ -194,12 +201,12 @@ export class Core {
   }
 
   /**
-   * @returns the effects since the last call, or null when there are none. Call it until it returns
-   * null.
+   * @returns the effects since the last call, or null when there are none. Call it repeatedly until
+   * it returns null.
    */
   takeEffects(): Effects | null {
     const state = this.#state
-    sendDue(state)
+    sendDueMessages(state)
     state.flushWrite()
     const status = this.#statusIfChanged()
     const committed = takeCommitted(state)
@@ -328,7 +335,8 @@ function compact(state: RaftState, position: Position): void {
   // @guard 16-configuration-in-force-once-applied:2
   if (position.index <= state.log.base.index) return
   assert(position.index <= state.applied, 'only what is applied is compacted')
-  // Stamps must not run backwards after a compaction has removed the entry with the latest stamp.
+  // Keeps the latest stamp, so that stamps do not run backwards after a compaction has removed the
+  // entry with that stamp.
   state.timeFloorMs = Math.max(state.timeFloorMs, state.log.at(position.index).timeMs)
   state.log.compact(position)
   state.memberships.compact(position.index)

@@ -4,14 +4,17 @@ import type { Index } from './types.ts'
 interface PendingWrite {
   readonly token: number
   readonly issuedTick: number
-  /** Last entry of this write that is still valid; lowered when a later write replaces entries. */
+  /**
+   * Last entry of this write that is still valid; lowered when a later write replaces some of its
+   * entries.
+   */
   lastIndex: Index
 }
 
 /**
- * Tracks which promises of this node are on disk. Each write has a number (its token), and a
- * promise waits for the token of the write on which it depends. A late report of an old write must
- * not count entries that a later write has replaced.
+ * Tracks which promises of this node are durable. Each write has a number (its token), and a
+ * message that promises something waits for the token of the write on which it depends. A late
+ * report of an old write must not count entries that a later write has replaced.
  */
 export class Durability {
   #lastToken = 0
@@ -22,7 +25,7 @@ export class Durability {
   #durableIndex: Index
   #pending: PendingWrite[] = []
 
-  /** @param lastIndex last entry on disk at start. */
+  /** @param lastIndex index of the last entry on disk at start. */
   constructor(lastIndex: Index) {
     this.#writtenIndex = lastIndex
     this.#durableIndex = lastIndex
@@ -32,12 +35,12 @@ export class Durability {
     return this.#durableToken
   }
 
-  /** All entries up to this index are on disk exactly as in memory. */
+  /** All entries up to this index are durable and equal those in memory. */
   get durableIndex(): Index {
     return this.#durableIndex
   }
 
-  /** Last entry handed to the disk, durable or not. */
+  /** Index of the last entry that was handed to the disk, whether it is durable yet or not. */
   get writtenIndex(): Index {
     return this.#writtenIndex
   }
@@ -70,7 +73,10 @@ export class Durability {
     return Math.max(write.token, this.#hardStateToken)
   }
 
-  /** @returns the token of a write that holds everything up to `lastIndex` and the hard state. */
+  /**
+   * @returns the token of a write that makes all entries up to `lastIndex`, the term and the vote
+   * durable.
+   */
   issue(lastIndex: Index, tick: number): number {
     this.#lastToken += 1
     this.#pending.push({ token: this.#lastToken, issuedTick: tick, lastIndex })
@@ -80,8 +86,8 @@ export class Durability {
   }
 
   /**
-   * The in-memory log replaces the entries from `from` on, so written or pending copies of them no
-   * longer count.
+   * Called when the in-memory log replaces the entries from `from` on: their written or pending
+   * copies no longer count as durable.
    */
   truncate(from: Index): void {
     this.#writtenIndex = Math.min(this.#writtenIndex, from - 1)
@@ -91,8 +97,8 @@ export class Durability {
   }
 
   /**
-   * Replaces the whole log with an empty one that continues after `index`.
-   * @returns the token of that reset.
+   * Replaces the whole log with an empty log that continues after `index`.
+   * @returns the token of this write.
    */
   reset(index: Index, commit: Index, tick: number): number {
     this.truncate(commit + 1)

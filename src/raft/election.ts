@@ -1,7 +1,7 @@
 import { electionOutcome } from './quorum.ts'
 import { memberIds } from './configuration.ts'
-import { isAtLeast } from './log.ts'
-import { lastPositionWithMissingTail } from './owed.ts'
+import { isLogUpToDate } from './log.ts'
+import { voteThresholdPosition } from './owed.ts'
 import { becomeCandidate, becomeFollower, becomeLeader, becomePreCandidate } from './role.ts'
 import type { RaftState } from './state.ts'
 import type { Message } from './types.ts'
@@ -9,12 +9,15 @@ import type { Message } from './types.ts'
 type VoteRequest = Extract<Message, { type: 'voteRequest' }>
 type VoteResponse = Extract<Message, { type: 'voteResponse' }>
 
-/** A follower or candidate campaigns when it has not heard from a leader for its random timeout. */
+/**
+ * Starts a campaign when a follower or candidate has not heard from a leader for its random
+ * timeout.
+ */
 export function tickElection(state: RaftState): void {
   state.electionElapsedTicks += 1
   state.leaderSilenceTicks += 1
-  // Vote requests leave only once the own vote is on disk, so the timeout does not count before
-  // that.
+  // Vote requests are sent only once this node's own vote is durable, so the timeout does not run
+  // before that.
   if (state.ownVoteToken !== null) return
   if (state.electionElapsedTicks < state.electionDeadlineTicks && !isSoleVoter(state)) return
   // @guard 20-who-has-no-vote-campaigns:1, 21-neither-pre-vote-nor-quorum-check:1
@@ -35,8 +38,9 @@ function isSoleVoter(state: RaftState): boolean {
 }
 
 /**
- * A node that heard from a leader within an election timeout does not help to replace that leader
- * (dissertation 4.2.3, 6.4.1). So a removed or partly cut-off node cannot disturb healthy ones.
+ * Whether this node heard from a leader within an election timeout; then it does not help to
+ * replace that leader (dissertation 4.2.3, 6.4.1). So a removed or partly disconnected node cannot
+ * disturb healthy nodes.
  */
 export function hasLiveLeader(state: RaftState): boolean {
   if (state.role === 'leader') return true
@@ -56,7 +60,9 @@ function campaignForReal(state: RaftState, isTransfer: boolean): void {
   requestVotes(state, false)
 }
 
-/** Requests votes. A pre-vote asks about the next term and promises nothing. */
+/**
+ * Requests votes. A pre-vote requests a vote for the next term but changes nothing on any node.
+ */
 function requestVotes(state: RaftState, pre: boolean): void {
   const { last } = state.log
   const term = pre ? state.term + 1 : state.term
@@ -71,22 +77,27 @@ function requestVotes(state: RaftState, pre: boolean): void {
   }
 }
 
-/** The leader asks this node to campaign at once, without a pre-vote (leadership transfer). */
+/**
+ * Called when the leader asks this node to campaign at once, without a pre-vote (leadership
+ * transfer).
+ */
 export function onTimeoutNow(state: RaftState): void {
   if (state.role === 'follower' && state.isEligible) campaignForReal(state, true)
 }
 
-/** Answers a request for a vote or a pre-vote. A granted vote is sent after it is durable. */
+/**
+ * Responds to a request for a vote or a pre-vote. A granted vote is sent only after it is durable.
+ */
 export function onVoteRequest(state: RaftState, message: VoteRequest): void {
   // @guard a-disk-holds-its-vote-by-store-id, log-comparison-in-votes
   // @guard log-that-owes-votes-as-before
-  const isGrantable = state.holdsVote && isAtLeast(message.last, lastPositionWithMissingTail(state))
+  const isGrantable = state.holdsVote && isLogUpToDate(message.last, voteThresholdPosition(state))
   const isProtected = hasLiveLeader(state) && !message.transfer
   if (message.pre) {
     // @guard leader-check-on-pre-votes
     const granted = message.term > state.term && isGrantable && !isProtected
-    // A grant carries the requested term, so that the candidate counts it. A refusal carries this
-    // node's term.
+    // A granted pre-vote contains the requested term, so that the candidate counts it. A refusal
+    // contains this node's term.
     const term = granted ? message.term : state.term
     const body = { type: 'voteResponse', pre: true, granted } as const
     // @guard pre-vote-reply-after-the-disk
@@ -102,15 +113,16 @@ export function onVoteRequest(state: RaftState, message: VoteRequest): void {
     // @guard given-vote-restarts-the-wait
     state.resetElectionTimer()
   }
-  // A vote must survive a restart (paper 5.2), so it leaves only after the write. A refusal may
-  // depend on a vote that is not on disk yet, so it waits too.
+  // A vote must survive a restart (paper 5.2), so it is sent only after the write. A refusal waits
+  // too, because it may depend on a vote that is not durable yet.
   const body = { type: 'voteResponse', pre: false, granted } as const
   // @guard vote-reply-after-the-disk, 01-vote-leaves-before-it-is-durable
   state.send(message.from, body, state.durability.hardStateToken)
 }
 
 /**
- * Counts a vote; a majority makes this node the leader, or starts its election after a pre-vote.
+ * Counts a vote. A majority makes this node the leader; a majority of pre-votes starts its
+ * election.
  */
 export function onVoteResponse(state: RaftState, message: VoteResponse): void {
   const isAwaited = message.pre ? state.role === 'preCandidate' : state.role === 'candidate'

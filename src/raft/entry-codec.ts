@@ -3,11 +3,14 @@ import type { Entry, EntryType } from './types.ts'
 
 /**
  * Packed entries: the format of entries on the mesh, between threads and (with checksums added) on
- * disk. Little endian: u32 body length, u8 type, 3 zero bytes, u64 index, u64 term, u64 timeMs,
+ * disk. Little-endian: u32 body length, u8 type, 3 zero bytes, u64 index, u64 term, u64 timeMs,
  * body.
  */
 export const ENTRY_HEADER_BYTES = 32
-/** The core refuses a larger body before logging it, and readers treat one as corruption. */
+/**
+ * Maximum body size. The core refuses a larger body before logging it, and a reader that finds a
+ * larger body reports corruption.
+ */
 export const ENTRY_BODY_BYTES_MAX = 8 * 1024 * 1024
 
 const TYPES: readonly EntryType[] = ['noop', 'configuration', 'command']
@@ -15,9 +18,9 @@ const TYPES: readonly EntryType[] = ['noop', 'configuration', 'command']
 export function writeEntryHeader(view: DataView, at: number, entry: Entry): void {
   view.setUint32(at, entry.data.length, true)
   view.setUint32(at + 4, TYPES.indexOf(entry.type), true)
-  setUint53(view, at + 8, entry.index)
-  setUint53(view, at + 16, entry.term)
-  setUint53(view, at + 24, entry.timeMs)
+  writeSafeInteger(view, at + 8, entry.index)
+  writeSafeInteger(view, at + 16, entry.term)
+  writeSafeInteger(view, at + 24, entry.timeMs)
 }
 
 function encodedLength(entries: readonly Entry[]): number {
@@ -51,9 +54,9 @@ export function readEntryHeader(view: DataView, at: number): EntryHeader | null 
   if (at + ENTRY_HEADER_BYTES > view.byteLength) return null
   const bodyLength = view.getUint32(at, true)
   const type = TYPES[view.getUint32(at + 4, true)]
-  const index = getUint53(view, at + 8)
-  const term = getUint53(view, at + 16)
-  const timeMs = getUint53(view, at + 24)
+  const index = readSafeInteger(view, at + 8)
+  const term = readSafeInteger(view, at + 16)
+  const timeMs = readSafeInteger(view, at + 24)
   if (bodyLength > ENTRY_BODY_BYTES_MAX || type === undefined) return null
   if (index === null || term === null || timeMs === null) return null
   return { bodyLength, type, index, term, timeMs }
@@ -79,14 +82,14 @@ export function decodeEntries(bytes: Uint8Array): Entry[] {
 }
 
 /** Writes a safe integer as 8 bytes, little endian. */
-export function setUint53(view: DataView, at: number, value: number): void {
+export function writeSafeInteger(view: DataView, at: number, value: number): void {
   assert(Number.isSafeInteger(value) && value >= 0, 'a term, index or time is a safe integer')
   view.setUint32(at, value >>> 0, true)
   view.setUint32(at + 4, Math.floor(value / 4294967296), true)
 }
 
-/** @returns null when the value is beyond a safe integer. */
-export function getUint53(view: DataView, at: number): number | null {
+/** @returns null when the value exceeds the safe integers. */
+export function readSafeInteger(view: DataView, at: number): number | null {
   const value = view.getUint32(at + 4, true) * 4294967296 + view.getUint32(at, true)
   return Number.isSafeInteger(value) ? value : null
 }

@@ -1,5 +1,5 @@
 import { assert } from '../lib/assert.ts'
-import { commitTo } from './commit.ts'
+import { raiseCommitIndex } from './commit.ts'
 import { decodeMembership } from './configuration.ts'
 import { applyAttestation } from './owed.ts'
 import { becomeFollower } from './role.ts'
@@ -11,7 +11,7 @@ type HeartbeatRequest = Extract<Message, { type: 'heartbeatRequest' }>
 type CommitNotice = Extract<Message, { type: 'commitNotice' }>
 type SnapshotMessage = Extract<Message, { type: 'snapshot' }>
 
-/** Records a message of this term's leader. */
+/** Records that this term's leader has sent a message. */
 function noteLeader(state: RaftState, leader: NodeId): void {
   assert(state.role !== 'leader', `${leader} and this node lead in one term`)
   assert(state.leader === null || state.leader === leader, 'one leader a term')
@@ -25,7 +25,10 @@ function noteLeader(state: RaftState, leader: NodeId): void {
   state.electionElapsedTicks = 0
 }
 
-/** Follows the leader's commit index, as far as the logs are known to match. */
+/**
+ * Raises the commit index to the leader's, but not beyond the index up to which the logs are known
+ * to match.
+ */
 export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest): void {
   noteLeader(state, message.from)
   followCommit(state, message.commit)
@@ -43,8 +46,8 @@ export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest):
 }
 
 /**
- * Advances the commit index between heartbeats, because a controller answers a write only once it
- * has applied it.
+ * Advances the commit index between heartbeats, because a controller responds to a write only once
+ * it has applied the write.
  */
 export function onCommitNotice(state: RaftState, message: CommitNotice): void {
   noteLeader(state, message.from)
@@ -52,8 +55,8 @@ export function onCommitNotice(state: RaftState, message: CommitNotice): void {
 }
 
 /**
- * Appends the leader's entries if the log has the entry before them; otherwise answers where to
- * retry.
+ * Appends the leader's entries if the log contains the entry before them; otherwise responds with a
+ * position at which the leader should retry.
  */
 export function onAppendRequest(state: RaftState, message: AppendRequest): void {
   noteLeader(state, message.from)
@@ -76,16 +79,16 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
 }
 
 /**
- * Whether this follower has too many committed, unapplied bytes, so that it drops further entries
- * until apply catches up. The leader sends them again.
+ * Whether this follower has too many bytes of entries that are committed but not applied. It then
+ * drops further entries until apply catches up, and the leader sends them again.
  */
 function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax
 }
 
 /**
- * Whether entries follow each other without a gap. Not an assertion, because a peer sends them: an
- * invalid request is dropped like a lost one.
+ * Whether the entries follow each other without a gap. Not an assertion, because the entries come
+ * from a peer: an invalid request is dropped like a lost request.
  */
 function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
   let { index, term: lastTerm } = previous
@@ -98,8 +101,8 @@ function isConsecutive(previous: Position, entries: readonly Entry[], term: numb
 }
 
 /**
- * A late request may begin before the commit index, or before the first entry in memory. That part
- * is equal on both sides (leader completeness), so it is skipped.
+ * Skips entries before the commit index or before the first entry in memory, with which a late
+ * request may begin. Those entries are equal on both nodes (leader completeness).
  */
 function withoutCommitted(
   state: RaftState,
@@ -117,8 +120,8 @@ function withoutCommitted(
 }
 
 /**
- * Replaces entries only from the first one that conflicts. A late, shorter request must not
- * truncate entries acknowledged since (paper 5.3, figure 2, AppendEntries 3).
+ * Replaces entries only from the first conflicting entry on. A late, shorter request must not
+ * truncate entries that were acknowledged after it was sent (paper 5.3, figure 2, AppendEntries 3).
  */
 function appendNew(state: RaftState, entries: readonly Entry[]): void {
   const { log } = state
@@ -145,7 +148,10 @@ function truncate(state: RaftState, from: Index): void {
   state.memberships.truncate(from)
 }
 
-/** The acknowledgement means "on disk", so it waits for the disk. */
+/**
+ * Acknowledges the entries up to `index` once they are durable, because an acknowledgement means
+ * "on disk".
+ */
 function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCommit: Index): void {
   state.matched = Math.max(state.matched, index)
   followCommit(state, leaderCommit)
@@ -162,18 +168,18 @@ function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCom
 }
 
 /**
- * A follower's commit index never exceeds the index up to which its log is known to match this
+ * Raises the commit index, but never beyond the index up to which this log is known to match the
  * leader's log (paper 5.3, figure 2).
  */
 function followCommit(state: RaftState, leaderCommit: Index): void {
   // @guard commit-limited-to-what-matches, 07-follower-commits-past-what-matched:4
   // @guard 38-commit-told-beyond-the-log:4
-  commitTo(state, Math.min(leaderCommit, state.matched))
+  raiseCommitIndex(state, Math.min(leaderCommit, state.matched))
 }
 
 /**
- * Refuses an append, with a hint where the logs may agree: the end of the last local term that is
- * not later than the term of `previous`.
+ * Refuses an append, with a hint where the logs may agree: the last local entry whose term is not
+ * later than the term of `previous`.
  */
 function refuse(state: RaftState, leader: NodeId, previous: Position): void {
   // @guard refusal-tells-where-to-look
@@ -191,17 +197,17 @@ function refuse(state: RaftState, leader: NodeId, previous: Position): void {
 }
 
 /**
- * Answers a leader of an earlier term. The answer contains the newer term, so that leader steps
- * down, even if it hears from few other nodes.
+ * Responds to a leader of an earlier term. The response contains the newer term, so that the old
+ * leader steps down, even if few other nodes can reach it.
  */
 export function answerStaleLeader(state: RaftState, leader: NodeId): void {
   refuse(state, leader, { term: 0, index: 0 })
 }
 
 /**
- * A received snapshot replaces log and state, unless this node already has all of it (paper 7). It
- * contains only committed entries, so a snapshot from a leader of an earlier term is equally valid,
- * and an election need not restart the transfer.
+ * A received snapshot replaces log and state, unless this node already has everything in it (paper
+ * 7). A snapshot contains only committed entries, so a snapshot from a leader of an earlier term is
+ * equally valid, and an election does not restart the transfer.
  */
 export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
   if (message.term === state.term) noteLeader(state, message.from)
@@ -211,7 +217,7 @@ export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
     // @guard snapshot-of-a-prefix-keeps-the-log
     if (!state.log.matches(position)) install(state, position, message.configuration)
     state.matched = Math.max(state.matched, position.index)
-    commitTo(state, position.index)
+    raiseCommitIndex(state, position.index)
   }
   if (state.leader !== null && state.role !== 'leader') {
     acceptThrough(state, state.leader, state.commit, state.commit)
@@ -219,8 +225,8 @@ export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
 }
 
 function install(state: RaftState, position: Position, configuration: Uint8Array): void {
-  // Messages may already wait for this write, so it is issued even though the snapshot replaces its
-  // entries.
+  // Issues the pending write although the snapshot replaces its entries, because messages may
+  // already wait for that write.
   state.flushWrite()
   // The snapshot discards an uncommitted configuration together with the log.
   // @guard uncommitted-configuration-goes-with-a-snapshot, 17-configuration-outlives-a-snapshot

@@ -1,7 +1,7 @@
 import type { Progress } from './progress.ts'
 import type { RaftState } from './state.ts'
 
-/** The commit index in a heartbeat never exceeds the peer's known match index. */
+/** Sends a heartbeat. Its commit index never exceeds the match index of the peer. */
 export function sendHeartbeat(state: RaftState, progress: Progress): void {
   // @guard 07-follower-commits-past-what-matched:2, 38-commit-told-beyond-the-log:2
   const { owingBoot, matchIndex } = progress

@@ -1,14 +1,16 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Index, Message, NodeId, Position } from './types.ts'
 
-/** A command of a client to append to the log; opaque to the core. */
+/** A client's command to append to the log; the core does not interpret it. */
 export interface Proposal {
-  /** Number chosen by the driver and returned in the ProposalResult. */
+  /** Number that the driver chose; the ProposalResult contains it. */
   readonly id: number
   readonly data: Uint8Array
 }
 
-/** All inputs of a core. The driver steps them in one at a time; a step never waits. */
+/**
+ * All inputs of a core. The driver passes them in one at a time; processing an input never waits.
+ */
 export type Input =
   | { readonly type: 'tick'; readonly nowMs: number }
   /** `storeId`: id of the sender's authenticated disk; absent where disks are not distinguished. */
@@ -24,9 +26,10 @@ export type Input =
       readonly nowMs: number
     }
   /**
-   * `target`: the final members; the core enters and leaves the joint configuration on its own.
-   * `basedOn`: index of the configuration that `target` was derived from. The core refuses the
-   * change if another one is in force, because it would undo that one.
+   * `target`: the final members; the core enters and leaves the joint configuration without further
+   * input. `basedOn`: index of the configuration from which `target` was derived. If another
+   * configuration is in force, the core refuses the change, because it would undo that
+   * configuration.
    */
   | {
       readonly type: 'changeConfiguration'
@@ -36,13 +39,14 @@ export type Input =
       readonly nowMs: number
     }
   | { readonly type: 'read'; readonly id: number }
-  /** null: the most up-to-date voter. */
+  /** null: transfer to the most up-to-date voter. */
   | { readonly type: 'transfer'; readonly target: NodeId | null }
   /** All writes and resets up to `token` are on disk. */
   | { readonly type: 'persisted'; readonly token: number }
   /**
-   * Apply has reached `index`, which has the stamp `timeMs`; opens the window for more committed
-   * entries. `setbackMs`: how far a reset of log time put it behind the stamps; default 0.
+   * Entries up to `index`, whose stamp is `timeMs`, have been applied, so that the core can hand
+   * out more committed entries. `setbackMs`: how far log time is behind the stamps since log time
+   * was reset; default 0.
    */
   | {
       readonly type: 'applied'

@@ -5,8 +5,8 @@ import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Stamp of the next entries, UTC ms: never before the last stamp, never far ahead of a quorum's
- * clocks. After a reset of log time, stamps stay ahead of the clocks by `setbackMs`.
+ * Stamp for the next entries, UTC ms: never earlier than the last stamp, never far ahead of a
+ * quorum's clocks. After a reset of log time, stamps stay ahead of the clocks by `setbackMs`.
  */
 export function nextStampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
@@ -18,7 +18,7 @@ export function nextStampMs(state: RaftState): number {
 }
 
 /**
- * Appends entries. A leader never overwrites or deletes entries of its log (paper 5.3, leader
+ * Appends entries. A leader never overwrites or deletes entries in its log (paper 5.3, leader
  * append-only).
  */
 export function appendAsLeader(

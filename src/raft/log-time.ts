@@ -2,29 +2,32 @@ import { quorumValue } from './quorum.ts'
 import type { Configuration, NodeId } from './types.ts'
 
 /**
- * If log time is further ahead than this, clocks were wrong in the past, and log time is slowed
- * down.
+ * If log time is further ahead of the clocks than this, some clocks were wrong in the past, and log
+ * time runs at half speed.
  */
 const SLEW_OVER_MS = 10_000
 /** A longer tick means that the clock was set, or that the machine slept. */
 const TICK_MS_MAX = 1_000
 
 /**
- * The leader's estimate of the current time. Log time expires sessions on every controller, so a
- * single leader with a wrong clock must not move it. Log time exceeds the clock that a quorum has
- * reached by at most the allowed skew, and it never runs backwards.
+ * The leader's estimate of the current time. Log time expires sessions on every controller, so one
+ * leader with a wrong clock must not move it far. Log time exceeds the time that the clocks of a
+ * quorum have reached by at most the allowed skew, and it never runs backwards.
  */
 export class LogTime {
   /**
-   * Peer's clock minus the local clock when its answer arrived. Network delay makes the value too
-   * small, which is the safe direction.
+   * For each peer: its clock minus the local clock when its response arrived. Network delay makes
+   * the value too small, which is the safe direction.
    */
   #offsetsMs = new Map<NodeId, number>()
 
-  /** Time elapsed on the local clock, without its jumps. */
+  /** Time elapsed on the local clock, without jumps of the clock. */
   #elapsedMs = 0
   #tickedAtMs = 0
-  /** `#elapsedMs` when `advance` last returned a stamp near the clocks, or a slowed one. */
+  /**
+   * Value of `#elapsedMs` when `advance` last returned a stamp that was near the clocks or was
+   * slowed down.
+   */
   #slewedAtMs = 0
 
   clear(): void {
@@ -39,9 +42,9 @@ export class LogTime {
   }
 
   /**
-   * The next stamp, from the last stamp and the clocks. If log time is far ahead because most
-   * clocks were wrong, it advances at half their pace. It does not stop until the clocks catch up,
-   * because a lifetime of seconds would then last that long.
+   * The next stamp, derived from the last stamp and the clocks. If log time is far ahead because
+   * most clocks were wrong, it advances at half the speed of the clocks. It does not stop until the
+   * clocks catch up, because then a lifetime of a few seconds would last until the clocks catch up.
    */
   advance(lastMs: number, clockMs: number): number {
     if (lastMs - clockMs <= SLEW_OVER_MS) {
@@ -58,14 +61,14 @@ export class LogTime {
     this.#offsetsMs.set(id, clockMs - nowMs)
   }
 
-  /** null when that peer has not answered this leader yet. */
+  /** null until that peer has answered this leader. */
   offsetMs(id: NodeId): number | null {
     return this.#offsetsMs.get(id) ?? null
   }
 
   /**
    * The latest time that the clocks of a quorum have reached; null until enough peers have
-   * answered.
+   * responded.
    */
   quorumMs(configuration: Configuration, self: NodeId, nowMs: number): number | null {
     const reached = quorumValue(configuration, (id) => {

@@ -3,32 +3,35 @@ import { ENTRY_HEADER_BYTES } from './entry-codec.ts'
 import type { Entry, Index, Position, Term } from './types.ts'
 
 /**
- * Raft paper 5.4.1: the log with the later last term is more up to date; with equal terms the
- * longer one.
+ * Whether a log is at least as up to date as another (Raft paper 5.4.1): the log with the later
+ * last term is more up to date; if the terms are equal, the longer log.
  */
-export function isAtLeast(position: Position, other: Position): boolean {
+export function isLogUpToDate(position: Position, other: Position): boolean {
   // @guard term-before-length-in-votes, 09-longer-log-beats-later-term
   if (position.term !== other.term) return position.term > other.term
   return position.index >= other.index
 }
 
-/** Encoded size of an entry, header included. */
+/** Encoded size of an entry, including its header. */
 export function entryBytes(entry: Entry): number {
   return ENTRY_HEADER_BYTES + entry.data.length
 }
 
 /**
- * The entries that are kept in memory: those after `base`, consecutive, with terms that never
+ * The log entries in memory: those after `base`, with consecutive indexes and terms that never
  * decrease.
  */
 export class RaftLog {
   #base: Position
   #entries: Entry[]
-  /** Bytes of all entries ever appended through the base, and through each entry. */
+  /**
+   * Byte offsets, counted over all entries ever appended: the end of the base, and the end of each
+   * entry in memory.
+   */
   #baseEnd = 0
   #ends: number[] = []
 
-  /** Takes ownership of `entries`. */
+  /** The log keeps and changes the array `entries`; the caller must not use it afterwards. */
   constructor(base: Position, entries: Entry[]) {
     this.#base = base
     this.#entries = []
@@ -61,7 +64,7 @@ export class RaftLog {
     return entry === undefined ? this.#base : { term: entry.term, index: entry.index }
   }
 
-  /** Time of the last entry; 0 when there is none in memory. */
+  /** Stamp of the last entry, UTC ms; 0 when no entry is in memory. */
   get lastTimeMs(): number {
     return this.#entries.at(-1)?.timeMs ?? 0
   }
@@ -70,7 +73,10 @@ export class RaftLog {
     return index > this.#base.index && index <= this.lastIndex
   }
 
-  /** @returns null when the index is compacted away or beyond the end. The base itself is known. */
+  /**
+   * @returns null when the index is compacted away or beyond the end. The term of the base itself
+   * is known.
+   */
   termAt(index: Index): Term | null {
     if (index === this.#base.index) return this.#base.term
     return this.#entries[index - this.#base.index - 1]?.term ?? null
@@ -101,7 +107,7 @@ export class RaftLog {
     }
   }
 
-  /** Drops entry `from` and all entries after it. */
+  /** Drops the entry at index `from` and all entries after it. */
   truncate(from: Index): void {
     assert(from > this.#base.index, `entry ${from} is compacted and cannot be replaced`)
     this.#entries.length = Math.min(this.#entries.length, from - this.#base.index - 1)
@@ -125,7 +131,9 @@ export class RaftLog {
     this.#ends = []
   }
 
-  /** Entries from..to that fit in `bytesMax`, but at least one if there is one. */
+  /**
+   * The entries from..to, as many as fit in `bytesMax`, but at least one if the range has any.
+   */
   slice(from: Index, to: Index, bytesMax: number): readonly Entry[] {
     const start = from - this.#base.index - 1
     assert(start >= 0, `entry ${from} is compacted away`)
@@ -139,7 +147,7 @@ export class RaftLog {
   }
 
   /**
-   * The last position at or before `index` whose term is <= `term`, where two logs may agree again.
+   * The last position at or before `index` whose term is <= `term`; two logs may agree again there.
    * It lets a leader skip a whole term per round (Raft paper 5.3, end). Terms never decrease along
    * the log, so the search is binary.
    */

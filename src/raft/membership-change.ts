@@ -54,10 +54,11 @@ function refusalCode(
 }
 
 /**
- * Whether replacing a disk is safe. A voter that lost its disk may have elected a leader of a later
- * term without remembering it. If it counted in the old half, it could help commit entries that
- * contradict that leader. The majority that elected that leader, minus the lost vote, overlaps
- * every majority of the other old voters. So the new half must be exactly those others.
+ * Whether the replacement of a disk is safe. A voter that lost its disk may have voted for a leader
+ * of a later term without remembering it. If it counted among the old voters, it could help to
+ * commit entries that contradict that leader. The majority that elected that leader, without the
+ * lost vote, overlaps every majority of the other old voters. So the new voters must be exactly the
+ * other old voters.
  */
 function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration } = state.memberships.current
@@ -72,12 +73,12 @@ function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean 
 }
 
 /**
- * Whether every new voter is ready. One that lacks much of the log would stop commits until it
- * catches up (dissertation 4.2.1). One that lacks the committed configuration that names its disk
- * does not vote. For example, when a cluster grows from one voter to two, the old leader could
- * crash with the joint entry only on its own disk. It would then wait for the new voter's vote, and
- * the new voter for its configuration. A promoted learner always keeps its right to vote, because
- * entries that it acknowledged up to a committed index are permanent.
+ * Whether every new voter is ready. A voter that lacks much of the log would stop commits until it
+ * catches up (dissertation 4.2.1). A voter that lacks the committed configuration that lists its
+ * disk does not vote. For example, when a cluster grows from one voter to two, the old leader could
+ * crash with the joint entry only on its own disk. It would then wait for the new voter's vote,
+ * while the new voter waits for the configuration. A promoted learner always keeps its right to
+ * vote, because entries that it acknowledged up to a committed index are permanent.
  */
 function isReadyToVote(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration, index } = state.memberships.current

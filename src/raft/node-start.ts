@@ -5,12 +5,17 @@ import type { Disk, Entry, NodeId, Position, Transport } from './types.ts'
 
 export interface RaftNodeLimits {
   readonly tickMs: number
-  /** Maximum messages that wait for the next turn; more are dropped, as on a lossy network. */
+  /**
+   * Maximum messages that wait for the next turn; further messages are dropped, as on a lossy
+   * network.
+   */
   readonly inboxMessagesMax: number
   readonly inboxBytesMax: number
-  /** Maximum proposals that wait for the next turn; more are refused with OVERLOADED. */
+  /**
+   * Maximum proposals that wait for the next turn; further proposals are refused with OVERLOADED.
+   */
   readonly inboxProposalsMax: number
-  /** Maximum answers that wait for the disk; further ones are dropped. */
+  /** Maximum messages that wait until a write is durable; further messages are dropped. */
   readonly gatedMessagesMax: number
 }
 
@@ -22,9 +27,9 @@ export const defaultRaftNodeLimits: RaftNodeLimits = {
   gatedMessagesMax: 16_384,
 }
 
-/** Runs turns: on the event loop in a program, or in virtual time in a simulation. */
+/** Runs turns: on the event loop in the real program, or in virtual time in a simulation. */
 export interface Scheduler {
-  /** Runs `task` once, soon, after all other events that are already pending. */
+  /** Runs `task` once, as soon as all events that are already pending are handled. */
   soon(task: () => void): void
   /**
    * Runs `task` once, after `delayMs`.
@@ -34,33 +39,34 @@ export interface Scheduler {
 }
 
 /**
- * The node calls all of them except onRestore within a turn, so they must not block. An error
- * thrown by one of them stops the node.
+ * Callbacks of a node. All of them except onRestore are called within a turn, so they must not
+ * block. If a callback throws, the node stops.
  */
 export interface RaftNodeCallbacks {
   /**
-   * Receives entries that are committed and durable on this node, in index order, without gaps,
-   * each once. Answer with `applied`.
+   * Receives entries that are committed and durable on this node: in index order, without gaps,
+   * each once. Call `applied` when they are applied.
    */
   onCommitted(entries: readonly Entry[]): void
-  /** Result of each proposal, by its id: accepted at (index, term), or refused before logging. */
+  /**
+   * Result of each proposal, by proposal id: accepted at (index, term), or refused before logging.
+   */
   onProposals(results: readonly ProposalResult[]): void
   /** Role, term, leader or configuration changed; also called once at start. */
   onStatus(status: CoreStatus): void
   /**
-   * Peer `to` needs a snapshot. The receiver must always answer with snapshotSent or
-   * snapshotFailed.
+   * Peer `to` needs a snapshot. The callee must always call snapshotSent or snapshotFailed later.
    */
   onSendSnapshot(to: NodeId): void
   /**
-   * The core accepted the snapshot received for `position`. Resolve once it is durably the live
-   * state; the log is reset after that. Entries handed to onCommitted before this call are older
-   * than `position`, later ones follow it.
+   * The core accepted the snapshot received for `position`. The promise must resolve once the
+   * snapshot is durably the current state; then the log is reset. Entries handed to onCommitted
+   * before this call are older than `position`; later ones are newer.
    */
   onRestore(position: Position, configuration: Uint8Array): PromiseLike<void>
   /**
-   * Called once. The node has stopped and the process must exit; the next start repairs what it
-   * can.
+   * Called once: the node has stopped and the process must exit. The next start repairs the node as
+   * far as possible.
    */
   onFatal(error: Error): void
 }

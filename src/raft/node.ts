@@ -31,10 +31,10 @@ interface TransferWait {
 }
 
 /**
- * Drives one {@link Core} with a real disk, real peers and a state machine. Only this file of the
- * folder waits. One turn at a time steps in all pending inputs, so that they share one write and
- * one round of messages. A message that depends on a write is held until the disk reports that
- * write. No turn waits for disk, peer or state machine.
+ * Drives one {@link Core} with a real disk, real peers and a state machine. In this folder, only
+ * this file does asynchronous work. One turn at a time passes all pending inputs to the core, so
+ * that they share one write and one round of messages. A message that depends on a write is held
+ * until the disk reports that write. No turn waits for the disk, a peer or the state machine.
  */
 export class RaftNode {
   readonly #core: Core
@@ -62,8 +62,8 @@ export class RaftNode {
   #changes = new Map<number, (result: ProposalResult) => void>()
   #transfers: TransferWait[] = []
   /**
-   * Ids of the node's own requests count down from -1, so that they never collide with the caller's
-   * proposal ids (>= 0).
+   * Ids for the node's own requests: -1, -2 and so on, so that they never equal proposal ids of the
+   * caller (>= 0).
    */
   #nextOwnId = -1
 
@@ -96,8 +96,8 @@ export class RaftNode {
   }
 
   /**
-   * Stops at once. Call transferLeadership before it, so that the cluster is not without a leader.
-   * The caller closes the disk.
+   * Stops at once. Call transferLeadership before, so that the cluster is not left without a
+   * leader. The caller closes the disk.
    */
   stop(): void {
     if (!this.#isRunning) return
@@ -112,9 +112,9 @@ export class RaftNode {
   }
 
   /**
-   * Receives a message from the mesh. `message.from` is the authenticated peer and `storeId` its
-   * authenticated disk (absent where disks are not distinguished). The message is dropped when the
-   * inbox is full.
+   * Receives a message from the mesh. `message.from` is the authenticated peer and `storeId` the id
+   * of its authenticated disk (absent where disks are not distinguished). The message is dropped
+   * when the inbox is full.
    */
   receive(message: Message, storeId?: Uint8Array): void {
     const bytes = messageBytes(message)
@@ -127,8 +127,8 @@ export class RaftNode {
   }
 
   /**
-   * The caller chooses the ids, >= 0. Each is answered once through onProposals, in a later turn,
-   * unless the node stops.
+   * The caller chooses the proposal ids, >= 0. The node reports each result once through
+   * onProposals, in a later turn, unless the node stops.
    */
   propose(proposals: readonly Proposal[]): void {
     for (const proposal of proposals) {
@@ -139,8 +139,8 @@ export class RaftNode {
   }
 
   /**
-   * Resolves with an index. A read is linearizable once this node has applied that index. Refused
-   * when this node does not lead.
+   * Resolves with an index: a read is linearizable once this node has applied that index. Refused
+   * when this node is not the leader.
    */
   readIndex(): Promise<ReadResult> {
     const id = this.#takeOwnId()
@@ -154,8 +154,8 @@ export class RaftNode {
   /**
    * Resolves once the joint configuration is logged or refused. The change is complete when
    * onStatus reports a committed configuration that is not joint and has a higher index.
-   * @param basedOn index of the configuration that `target` was derived from; the change is refused
-   * if another one is in force.
+   * @param basedOn index of the configuration from which `target` was derived; the change is
+   * refused if another configuration is in force.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn?: Index): Promise<ProposalResult> {
     const id = this.#takeOwnId()
@@ -169,7 +169,7 @@ export class RaftNode {
   }
 
   /**
-   * @returns whether leadership was transferred; false when this node does not lead or no voter
+   * @returns whether leadership was transferred; false when this node is not the leader or no voter
    * took over in time.
    */
   transferLeadership(target: NodeId | null): Promise<boolean> {
@@ -181,7 +181,7 @@ export class RaftNode {
     })
   }
 
-  /** Reports that apply has reached `index`. */
+  /** Reports that entries up to `index` are applied. */
   applied(index: Index, timeMs: number, setbackMs = 0): void {
     this.#submit({ type: 'applied', index, timeMs, setbackMs })
   }
@@ -199,7 +199,7 @@ export class RaftNode {
     this.#submit({ type: 'snapshotFailed', to })
   }
 
-  /** The connection to `to` broke; messages that were in flight may be lost. */
+  /** Reports that the connection to `to` broke; messages in flight may be lost. */
   unreachable(to: NodeId): void {
     this.#submit({ type: 'unreachable', to })
   }
@@ -221,7 +221,8 @@ export class RaftNode {
   }
 
   /**
-   * Runs one turn after the I/O of this event loop iteration, so that all of it shares the turn.
+   * Plans one turn after the I/O of this event loop iteration, so that everything received in this
+   * iteration shares the turn.
    */
   #plan(): void {
     if (!this.#isRunning || this.#isTurnPlanned) return
@@ -239,8 +240,8 @@ export class RaftNode {
 
   #turn(): void {
     const ticks = this.#ticks.take()
-    // Ticks at which nothing becomes due are stepped in before the inputs: if a leader's message
-    // has arrived now, the leader was silent before it, not after it.
+    // Ticks in which nothing becomes due are passed to the core before the inputs: if the leader's
+    // message has arrived just now, its silence was before the message, not after it.
     const quietTicks = Math.min(ticks, this.#core.quietTicks)
     for (let at = 0; at < quietTicks; at += 1) this.#tick()
     const inputs = this.#inbox
@@ -252,8 +253,8 @@ export class RaftNode {
       this.#core.step(input)
     }
     this.#stepProposals()
-    // The tick at which something may become due comes last, so that a leader's message that
-    // arrived during a stall counts before the silence of the leader does.
+    // The tick in which something may become due comes after the inputs, so that a leader's message
+    // that arrived during a stall is counted before the leader's silence is.
     if (ticks > quietTicks) this.#tick()
     this.#releaseGated()
     for (let effects = this.#core.takeEffects(); effects !== null;) {
@@ -281,8 +282,8 @@ export class RaftNode {
   }
 
   #carryOut(effects: Effects): void {
-    // Messages come first: those that depend on a write are held anyway, and the others need not
-    // wait for a blocking write.
+    // Messages are sent before disk operations: messages that depend on a write are held anyway,
+    // and the others need not wait for a write that blocks.
     for (const outgoing of effects.messages) this.#send(outgoing)
     for (const operation of effects.disk) this.#toDisk(operation)
     // @guard 41-failing-leader-callback-is-passed-over
@@ -333,8 +334,8 @@ export class RaftNode {
   }
 
   /**
-   * Later disk operations wait until the restore ends. The core continues, and its promises wait
-   * for their writes.
+   * Starts a restore. Later disk operations wait until the restore ends; the core continues, and
+   * messages that promise something wait for their writes.
    */
   #restore(position: Position, configuration: Uint8Array): void {
     this.#isRestoring = true

@@ -1,43 +1,44 @@
 import { assert } from '../lib/assert.ts'
 
 /**
- * Options of the core: times in ticks of the driver (50 ms by default), sizes in bytes of entry
- * bodies and headers.
+ * Options of the core: times in driver ticks (50 ms by default), sizes in bytes of entries
+ * including headers.
  */
 export interface CoreOptions {
   readonly heartbeatTicks: number
   /**
-   * A leader that is silent for this time is no longer protected from elections. A leader without
-   * its quorum for this time steps down.
+   * If a leader was silent for this time, other nodes may vote for a new leader. A leader that had
+   * no contact to a quorum for this time steps down.
    */
   readonly electionTimeoutTicks: number
-  /** A follower waits for a leader for a random time from electionTimeoutTicks to this. */
+  /** Maximum of a follower's random election timeout; its minimum is electionTimeoutTicks. */
   readonly electionTimeoutTicksMax: number
-  /** Maximum bytes of one append request; a larger single entry is sent alone. */
+  /** Maximum bytes of one append request; a single entry that is larger is sent alone. */
   readonly appendBytesMax: number
-  /** Maximum bytes sent to one peer and not yet acknowledged. */
+  /** Maximum unacknowledged bytes that are sent to one peer. */
   readonly windowBytesMax: number
   readonly windowMessagesMax: number
   /**
-   * Maximum bytes that this leader has logged but not yet committed and applied; beyond it,
+   * Maximum bytes that this leader has logged but not yet committed and applied; at the limit,
    * proposals are refused before logging.
    */
   readonly uncommittedBytesMax: number
   /**
-   * Maximum entries handed to apply and not yet reported applied; beyond it, proposals are refused.
+   * Maximum entries that were handed to apply but not reported as applied; at the limit, proposals
+   * are refused.
    */
   readonly applyLagEntriesMax: number
   /**
-   * Maximum bytes of committed entries handed to apply at once. Up to twice as many may be handed
-   * out before they are reported as applied.
+   * Maximum bytes of committed entries handed to apply at once. Up to twice as many bytes may be
+   * handed out before they are reported as applied.
    */
   readonly applyBytesMax: number
   readonly readsMax: number
-  /** How far log time may run ahead of the quorum's clocks. */
+  /** How far log time may be ahead of the quorum's clocks. */
   readonly clockSkewMaxMs: number
   /** A learner may become a voter when it lacks at most this many entries. */
   readonly promotionLagEntriesMax: number
-  /** A leader transfers leadership if its oldest write has waited for this time. */
+  /** A leader transfers leadership if its oldest pending write has waited for this time. */
   readonly diskStallTicks: number
 }
 

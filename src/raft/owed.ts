@@ -1,4 +1,4 @@
-import { isAtLeast } from './log.ts'
+import { isLogUpToDate } from './log.ts'
 import type { RaftState } from './state.ts'
 import type { Attestation, Position } from './types.ts'
 
@@ -20,28 +20,31 @@ import type { Attestation, Position } from './types.ts'
  */
 
 /**
- * End of the log including its missing tail. This node grants its vote only to candidates whose log
- * reaches it.
+ * End of the log including the missing tail. This node votes only for candidates whose log reaches
+ * this position.
  */
-export function lastPositionWithMissingTail({ owed, log }: RaftState): Position {
-  return owed === null || isAtLeast(log.last, owed) ? log.last : owed
+export function voteThresholdPosition({ owed, log }: RaftState): Position {
+  return owed === null || isLogUpToDate(log.last, owed) ? log.last : owed
 }
 
-/** Clears the missing tail once the durable log extends past it. */
+/**
+ * Clears the missing tail once the durable log is at least as up to date as the end of that tail.
+ */
 export function clearMissingTailIfCovered(state: RaftState): void {
   // @guard debt-is-settled-by-the-disk
-  if (state.owed === null || !isAtLeast(state.onDisk.last, state.owed)) return
+  if (state.owed === null || !isLogUpToDate(state.onDisk.last, state.owed)) return
   state.owed = null
   state.disk.push({ type: 'settle', owed: null })
 }
 
-/** Limits the missing tail to the log end that the current leader attests. */
+/** Limits the missing tail to the end of the log that the current leader attests. */
 export function applyAttestation(state: RaftState, attested: Attestation | undefined): void {
   // @guard debt-is-covered-after-this-start
   if (state.owed === null || attested?.boot !== state.boot) return
-  // A leader first appends an entry of its own term, so its last entry has that term.
+  // The term is the leader's own, because a leader first appends an entry of its term, so its
+  // last entry has that term.
   const covering = { term: state.term, index: attested.lastIndex }
-  if (isAtLeast(covering, state.owed)) return
+  if (isLogUpToDate(covering, state.owed)) return
   state.owed = covering
   state.disk.push({ type: 'settle', owed: covering })
   clearMissingTailIfCovered(state)

@@ -4,8 +4,8 @@ import { Progress } from './progress.ts'
 import type { RaftState } from './state.ts'
 
 /**
- * Updates the leader's peers to the configuration in force. A peer with a new disk starts from
- * nothing, because the new disk lacks what the old one acknowledged.
+ * Updates the leader's list of peers to the configuration in force. For a peer with a new disk,
+ * replication starts from the beginning, because the new disk lacks what the old disk acknowledged.
  */
 export function syncPeers(state: RaftState, before: ConfigurationRecord | null = null): void {
   const ids = memberIds(state.configuration)

@@ -1,15 +1,15 @@
 import type { Index, NodeId } from './types.ts'
 
 /**
- * probe: one request at a time until the logs are known to agree. replicate: pipelined requests, up
- * to the window. snapshot: the peer needs compacted entries; the leader sends none until the peer
- * has the snapshot.
+ * probe: the leader sends one request at a time until the logs are known to agree. replicate: it
+ * sends requests without waiting for responses, up to the window. snapshot: the peer needs
+ * compacted entries; the leader sends no entries until the peer has the snapshot.
  */
 export type ProgressState = 'probe' | 'replicate' | 'snapshot'
 
 /**
- * The leader's view of one peer. `matchIndex` falls only when the peer reports that it lost entries
- * it had acknowledged. `nextIndex` is always greater than `matchIndex`.
+ * The leader's view of one peer. `matchIndex` decreases only when the peer reports that it lost
+ * entries that it had acknowledged. `nextIndex` is always greater than `matchIndex`.
  */
 export class Progress {
   readonly id: NodeId
@@ -17,20 +17,23 @@ export class Progress {
   nextIndex: Index
   state: ProgressState = 'probe'
   /**
-   * probe: one request is in flight; the next one waits for its answer or for a heartbeat response.
+   * Only in state `probe`: one request is in flight; the next request waits for its response or for
+   * a heartbeat response.
    */
   isProbeOut = false
   lastContactTick: number
   ackedReadSequence = 0
   /** The highest commit index sent to this peer. */
   commitSent: Index = 0
-  /** snapshot: tick at which the sender reported its end; null while it is being sent. */
+  /**
+   * Only in state `snapshot`: tick at which sending the snapshot finished; null while the snapshot
+   * is being sent.
+   */
   snapshotSentTick: number | null = null
-  /** Tick of the last probe for the peer's position or for a lost request. */
+  /** Tick at which the leader last probed for the peer's position or for a lost request. */
   lastProbeTick = 0
   /**
-   * The boot number with which the peer last reported a missing tail (owed.ts); null when it has
-   * none.
+   * Boot number in the peer's last report of a missing tail (owed.ts); null when the peer has none.
    */
   owingBoot: number | null = null
   #inflightIndexes: Index[] = []
@@ -59,7 +62,7 @@ export class Progress {
   }
 
   /**
-   * Late and repeated answers have no effect.
+   * Records an acknowledgement; late and repeated ones have no effect.
    * @returns whether `matchIndex` advanced.
    */
   acknowledge(matchIndex: Index): boolean {
@@ -81,8 +84,8 @@ export class Progress {
 
   /**
    * The peer reported that it lost entries that it had acknowledged. A late or repeated report
-   * costs only a probe. Entries that were committed by counting this peer stay committed, because
-   * the peer votes only for candidates that have them.
+   * causes only one more probe. Entries that were committed by counting this peer stay committed,
+   * because the peer votes only for candidates that have these entries.
    */
   forgetMatch(): void {
     this.matchIndex = 0

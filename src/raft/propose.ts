@@ -6,7 +6,7 @@ import type { RaftState } from './state.ts'
 
 /**
  * Appends proposals as leader, or refuses them with a reason.
- * @param nowMs local clock, from which log time is derived.
+ * @param nowMs the local clock, from which log time is derived.
  */
 export function propose(state: RaftState, proposals: readonly Proposal[], nowMs: number): void {
   state.nowMs = nowMs
@@ -20,7 +20,10 @@ export function propose(state: RaftState, proposals: readonly Proposal[], nowMs:
   for (const proposal of proposals) log(state, proposal, timeMs)
 }
 
-/** Logs the proposals that waited for the clocks of a quorum, in their order of arrival. */
+/**
+ * Appends the proposals that waited until the clocks of a quorum were known, in their order of
+ * arrival.
+ */
 export function releaseHeldProposals(state: RaftState): void {
   if (state.held.length === 0 || isClockUnknown(state)) return
   const held = state.held
@@ -30,8 +33,8 @@ export function releaseHeldProposals(state: RaftState): void {
 }
 
 /**
- * True only for the round trip after an election: a new leader with a wrong clock must not stamp
- * entries without a comparison.
+ * True only for the first round trip after an election: a new leader must not stamp entries before
+ * it has compared its clock, which may be wrong, with those of a quorum.
  */
 function isClockUnknown(state: RaftState): boolean {
   if (state.role !== 'leader') return false
@@ -60,14 +63,17 @@ function hold(state: RaftState, proposal: Proposal): void {
   state.heldBytes += data.length + ENTRY_HEADER_BYTES
 }
 
-/** Bytes logged here and not applied yet. They stay in memory even if other nodes have them. */
+/**
+ * Bytes of entries that were logged here and not applied yet. They stay in memory even if other
+ * nodes have the entries.
+ */
 function unappliedBytes({ log, applied }: RaftState): number {
   return log.bytesBetween(applied, log.lastIndex)
 }
 
 /**
- * The reason to refuse a proposal, if any. A proposal can be refused only before logging: a logged
- * entry takes effect eventually, no matter which answer its client received.
+ * The reason to refuse a proposal; null if there is none. A proposal can be refused only before
+ * logging: a logged entry may take effect, no matter which response its client received.
  */
 function refusalCode(
   state: RaftState,

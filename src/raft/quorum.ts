@@ -1,8 +1,8 @@
 import type { Configuration, NodeId } from './types.ts'
 
 /**
- * The highest value that a majority of `voters` has reached; Infinity for no voters, because an
- * absent half sets no limit.
+ * The highest value that a majority of `voters` has reached. Infinity if there are no voters, so
+ * that an absent half of a joint configuration sets no limit.
  */
 export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
   if (voters.length === 0) return Infinity
@@ -15,8 +15,8 @@ export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) =
 }
 
 /**
- * The highest value that a quorum has reached: a majority of each half while a change is joint
- * (Raft paper 6).
+ * The highest value that a quorum has reached: a majority of the voters, or of each half during a
+ * joint change (Raft paper 6).
  */
 export function quorumValue(configuration: Configuration, valueOf: (id: NodeId) => number): number {
   // @guard quorum-of-the-incoming-half, quorum-of-the-outgoing-half

@@ -10,10 +10,10 @@ interface Round {
 /**
  * Linearizable reads without a log entry (dissertation 6.4). A round records the commit index, and
  * is confirmed once a quorum has answered a heartbeat that was sent after the round began. Round
- * numbers only increase, so a late answer to an older heartbeat cannot confirm a newer read. One
- * round is in flight at a time; reads that arrive meanwhile share the next one.
+ * numbers only increase, so a late response to an older heartbeat cannot confirm a newer read. Only
+ * one round is in flight; reads that arrive meanwhile share the next round.
  */
-export class ReadQueue {
+export class LinearizableReadQueue {
   readonly #readsMax: number
   #sequence = 0
   #waiting: number[] = []
@@ -24,7 +24,7 @@ export class ReadQueue {
     this.#readsMax = readsMax
   }
 
-  /** Number of the newest round. Every heartbeat contains it. */
+  /** Number of the newest round. Every heartbeat contains this number. */
   get sequence(): number {
     return this.#sequence
   }
@@ -51,8 +51,8 @@ export class ReadQueue {
   }
 
   /**
-   * Begins a round for all waiting reads. Reads of a round still in flight join it, because a later
-   * answer confirms them too.
+   * Begins a round for all waiting reads. Reads of a round still in flight join the new round,
+   * because a later response confirms them too.
    */
   begin(commit: Index): void {
     // @guard 24-joining-read-keeps-the-old-round-number
@@ -62,7 +62,7 @@ export class ReadQueue {
     this.#waiting = []
   }
 
-  /** @param sequence the highest round that a quorum has answered. */
+  /** @param sequence number of the highest round for which a quorum has responded. */
   confirm(sequence: number): void {
     // @guard older-round-confirms-newer-read
     if (this.#out === null || sequence < this.#out.sequence) return
@@ -70,7 +70,7 @@ export class ReadQueue {
     this.#out = null
   }
 
-  /** The leadership that the reads relied on has ended. */
+  /** Refuses all reads, because the leadership on which they relied has ended. */
   refuseAll(): void {
     for (const id of this.#out?.ids ?? []) this.refuse(id)
     for (const id of this.#waiting) this.refuse(id)

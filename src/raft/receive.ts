@@ -13,8 +13,8 @@ import type { RaftState } from './state.ts'
 import type { Message, NodeId } from './types.ts'
 
 /**
- * Applies the rules about terms before any message is handled, in one place (paper 5.1, and figure
- * 2 "All servers").
+ * Handles a message, after the rules about terms, which are applied here for all messages (paper
+ * 5.1, and figure 2 "All servers").
  */
 export function onMessage(state: RaftState, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
@@ -27,10 +27,10 @@ export function onMessage(state: RaftState, message: Message, storeId: Uint8Arra
 }
 
 /**
- * Whether messages of this sender count. The higher term of a removed node must not depose the
- * leader. Answers from a disk other than the one in force do not count either: a replacement disk
- * lacks what the lost disk acknowledged and promised, so it must not vote until a configuration
- * lists it.
+ * Whether messages from this sender are handled. A removed node with a higher term must not depose
+ * the leader. Responses from a disk that the configuration in force does not list do not count
+ * either: a replacement disk lacks what the lost disk acknowledged and promised, so it must not
+ * vote until a configuration lists it.
  */
 function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
   // @guard answers-of-another-disk
@@ -42,7 +42,7 @@ function isAnswer(message: Message): boolean {
   return type === 'voteResponse' || type === 'appendResponse' || type === 'heartbeatResponse'
 }
 
-/** @returns whether to handle the message further. */
+/** @returns whether the message must be handled further. */
 function adoptTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':
@@ -73,7 +73,7 @@ function adoptTerm(state: RaftState, message: Message): boolean {
   }
 }
 
-/** @returns whether a message of an earlier term needs an answer. */
+/** @returns whether a message of an earlier term needs a response. */
 function isAnsweredBelowTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':

@@ -13,12 +13,12 @@ import type { Entry, Index, Message, Position } from './types.ts'
 type AppendResponse = Extract<Message, { type: 'appendResponse' }>
 type HeartbeatResponse = Extract<Message, { type: 'heartbeatResponse' }>
 
-/** The leader's half of replication (paper 5.3). The follower's is in follow.ts. */
+/** The leader's part of replication (paper 5.3). The follower's part is in follow.ts. */
 export function tickLeader(state: RaftState): void {
   // @guard check-quorum, 21-neither-pre-vote-nor-quorum-check:3
   if (!hasQuorumContact(state)) {
-    // Without contact to a quorum, the other nodes have elected or will elect another leader. This
-    // leader steps down, so that clients do not wait for it (dissertation 6.2).
+    // Without contact to a quorum, this leader steps down, so that clients do not wait for it
+    // (dissertation 6.2): the other nodes have elected another leader or will do so.
     becomeFollower(state, state.term, null)
     return
   }
@@ -33,8 +33,9 @@ export function tickLeader(state: RaftState): void {
 }
 
 /**
- * See `Core.quietTicks`. Apart from heartbeats, all timed work of a leader may wait for the next
- * heartbeat: stepping down, and timing out a snapshot, a transfer or a stalled disk.
+ * The leader's part of `Core.quietTicks`. Apart from heartbeats, all timed work of a leader may
+ * wait for the next heartbeat: stepping down, and the timeouts for a snapshot, a transfer or a
+ * stalled disk.
  */
 export function quietLeaderTicks({ options, heartbeatElapsedTicks }: RaftState): number {
   return Math.max(0, options.heartbeatTicks - heartbeatElapsedTicks - 1)
@@ -48,8 +49,8 @@ function hasQuorumContact(state: RaftState): boolean {
 }
 
 /**
- * A snapshot that was sent but not acknowledged in time was lost, so the peer's position is probed
- * again.
+ * Treats a snapshot that was sent but not acknowledged in time as lost, and probes the peer's
+ * position again.
  */
 function expireSnapshots(state: RaftState): void {
   for (const progress of state.progress.values()) {
@@ -60,10 +61,10 @@ function expireSnapshots(state: RaftState): void {
 }
 
 /**
- * Sends everything due to the peers after the inputs of one turn, so that inputs of one turn share
- * messages.
+ * Sends everything that is due to the peers after all inputs of one turn, so that these inputs
+ * share messages.
  */
-export function sendDue(state: RaftState): void {
+export function sendDueMessages(state: RaftState): void {
   if (state.role !== 'leader') return
   beginReadRound(state)
   const shared: SharedSlice = { from: 0, entries: [] }
@@ -75,8 +76,8 @@ export function sendDue(state: RaftState): void {
 }
 
 /**
- * Sends the commit index as soon as it advances, because a controller answers a write only once it
- * has applied it. No message contains an index beyond the peer's match index.
+ * Sends the commit index as soon as it advances, because a controller responds to a write only once
+ * it has applied the write. No message contains an index beyond the peer's match index.
  */
 function sendCommit(state: RaftState, progress: Progress): void {
   // @guard heartbeat-commit-limited-to-the-peer, 07-follower-commits-past-what-matched:1
@@ -87,8 +88,8 @@ function sendCommit(state: RaftState, progress: Progress): void {
   // @guard commit-is-told-at-once
   if (state.isHeartbeatDue) sendHeartbeat(state, progress)
   else if (isAdvance) {
-    // Followers do not answer a commit notice: with a single write, half of all messages would be
-    // answers without information.
+    // Sent without expecting a response: otherwise, with a single write, half of all messages would
+    // be responses without information.
     state.send(progress.id, { type: 'commitNotice', commit }, 0)
   }
 }
@@ -96,8 +97,8 @@ function sendCommit(state: RaftState, progress: Progress): void {
 function beginReadRound(state: RaftState): void {
   // @guard own-term-gate-on-reads, 23-read-before-an-own-commit
   if (!state.reads.hasWaiting || !state.hasCommittedInTerm) return
-  // The next heartbeat replaces a round in flight. Its reads and the waiting ones then share a new
-  // round.
+  // The next heartbeat replaces a round in flight; the reads of that round and the waiting reads
+  // then share a new round.
   if (state.reads.isRoundOut && !state.isHeartbeatDue) return
   state.reads.begin(state.commit)
   state.isHeartbeatDue = true
@@ -113,7 +114,9 @@ function confirmReads(state: RaftState): void {
   state.reads.confirm(acked)
 }
 
-/** Peers with the same next index get the same array, so that the mesh packs it only once. */
+/**
+ * Entries shared by all peers with the same next index, so that the mesh packs the array only once.
+ */
 interface SharedSlice {
   from: Index
   entries: readonly Entry[]
@@ -138,7 +141,7 @@ function sendAppends(state: RaftState, progress: Progress, shared: SharedSlice):
       progress.isProbeOut = true
       progress.lastProbeTick = state.ticks
     } else progress.addInflight(from + entries.length - 1, totalBytes(entries))
-    // A follower applies the commit index of this request only up to the last entry of the request.
+    // A follower uses the commit index in this request only up to the last entry of the request.
     const commitSent = Math.min(state.commit, from + entries.length - 1)
     if (progress.state === 'replicate')
       progress.commitSent = Math.max(progress.commitSent, commitSent)
@@ -167,8 +170,8 @@ function totalBytes(entries: readonly Entry[]): number {
 }
 
 /**
- * The request may leave before the entries are on the leader's own disk, which works in parallel
- * with the network (dissertation 10.2.1).
+ * Sends entries, possibly before they are durable on the leader's own disk: disk and network work
+ * in parallel (dissertation 10.2.1).
  */
 function sendAppend(
   state: RaftState,
@@ -180,7 +183,10 @@ function sendAppend(
   state.send(progress.id, { type: 'appendRequest', previous, commit, entries }, 0)
 }
 
-/** Sends a snapshot only to a peer that answered lately, because sending one is expensive. */
+/**
+ * Requests a snapshot, but only for a peer that responded recently, because sending a snapshot is
+ * expensive.
+ */
 function requestSnapshot(state: RaftState, progress: Progress): void {
   const silenceTicks = state.ticks - progress.lastContactTick
   if (silenceTicks >= state.options.electionTimeoutTicks) {
@@ -191,7 +197,7 @@ function requestSnapshot(state: RaftState, progress: Progress): void {
   state.snapshotsWanted.push(progress.id)
 }
 
-/** Updates the follower's progress, commits what a majority has, and sends more. */
+/** Updates the follower's progress, commits entries that a quorum has, and sends more entries. */
 export function onAppendResponse(state: RaftState, message: AppendResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
@@ -209,13 +215,13 @@ function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void 
   }
   if (!isAdvance) return
   continueTransfer(state)
-  // Last, because this node may step down here.
+  // Called last, because this node may step down in it.
   advanceCommit(state)
 }
 
 /**
- * The logs differ before the entries that were sent. The leader goes back one whole term of the
- * follower per round, never below the match index.
+ * The logs already differ before the entries that were sent. The leader goes back by one whole term
+ * of the follower's log per round, never below the match index.
  */
 function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message
@@ -237,7 +243,7 @@ function onRefused(state: RaftState, progress: Progress, message: AppendResponse
   progress.becomeProbe(Math.min(rejectedIndex, agreed.index + 1))
 }
 
-/** Counts the peer as reachable, and confirms pending reads. */
+/** Marks the peer as reachable, and confirms pending reads. */
 export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
@@ -252,9 +258,9 @@ export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse
 }
 
 /**
- * Repeats a probe that got no answer. To detect a lost request in a pipeline, the leader asks
- * whether the follower has everything sent so far. A follower that does not refuses at once;
- * otherwise its answer only waits for its disk. At most once per heartbeat.
+ * Repeats a probe that got no response. To detect a lost request in state `replicate`, the leader
+ * asks whether the follower has everything that was sent. A follower that lacks some of it refuses
+ * at once; otherwise its response only waits for its disk. At most once per heartbeat.
  */
 function probeForLoss(state: RaftState, progress: Progress): void {
   if (state.ticks - progress.lastProbeTick < state.options.heartbeatTicks) return
@@ -268,7 +274,7 @@ function probeForLoss(state: RaftState, progress: Progress): void {
   progress.lastProbeTick = state.ticks
   const previousTerm = state.log.termAt(progress.nextIndex - 1)
   if (previousTerm === null) {
-    // The log was compacted past the requests in flight, so this probe is impossible: start over
+    // The log was compacted beyond the requests in flight, so this probe is impossible: restart
     // from the match index.
     progress.becomeProbe(0)
     return
@@ -276,13 +282,18 @@ function probeForLoss(state: RaftState, progress: Progress): void {
   sendAppend(state, progress, { term: previousTerm, index: progress.nextIndex - 1 }, [])
 }
 
-/** The snapshot has been transferred. The peer confirms later that it has applied it. */
+/**
+ * Called when the snapshot was transferred. The peer confirms later that it has applied the
+ * snapshot.
+ */
 export function onSnapshotSent(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state === 'snapshot') progress.snapshotSentTick = state.ticks
 }
 
-/** The leader tries again when the peer next answers a heartbeat. */
+/**
+ * Called when the transfer failed. The leader tries again when the peer next answers a heartbeat.
+ */
 export function onSnapshotFailed(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state !== 'snapshot') return

@@ -7,7 +7,7 @@ import type { NodeId, Role, Term } from './types.ts'
 
 const NO_BYTES = new Uint8Array(0)
 
-/** Enters a role, and drops the state of the previous role or leadership. */
+/** Enters a role, and discards the state that belongs to the previous role or leadership. */
 function enterRole(state: RaftState, role: Role, leader: NodeId | null): void {
   state.role = role
   state.leader = leader
@@ -46,14 +46,15 @@ export function becomeFollower(state: RaftState, term: Term, leader: NodeId | nu
 }
 
 /**
- * Asks whether this node could win an election, without raising any node's term (dissertation 9.6).
+ * Starts a pre-vote: the node asks whether it could win an election, without raising any node's
+ * term (dissertation 9.6).
  */
 export function becomePreCandidate(state: RaftState): void {
   assert(state.role !== 'leader', 'a leader does not campaign')
   enterRole(state, 'preCandidate', null)
 }
 
-/** Raises the term and votes for itself; both are durable before the vote counts. */
+/** Raises the term and votes for this node; both are durable before the vote counts. */
 export function becomeCandidate(state: RaftState): void {
   assert(state.role !== 'leader', 'a leader does not campaign')
   state.setTermAndVote(state.term + 1, state.id)
@@ -62,7 +63,7 @@ export function becomeCandidate(state: RaftState): void {
   state.ownVoteToken = state.durability.hardStateToken
 }
 
-/** Takes leadership after an election, and appends an entry of the new term. */
+/** Becomes leader after an election, and appends an entry of the new term. */
 export function becomeLeader(state: RaftState): void {
   assert(state.role === 'candidate', 'only a candidate is elected')
   enterRole(state, 'leader', state.id)

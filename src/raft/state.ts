@@ -8,7 +8,7 @@ import type { RaftLog } from './log.ts'
 import { LogTime } from './log-time.ts'
 import type { CoreOptions } from './options.ts'
 import type { Progress } from './progress.ts'
-import { ReadQueue } from './read-index.ts'
+import { LinearizableReadQueue } from './read-index.ts'
 import type {
   Configuration,
   Index,
@@ -20,7 +20,10 @@ import type {
   Term,
 } from './types.ts'
 
-/** A transfer ends with the leadership in which it began: any change of role ends it. */
+/**
+ * A leadership transfer. It ends when the leadership in which it began ends, that is, at any change
+ * of role.
+ */
 interface Transfer {
   readonly target: NodeId
   readonly startedTick: number
@@ -28,9 +31,9 @@ interface Transfer {
 }
 
 /**
- * A durable term, and a position up to which the log is durable; the disk has at least that. While
- * the term in memory is durable, it covers every acknowledgment that was sent, because
- * acknowledgments wait for the same reports.
+ * A durable term, and a position up to which the log is durable; the disk may contain more. While
+ * the term in memory is durable, this covers every acknowledgement that was sent, because
+ * acknowledgements wait for the same reports.
  */
 export interface OnDisk {
   readonly term: Term
@@ -56,21 +59,21 @@ interface StateStart {
 
 /**
  * All state of one node (Raft paper, figure 2), shared by the files of this folder. Only they may
- * change it.
+ * change this state.
  */
 export class RaftState {
   readonly id: NodeId
-  /** Id of the disk below; null where disks are not distinguished. */
+  /** Id of the disk that stores the log; null where disks are not distinguished. */
   readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random
-  /** Counts the starts of the disk. */
+  /** Number of starts with this disk so far. */
   readonly boot: number
   readonly log: RaftLog
   readonly memberships: MembershipHistory
   readonly durability: Durability
   readonly logTime = new LogTime()
-  readonly reads: ReadQueue
+  readonly reads: LinearizableReadQueue
 
   role: Role = 'follower'
   leader: NodeId | null = null
@@ -78,45 +81,57 @@ export class RaftState {
   #votedFor: NodeId | null
   /** Term and position that a restart would find on disk, as far as this node knows. */
   onDisk: OnDisk
-  /** Position up to which the log may lack entries this node acknowledged: see owed.ts. */
+  /**
+   * Position up to which the log may lack entries that this node acknowledged before the log was
+   * damaged (see owed.ts); null if nothing is missing.
+   */
   owed: Position | null
   /** Commit index; never decreases. */
   commit: Index
   /**
-   * Highest index at which the log is known to match this term's leader; a follower commits only up
-   * to it.
+   * Highest index up to which the log is known to match the log of this term's leader; a follower
+   * commits only up to this index.
    */
   matched: Index
-  /** Last index handed to apply. */
+  /** Index of the last entry that was handed to apply. */
   emitted: Index
-  /** Last index reported applied. */
+  /** Index of the last entry that was reported as applied. */
   applied: Index
-  /** Lower bound of stamps: log time of the state, which may precede the kept log. */
+  /**
+   * Lower bound for stamps: log time of the state, because the state may be newer than all entries
+   * in the retained log.
+   */
   timeFloorMs: number
   /** How far stamps are ahead of the clocks since log time was reset; never decreases. */
   setbackMs: number
 
   ticks = 0
   nowMs = 0
-  /** Ticks since this node heard from a leader, granted a vote or began an election. */
+  /** Ticks since this node last heard from a leader, granted a vote or began an election. */
   electionElapsedTicks = 0
   electionDeadlineTicks = 0
-  /** Ticks since the last message of the current leader, which protects it from elections. */
+  /**
+   * Ticks since the current leader's last message; until enough have passed, this node does not
+   * vote for another leader.
+   */
   leaderSilenceTicks = 0
   heartbeatElapsedTicks = 0
 
   votes = new Map<NodeId, boolean>()
   /** The node's own vote counts once this write is durable; null when no such vote is pending. */
   ownVoteToken: number | null = null
-  /** Whether this campaign was requested by the leader (dissertation 3.10). */
+  /** Whether the leader requested this campaign (dissertation 3.10). */
   isTransferCampaign = false
 
-  /** Leader only: progress of each peer, without the leader itself. */
+  /** Leader only: replication progress of each peer. */
   progress = new Map<NodeId, Progress>()
-  /** Leader only: peers that the configuration in force removes, until it is committed. */
+  /**
+   * Leader only: peers that the configuration in force removes; emptied when that configuration is
+   * committed.
+   */
   departing: Progress[] = []
   uncommittedBytes = 0
-  /** Proposals that arrived before a quorum's clocks were known. */
+  /** Proposals that wait until the clocks of a quorum are known. */
   held: Proposal[] = []
   heldBytes = 0
   transfer: Transfer | null = null
@@ -136,7 +151,7 @@ export class RaftState {
     this.memberships = new MembershipHistory(start.membership)
     this.memberships.append(start.log.slice(start.log.base.index + 1, Infinity, Infinity))
     this.durability = new Durability(start.log.lastIndex)
-    this.reads = new ReadQueue(start.options.readsMax)
+    this.reads = new LinearizableReadQueue(start.options.readsMax)
     this.#term = start.term
     this.#votedFor = start.votedFor
     this.onDisk = { term: start.term, last: start.log.last }
@@ -165,11 +180,11 @@ export class RaftState {
 
   /**
    * Whether this disk may vote. A disk that was wiped, was rolled back or has just joined does not
-   * know what the node promised under this name. It does not vote until its own log has a
+   * know what the node promised under this name. It does not vote until its own log contains a
    * configuration that lists this disk. The leader has then re-admitted the disk and no longer
-   * counts on the promises of the previous one.
+   * relies on the promises of the previous disk.
    *
-   * An uncommitted configuration does not revoke the vote: see {@link isEligible}.
+   * An uncommitted configuration does not revoke the right to vote: see {@link isEligible}.
    */
   get holdsVote(): boolean {
     const { id, storeId } = this
@@ -181,10 +196,10 @@ export class RaftState {
   }
 
   /**
-   * Whether this node may campaign. A node that an uncommitted configuration leaves out may still
+   * Whether this node may campaign. A node that an uncommitted configuration removes may still
    * campaign (dissertation 4.2.2). Example: a leader of two voters removes itself and crashes with
-   * the final entry only on its own disk. The other voter, whose log is shorter, cannot win without
-   * it, but this node can win with both votes.
+   * the final entry only on its own disk. The other voter's log is shorter, so it cannot win
+   * without the removed node's vote, but the removed node can win with both votes.
    *
    * A node that lost a part of its log must not campaign until it has recovered that part
    * (owed.ts).
@@ -198,14 +213,14 @@ export class RaftState {
   }
 
   /**
-   * Entries of earlier terms are known to be committed only once an entry of this term is committed
-   * (paper 5.4.2).
+   * Whether an entry of this term is committed. Before that, entries of earlier terms are not known
+   * to be committed (paper 5.4.2).
    */
   get hasCommittedInTerm(): boolean {
     return this.log.termAt(this.commit) === this.#term
   }
 
-  /** Sets term and vote in one write. A vote cannot change within its term. */
+  /** Sets term and vote in one write. Within a term, a vote cannot change. */
   setTermAndVote(term: Term, votedFor: NodeId | null): void {
     assert(term >= this.#term, 'a term never falls')
     assert(

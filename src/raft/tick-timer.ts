@@ -10,23 +10,25 @@ interface TickTimerDeps {
 }
 
 /**
- * The timer fires at least once per this many ticks, even if nothing is due. A timer that fires
- * late reveals a stall of the process. With the default tick that is every 250 ms, as for other
- * timers.
+ * The timer fires at least once per this many ticks (250 ms with the default tick, like other
+ * timers), even if nothing is due, so that a stall of the process is noticed.
  */
 const CHECK_TICKS = 5
-/** Enough ticks to send overdue heartbeats, and far fewer than an election timeout. */
+/**
+ * Maximum ticks counted after a stall: enough to send overdue heartbeats, and far fewer than an
+ * election timeout.
+ */
 const TICKS_OF_STALL_MAX = 2
 
 /**
- * Counts ticks, and wakes the node only for a tick at which something may become due. An idle
- * follower that hears from its leader wakes only for messages and for the periodic check. Ticks are
- * at multiples of `tickMs` and checks at multiples of CHECK_TICKS, so that they coincide with other
- * timers.
+ * Counts ticks, and wakes the node only for a tick in which something may become due. An idle
+ * follower that hears from its leader wakes up only for messages and for the periodic check. Ticks
+ * are at multiples of `tickMs` and checks at multiples of CHECK_TICKS, so that they coincide with
+ * other timers.
  */
 export class TickTimer {
   readonly #deps: TickTimerDeps
-  /** Last tick that the core has received, counted from the zero of the clock. */
+  /** Number of the last tick that was passed to the core, counted from time 0 of the clock. */
   #countedTick = 0
   /** Tick at which the timer fires. */
   #dueTick = Infinity
@@ -47,9 +49,9 @@ export class TickTimer {
   }
 
   /**
-   * Takes the ticks that have passed since the last call. After a stall it counts two at most. The
-   * process did not run during the stall, so the leader was not silent, and counting all missed
-   * ticks would start an election.
+   * Returns the number of ticks since the last call, but at most two after a stall. The process did
+   * not run during the stall, so it could not hear the leader, and counting all missed ticks would
+   * start an election.
    */
   take(): number {
     const nowTick = this.#passedTicks()
@@ -59,18 +61,20 @@ export class TickTimer {
     return nowTick > this.#dueTick ? Math.min(passed, TICKS_OF_STALL_MAX) : passed
   }
 
-  /** @param quietTicks ticks that may pass before one at which something may become due. */
+  /** @param quietTicks number of ticks in which nothing becomes due. */
   plan(quietTicks: number): void {
     const { tickMs, clock, scheduler, onDue } = this.#deps
     const ticksToCheck = CHECK_TICKS - (this.#countedTick % CHECK_TICKS)
     const dueTick = this.#countedTick + Math.min(quietTicks + 1, ticksToCheck)
     if (this.#cancel !== null) {
-      // A timer that fires earlier is kept: canceling it would not prevent a wake-up of the thread.
+      // Leaves a timer that fires earlier: canceling it would not prevent the thread from waking
+      // up.
       if (dueTick >= this.#dueTick) return
       this.#cancel()
     }
     this.#dueTick = dueTick
-    // Rounded up, because a Node timer may fire up to 1 ms early and would have to run again.
+    // Rounded up to a whole ms, because a Node timer may fire up to 1 ms early and would have to be
+    // set again.
     const delayMs = Math.max(0, Math.ceil(dueTick * tickMs - clock.monotonicMs()))
     this.#cancel = scheduler.after(delayMs, () => {
       this.#cancel = null

@@ -2,8 +2,8 @@ import type { RaftState } from './state.ts'
 import type { NodeId } from './types.ts'
 
 /**
- * The most up-to-date other voter that answered within an election timeout; null when there is
- * none.
+ * The most up-to-date voter, other than this node, that answered within an election timeout; null
+ * when there is none.
  */
 export function mostUpToDateVoter(state: RaftState): NodeId | null {
   let best: NodeId | null = null
@@ -22,7 +22,7 @@ export function mostUpToDateVoter(state: RaftState): NodeId | null {
 
 /**
  * Leadership transfer (dissertation 3.10): the leader refuses proposals while the target catches
- * up, then asks it to campaign at once. It abandons the transfer after an election timeout.
+ * up, then asks the target to campaign at once. It abandons the transfer after an election timeout.
  */
 export function startTransfer(state: RaftState, target: NodeId | null): void {
   if (state.role !== 'leader') return
@@ -43,7 +43,9 @@ export function continueTransfer(state: RaftState): void {
   state.send(transfer.target, { type: 'timeoutNow' }, 0)
 }
 
-/** Abandons a transfer that takes too long, and starts one when the disk of the leader stalls. */
+/**
+ * Abandons a transfer that takes too long, and starts a transfer when the leader's disk stalls.
+ */
 export function tickTransfer(state: RaftState): void {
   const { diskStallTicks, electionTimeoutTicks } = state.options
   if (state.transfer !== null) {
@@ -52,7 +54,8 @@ export function tickTransfer(state: RaftState): void {
     if (ageTicks >= electionTimeoutTicks) state.transfer = null
     return
   }
-  // A leader that cannot write still commits through the other nodes but applies nothing itself.
+  // A leader whose disk stalls must hand over: it still commits through the other nodes but cannot
+  // apply anything itself.
   const stalledSince = state.durability.oldestPendingTick
   if (stalledSince !== null && state.ticks - stalledSince >= diskStallTicks) {
     // @guard slow-disk-hands-over

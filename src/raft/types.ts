@@ -6,7 +6,7 @@
 export type NodeId = string
 /** Raft term: 0 before the first election. */
 export type Term = number
-/** Index of a log entry, from 1; 0: before the first entry. */
+/** Index of a log entry, counted from 1; 0 is the position before the first entry. */
 export type Index = number
 
 /** A position in the log. Term and index are one value, so that they cannot be swapped. */
@@ -16,8 +16,8 @@ export interface Position {
 }
 
 /**
- * End of the leader's log, measured after the leader learned of start `boot` of a node with a
- * missing tail.
+ * End of the leader's log, measured after the leader learned of the start with number `boot` of a
+ * node with a missing tail.
  */
 export interface Attestation {
   readonly boot: number
@@ -36,8 +36,8 @@ export interface Entry {
   readonly timeMs: number
   readonly type: EntryType
   /**
-   * `command`: a Command, opaque to the core. `configuration`: membership.v1.Configuration. `noop`:
-   * empty.
+   * `command`: a Command that the core does not interpret. `configuration`:
+   * membership.v1.Configuration. `noop`: empty.
    */
   readonly data: Uint8Array
 }
@@ -54,7 +54,7 @@ export interface HardState {
  */
 export interface Configuration {
   readonly voters: readonly NodeId[]
-  /** The old half of a joint configuration; empty otherwise. */
+  /** The old voters during a joint configuration; empty otherwise. */
   readonly outgoingVoters: readonly NodeId[]
   readonly learners: readonly NodeId[]
 }
@@ -80,8 +80,8 @@ export type MessageBody =
       readonly hint: Position
       readonly rejectedIndex: Index
       /**
-       * Set when the refusing log may have lost acknowledged entries: its earlier acknowledgements
-       * no longer count.
+       * Set when the log of the refusing node may have lost acknowledged entries, so that its
+       * earlier acknowledgements no longer count.
        */
       readonly hasLost?: boolean
     }
@@ -96,27 +96,30 @@ export type MessageBody =
       readonly type: 'heartbeatResponse'
       readonly readSequence: number
       readonly clockMs: number
-      /** Boot number of the sender's store, while its log has a missing tail (owed.ts). */
+      /**
+       * Boot number of the sender's store; present while the sender's log has a missing tail
+       * (owed.ts).
+       */
       readonly owingBoot?: number
     }
   /**
-   * Reports a new commit index between heartbeats; not answered, because the next heartbeat repeats
-   * it.
+   * Reports a new commit index between heartbeats. The receiver does not respond, because the next
+   * heartbeat repeats the index.
    */
   | { readonly type: 'commitNotice'; readonly commit: Index }
   | { readonly type: 'timeoutNow' }
   /**
-   * A whole snapshot, already received and verified beside the live state. The driver steps it in
-   * after it has verified the last chunk; the core decides whether to install it.
+   * A whole snapshot, already received and verified but not yet the current state. The driver
+   * passes it in after it has verified the last chunk; the core decides whether to install it.
    */
   | {
       readonly type: 'snapshot'
       readonly position: Position
-      /** membership.v1.Configuration bytes in force at `position`. */
+      /** Bytes of the membership.v1.Configuration that is in force at `position`. */
       readonly configuration: Uint8Array
     }
 
-/** A message between nodes. A higher term makes its receiver a follower. */
+/** A message between nodes. If it has a higher term, its receiver becomes a follower. */
 export type Message = MessageBody & {
   readonly from: NodeId
   readonly to: NodeId
@@ -126,7 +129,7 @@ export type Message = MessageBody & {
 export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
 
 /**
- * One ordered write. Messages that depend on it must not leave before the disk reports `token`
+ * One ordered write. Messages that depend on it must not be sent before the disk reports `token` as
  * durable.
  */
 export interface DiskWrite {
@@ -134,70 +137,72 @@ export interface DiskWrite {
   /** Must be written and synced before the entries (zoo 4). */
   readonly hardState: HardState | null
   /**
-   * Consecutive entries. The first index may be <= the last one on disk: everything from it on is
-   * replaced.
+   * Consecutive entries. If the first index is <= the last index on disk, the disk replaces
+   * everything from the first index on.
    */
   readonly entries: readonly Entry[]
   /**
-   * Highest index known to be committed. Not a promise: it only saves the node from learning it
-   * again after a start.
+   * Highest index known to be committed. Not a promise: it only saves the node from having to learn
+   * this index again after a start.
    */
   readonly commit: Index
 }
 
 /**
  * The log on disk. Writes are carried out and reported in order; several may share one sync (group
- * commit). After a failure it reports nothing more as durable, and the owner must stop, because a
- * failed fsync loses pages permanently.
+ * commit). After a failure the disk reports nothing more as durable, and the owner must stop,
+ * because a failed fsync loses pages permanently.
  */
 export interface Disk {
   write(write: DiskWrite): void
   /**
-   * The disk may drop entries through `position`. Called only when the state up to it is durable
-   * elsewhere.
+   * Allows the disk to drop entries through `position`. Called only when the state up to `position`
+   * is durable outside the log.
    */
   compact(position: Position): void
   /**
-   * Replaces the whole log with an empty one that continues after `position`. Ordered with writes;
-   * reports `token`.
+   * Replaces the whole log with an empty log that continues after `position`. Ordered with other
+   * writes; `token` is reported when it is durable.
    */
   reset(position: Position, token: number): void
   /**
-   * Records that the log lacks at most the entries up to `owed`, or none if it is null
-   * (raft/owed.ts). Ordered with writes, and not reported: if a crash loses the record, the node
-   * settles again after its next start.
+   * Persists how far the log may still be incomplete: entries up to `owed` may be missing; null
+   * means that none is (raft/owed.ts). Ordered with other writes, but reports no token. If a crash
+   * loses this record, the node repeats this step after its next start.
    */
   settle(owed: Position | null): void
   /**
-   * Set once, before the first write. Tokens are reported in order; a later token implies the
-   * earlier ones.
+   * Set once, before the first write. Tokens are reported in order; a later token means that all
+   * earlier tokens are durable too.
    */
   onDurable: (token: number) => void
   onFailed: (error: Error) => void
   close(): Promise<void>
 }
 
-/** State found on disk at start. Entries are consecutive and begin after `base`. */
+/** Log found on disk at start. Its entries are consecutive and begin after `base`. */
 export interface RestoredLog {
   readonly hardState: HardState
   /**
-   * Base of the kept log: the last compacted position; {term: 0, index: 0} before any compaction.
+   * Base of the retained log: the last compacted position; {term: 0, index: 0} before any
+   * compaction.
    */
   readonly base: Position
   readonly entries: readonly Entry[]
   readonly commit: Index
-  /** Counts the starts of this store; already advanced and durable for this start. */
+  /** Number of starts of this store, including this one; already durable. */
   readonly boot: number
   /**
-   * Highest position that the log, damaged since, may have held and may now lack; null: the log is
-   * whole.
+   * Highest position that the log may have contained before it was damaged and may lack now; null
+   * if nothing is missing.
    */
   readonly owed: Position | null
 }
 
 /**
- * May lose messages and reorder those of different peers; keeps the order of one peer while a
- * stream lasts. `send` never waits and never throws.
+ * Transport between nodes. It may lose messages, and may reorder messages of different peers;
+ * messages of the same peer stay in order while a connection lasts. `send` never waits and never
+ * throws.
  */
 export interface Transport {
   send(message: Message): void

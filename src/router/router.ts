@@ -4,9 +4,9 @@ import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
-import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
 import { processMemory } from '../lib/runtime/thread-memory.ts'
-import { omissionSentences, sectionsWithoutEffect } from '../config/router/omissions.ts'
+import { missingSectionNotes, sectionsWithoutEffect } from '../config/router/omissions.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
 import { configuredEndpoints, configuredProxy } from '../config/router/relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
@@ -16,11 +16,11 @@ import type {
   ControlMessageTable,
 } from './controllers/control-connection.ts'
 import { TerminatorFault } from '../../proto/gen/router_pb.ts'
-import { answersForTerminators } from './controllers/asked-terminators.ts'
+import { terminatorValidationHandler } from './controllers/asked-terminators.ts'
 import { combineMessageTables } from './controllers/combined-tables.ts'
 import { ControllerOperations } from './controllers/controller-operations.ts'
 import { Controllers } from './controllers/controllers.ts'
-import { missingControllers } from './controllers/endpoints-file.ts'
+import { noControllerReason } from './controllers/endpoints-file.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
   inspectionAnswerMessage,
@@ -39,7 +39,7 @@ import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/checks.ts'
 import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
-import { type RequestExtension, CertificateExtender } from './identity/extension.ts'
+import { type RequestRenewal, RouterCertificateRenewer } from './identity/extension.ts'
 import { IdentityHolder, type RouterIdentity } from './identity/identity.ts'
 import { encodeLinkListeners } from '../channel/messages/links.ts'
 import type { Link } from './links/link.ts'
@@ -69,9 +69,9 @@ interface RouterProgramDeps {
   readonly random: Random
   readonly log: ProgramLogger
   /** Null if certificates are not extended. */
-  readonly askExtension: RequestExtension | null
+  readonly askExtension: RequestRenewal | null
   /** Last addresses of controllers and other routers. */
-  readonly names: LastAddresses
+  readonly names: CachedResolver
 }
 
 const NANOSECONDS_A_MS = 1_000_000
@@ -101,7 +101,7 @@ export class RouterProgram {
   readonly #interfaces: InterfaceReporter
   readonly #checks: readonly HealthCheck[]
   readonly #health: HealthServers
-  readonly #extender: CertificateExtender
+  readonly #extender: RouterCertificateRenewer
   readonly #trace: MessageTrace | null
   readonly #profiler: Profiler | null
   readonly #failed = Promise.withResolvers<never>()
@@ -115,7 +115,7 @@ export class RouterProgram {
     const { config, clock, log, version } = deps
     this.#startedMs = clock.monotonicMs()
     const configured = configuredEndpoints(config).map(({ text }) => text)
-    const fault = missingControllers(configured, config.ctrl.endpointsFile)
+    const fault = noControllerReason(configured, config.ctrl.endpointsFile)
     if (fault !== null) throw new ProgramFailure(`ctrl: ${fault}`)
     this.#holder = new IdentityHolder(config.identity, () => clock.nowMs(), log)
     const identity = () => this.#holder.current()
@@ -288,14 +288,14 @@ export class RouterProgram {
   }
 
   /**
-   * Answers validation of terminators that neither clients nor the tunnel host: they are valid if
-   * their binding is configured.
+   * Handles validation requests for terminators that neither clients nor the tunnel host: such a
+   * terminator is valid if its binding is configured.
    */
   #answersForOthers(dialers: ReadonlyMap<string, TerminatorDialer>): ControlMessageTable {
     const hosting = new Set<string>()
     if (this.#deps.config.edge !== null) hosting.add(EDGE_BINDING)
     if (this.#tunnel !== null) hosting.add(TUNNEL_BINDING)
-    return answersForTerminators(
+    return terminatorValidationHandler(
       (binding) => !hosting.has(binding),
       ({ binding }) => (dialers.has(binding) ? null : TerminatorFault.UNKNOWN_BINDING),
     )
@@ -334,9 +334,9 @@ export class RouterProgram {
     return tunnel
   }
 
-  #newExtender(): CertificateExtender {
+  #newExtender(): RouterCertificateRenewer {
     const { config, clock, log, askExtension } = this.#deps
-    return new CertificateExtender({
+    return new RouterCertificateRenewer({
       config,
       clock,
       log,
@@ -370,7 +370,7 @@ export class RouterProgram {
     return this.#holder.current().id
   }
 
-  /** Opens the ends of circuits. */
+  /** The forwarder, which opens the circuit endpoints of this router. */
   get forwarder(): Forwarder {
     return this.#forwarder
   }
@@ -385,7 +385,7 @@ export class RouterProgram {
     const { config, log } = this.#deps
     const { id, leaf } = this.#holder.current()
     log.info({ routerId: id, certificateUntil: isoTime(leaf.notAfterMs) }, 'router starting')
-    for (const line of [...omissionSentences(config), ...sectionsWithoutEffect(config)])
+    for (const line of [...missingSectionNotes(config), ...sectionsWithoutEffect(config)])
       log.info({}, line)
     // Prevents an unhandled rejection before a caller awaits it.
     this.#failed.promise.catch(() => undefined)
@@ -528,7 +528,7 @@ export class RouterProgram {
     }
   }
 
-  /** Null before the first heartbeat is answered. */
+  /** Null before the response to the first heartbeat. */
   #latencyNs({ channel, silentForMs }: Link): number | null {
     const { unresponsiveLinkTimeout } = this.#deps.config.forwarder
     if (silentForMs >= unresponsiveLinkTimeout) return UNRESPONSIVE_NS
@@ -552,7 +552,7 @@ export class RouterProgram {
       metrics: () => this.#figures(),
       health: () => this.#checks.map((check) => check.shown(false)),
       sections: () => ({
-        omitted: omissionSentences(config),
+        omitted: missingSectionNotes(config),
         withoutData: sectionsWithoutEffect(config),
       }),
     }

@@ -2,10 +2,10 @@ import { AssertionError } from '../lib/assert.ts'
 import { errorCode, errorMessage } from '../lib/error-code.ts'
 
 /**
- * CORRUPT: data on disk contradicts itself or something this member acknowledged. VOTE_LOST: the
- * stored term and vote are lost, so this disk must not vote again. FOREIGN: the files belong to
- * another store. BAD_SNAPSHOT: received bytes are invalid. The names of the other codes explain
- * themselves.
+ * CORRUPT: data on disk contradicts itself or something that this member acknowledged. VOTE_LOST:
+ * the stored term and vote are lost, so this disk must not vote again. FOREIGN: the files belong to
+ * another store. BAD_SNAPSHOT: received bytes are invalid. The other codes are explained by their
+ * names.
  */
 export type StoreErrorCode =
   | 'CORRUPT'
@@ -22,15 +22,15 @@ export type StoreErrorCode =
   | 'IO'
 
 /**
- * The message is one or two sentences for the operator, with the problem, where it is and the
- * remedy. `code` is stable, the text is not.
+ * An error for the operator. Its message is one or two sentences: the problem, where it is, and the
+ * remedy. `code` is stable, the message is not.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
-  /** File or folder with the problem. */
+  /** File or folder that has the problem. */
   readonly path: string
-  /** The problem without the remedy, for callers that have another remedy. */
+  /** The problem without the remedy, for callers that know a different remedy. */
   readonly finding: string
 
   constructor(
@@ -51,8 +51,8 @@ const REBUILD =
   'nothing was changed on disk; keep a copy of the folder, then replace this member so that it is rebuilt from its peers (flotilla cluster replace)'
 
 /**
- * @param what completes `<path>: <what>`.
- * @param offset in bytes; null: the whole file.
+ * @param what completes the message `<path>: <what>`.
+ * @param offset offset of the damage in bytes; null: the whole file.
  */
 export function corruptError(path: string, what: string, offset: number | null = null): StoreError {
   const where = offset === null ? path : `${path} at byte ${offset}`
@@ -82,8 +82,8 @@ export function unsupportedFormatError(path: string, found: number, known: numbe
 }
 
 /**
- * Turns a failed system call into an error for the operator. `doing` completes "cannot …". A
- * StoreError or AssertionError is returned unchanged.
+ * Turns the error of a failed system call into an error for the operator. `doing` completes "cannot
+ * …". A StoreError or AssertionError is returned unchanged.
  */
 export function toStoreError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError || error instanceof AssertionError) return error

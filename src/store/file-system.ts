@@ -16,15 +16,18 @@ import {
 import { toStoreError } from './errors.ts'
 
 /**
- * The blocking file calls that durability depends on, behind one interface: tests count them, make
- * them fail, and cut the power between them. Every call throws a {@link StoreError}.
+ * The blocking file calls on which durability depends, behind one interface, so that tests can
+ * count them, make them fail, and simulate a power failure between them. Every call throws a {@link
+ * StoreError}.
  */
 export interface FileSystem {
-  /** Opens for writing; `isNew`: the file must not exist yet. New files are 0600. */
+  /**
+   * Opens a file for writing; if `isNew`, the file must not exist yet. New files have mode 0600.
+   */
   open(path: string, isNew: boolean): number
-  /** Writes all of `bytes` at `position`. */
+  /** Writes all bytes, starting at offset `position`. */
   write(fd: number, path: string, bytes: Uint8Array, position: number): void
-  /** fdatasync: makes the written bytes durable, and the size if the file grew. */
+  /** fdatasync: makes the written bytes durable, and also the size of a file that has grown. */
   sync(fd: number, path: string): void
   close(fd: number): void
   read(path: string): Uint8Array<ArrayBuffer>
@@ -34,14 +37,14 @@ export interface FileSystem {
   /** New folders are 0700. */
   makeFolder(path: string): void
   rename(from: string, to: string): void
-  /** Removes a file or a whole folder; a missing one is no error. */
+  /** Removes a file or a whole folder; a missing path is no error. */
   remove(path: string): void
   /**
-   * Makes creations, renames and removals in `folder` durable. Without this, a file may vanish
-   * after a power cut (zoo 32).
+   * Makes creations, renames and removals in `folder` durable. Without this call, a file may vanish
+   * after a power failure (zoo 32).
    */
   syncFolder(folder: string): void
-  /** Bytes available to unprivileged users on the file system of `path`. */
+  /** Free bytes, for unprivileged users, on the file system that contains `path`. */
   freeBytes(path: string): number
 }
 
@@ -55,7 +58,7 @@ function guarded<T>(doing: string, path: string, call: () => T): T {
 
 function writeFully(fd: number, bytes: Uint8Array, position: number): void {
   let done = 0
-  // A write may be short (signal, quota); the rest would be missing without an error.
+  // Repeated, because a write may be short (signal, quota) without an error.
   while (done < bytes.length) {
     done += writeSync(fd, bytes, done, bytes.length - done, position + done)
   }
@@ -93,7 +96,9 @@ export const nodeFileSystem: FileSystem = {
     }),
 }
 
-/** Durably replaces a small file: readers find the old or the new text, never a part (zoo 3). */
+/**
+ * Durably replaces a small file: readers find the old text or the new text, never a part (zoo 3).
+ */
 export function replaceFile(files: FileSystem, folder: string, name: string, text: string): void {
   const temporary = `${folder}/${name}.new`
   files.remove(temporary)

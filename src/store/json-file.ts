@@ -2,7 +2,10 @@ import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { isJsonObject } from '../lib/text/json-value.ts'
 import { crc32 } from 'node:zlib'
 
-/** The JSON object in a small file of the data folder; null when it holds none. */
+/**
+ * Parses the JSON object in a small file of the data folder; null when the file does not contain an
+ * object.
+ */
 export function parseJsonObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)
@@ -12,7 +15,7 @@ export function parseJsonObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Checksum of the other members of such a file, in hex. */
+/** Checksum, in hex, of all other members of the JSON object. */
 export function jsonChecksum(members: object): string {
   return crc32(canonicalJson(members)).toString(16).padStart(8, '0')
 }

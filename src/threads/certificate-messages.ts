@@ -6,11 +6,11 @@ import {
 } from '../pki/authority/certificate-order.ts'
 import {
   type CertificateSigner,
-  loadCertificateSigner,
+  parseCertificateSigner,
 } from '../pki/authority/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
-/** An authority with its key; it is sent only to the certificate thread. */
+/** An authority with its key; sent only to the certificate thread. */
 export interface AuthorityKey {
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -30,7 +30,7 @@ export type CertificateResult =
     }
   | { readonly type: 'refused'; readonly fault: CertificateFault; readonly reason: string }
 
-/** Carries out commands in the certificate thread, one after the other. */
+/** Executes commands in the certificate thread, one after the other. */
 export class CertificateCommands {
   readonly #settings: IssuingSettings
   #loaded: { readonly authority: AuthorityKey; readonly issuer: CertificateSigner } | null = null
@@ -39,7 +39,10 @@ export class CertificateCommands {
     this.#settings = settings
   }
 
-  /** Returns a refusal as a value, because errors lose their class between threads. */
+  /**
+   * Refusals are returned as values, because errors lose their class when they are sent between
+   * threads.
+   */
   carryOut({ order, nowMs, authority }: CertificateCommand): CertificateResult {
     const issuer = this.#issuerOf(authority)
     try {
@@ -51,13 +54,13 @@ export class CertificateCommands {
     }
   }
 
-  /** Loads the authority only after a rotation, because loading checks its key. */
+  /** Loads the authority only when it has changed, because loading also checks its key. */
   #issuerOf(authority: AuthorityKey): CertificateSigner {
     const isLoaded =
       this.#loaded?.authority.certificatePem === authority.certificatePem &&
       this.#loaded.authority.privateKeyPem === authority.privateKeyPem
     if (this.#loaded === null || !isLoaded) {
-      this.#loaded = { authority, issuer: loadCertificateSigner(authority) }
+      this.#loaded = { authority, issuer: parseCertificateSigner(authority) }
     }
     return this.#loaded.issuer
   }

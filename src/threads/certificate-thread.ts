@@ -4,8 +4,8 @@ import { requirePresent } from '../lib/assert.ts'
 import type { IssuingSettings } from '../pki/authority/certificate-order.ts'
 import { type CertificateCommand, CertificateCommands } from './certificate-messages.ts'
 
-// Certificate thread. Only this thread parses untrusted requests, checks their signatures and signs
-// certificates.
+// Program of the certificate thread. Only this thread parses untrusted requests, checks their
+// signatures and signs certificates.
 
 const main = requirePresent(parentPort, 'this file runs as the certificate thread')
 const commands = new CertificateCommands(workerData as IssuingSettings)

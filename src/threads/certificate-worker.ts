@@ -4,22 +4,22 @@ import { Problem } from '../lib/problems.ts'
 import type { CertificateOrder, IssuingSettings } from '../pki/authority/certificate-order.ts'
 import type {
   CertificateIssuer,
-  ExtensionOrder,
-  IdentityOrder,
+  ExtensionCertificateRequest,
+  IdentityCertificateRequest,
   IssuedCertificate,
   RouterCertificatePair,
-  RouterOrder,
-  SessionOrder,
+  RouterCertificateRequest,
+  SessionCertificateRequest,
 } from '../ports/certificate-issuer.ts'
 import type { AuthorityKey, CertificateCommand, CertificateResult } from './certificate-messages.ts'
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 
 export interface CertificateWorkerLimits {
-  /** Maximum processor time of one order; beyond it, the thread is ended and replaced. */
+  /** Maximum processor time of one order; at the limit, the thread is ended and replaced. */
   readonly certificateMsMax: number
-  /** Maximum wait in the queue; an order that has waited longer is refused. */
+  /** Maximum wait of an order in the queue; after it, the order is refused. */
   readonly certificateWaitMsMax: number
-  /** Maximum orders in the queue, of all callers. */
+  /** Maximum orders in the queue, in total for all callers. */
   readonly certificatesWaitingMax: number
 }
 
@@ -27,8 +27,8 @@ interface CertificateWorkerDeps {
   readonly limits: CertificateWorkerLimits
   readonly settings: IssuingSettings
   /**
-   * The current authority; null while this controller has none. Called for each order, because the
-   * authority can be rotated.
+   * Returns the current authority; null while this controller has none. Called for each order,
+   * because the authority may have been rotated.
    */
   readonly authority: () => AuthorityKey | null
   readonly clock: Clock
@@ -37,8 +37,8 @@ interface CertificateWorkerDeps {
 /** Heap limit of the thread. */
 const HEAP_MEGABYTES_MAX = 64
 /**
- * Maximum orders in the thread: enough that it always has a next one, and few enough that callers
- * take turns.
+ * Maximum orders in the thread: enough that the thread never waits for the next order, and few
+ * enough that callers are served in turn.
  */
 const IN_THREAD_MAX = 8
 
@@ -67,19 +67,19 @@ export class CertificateWorker implements CertificateIssuer {
     })
   }
 
-  async identity(order: IdentityOrder, caller: string): Promise<IssuedCertificate> {
+  async identity(order: IdentityCertificateRequest, caller: string): Promise<IssuedCertificate> {
     return (await this.#issue({ kind: 'identity', ...order }, caller))[0]
   }
 
-  async extend(order: ExtensionOrder, caller: string): Promise<IssuedCertificate> {
+  async extend(order: ExtensionCertificateRequest, caller: string): Promise<IssuedCertificate> {
     return (await this.#issue({ kind: 'extension', ...order }, caller))[0]
   }
 
-  async session(order: SessionOrder, caller: string): Promise<IssuedCertificate> {
+  async session(order: SessionCertificateRequest, caller: string): Promise<IssuedCertificate> {
     return (await this.#issue({ kind: 'session', ...order }, caller))[0]
   }
 
-  async router(order: RouterOrder, caller: string): Promise<RouterCertificatePair> {
+  async router(order: RouterCertificateRequest, caller: string): Promise<RouterCertificatePair> {
     const [client, server] = await this.#issue({ kind: 'router', ...order }, caller)
     return { client, server: requirePresent(server, 'a router has two certificates') }
   }
@@ -120,7 +120,7 @@ export class CertificateWorker implements CertificateIssuer {
   }
 }
 
-/** The refusal that the caller of the API receives. */
+/** Turns a fault into the refusal that the API caller receives. */
 export function toProblem({
   fault,
   reason,

@@ -14,7 +14,8 @@ const CHECK_MS = 250
 export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: { readonly type: string }) => void
-  // Reset, because threads started later with that flag would compile all modules of Node again.
+  // The flag is reset, because with it, threads that start later would compile all modules of Node
+  // again.
   setFlagsFromString('--no-expose-gc')
   const external = (): number => getHeapStatistics().external_memory
   let after = external()
@@ -30,10 +31,10 @@ export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number):
 const HEAP_GROWTH_PERCENT = 25
 
 /**
- * Starts a collection when the heap has grown by a quarter; by default it would grow to several
- * times its live size. Call it after the start of a process: as a command-line flag, the setting
- * would make V8 reject Node's precompiled modules, which costs a third more processor time at each
- * start. Short commands need no limit.
+ * Makes V8 collect garbage when the heap has grown by a quarter; by default the heap would grow to
+ * several times its live size. Call it after the process has started: as a command-line flag, the
+ * setting would make V8 reject Node's precompiled modules, which costs a third more processor time
+ * at each start. Short commands need no limit.
  */
 export function limitHeapGrowth(): void {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)

@@ -1,23 +1,23 @@
 import { encodeEntries } from '../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Position } from '../raft/types.ts'
-import { type DiskVitals, NO_DISK_VITALS } from '../ports/stats.ts'
+import { type DiskStats, NO_DISK_VITALS } from '../ports/stats.ts'
 import type { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
-/** The disk of the WAL thread, as a proxy for the Raft thread. */
+/** The WAL thread's disk, as the Raft thread sees it: a proxy that sends messages. */
 export class DiskProxy implements Disk {
   onDurable: (token: number) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   readonly #link: PortLink<WalEvent, WalCommand>
   #onClosed: () => void = () => undefined
-  #vitals: DiskVitals = NO_DISK_VITALS
+  #vitals: DiskStats = NO_DISK_VITALS
 
   constructor(link: PortLink<WalEvent, WalCommand>) {
     this.#link = link
     link.onMessage = (event) => this.#onEvent(event)
   }
 
-  get vitals(): DiskVitals {
+  get vitals(): DiskStats {
     return this.#vitals
   }
 

@@ -4,21 +4,21 @@ import { setPriority } from 'node:os'
 /** Name of libuv's pool threads (since 1.50). */
 const POOL_THREAD = 'libuv-worker'
 /**
- * Under contention, these threads get one tenth of a normal thread's share; otherwise all idle
- * time. With the lowest priority (19) the share would be a seventieth, and log-ins would never end
- * while writes keep all cores busy.
+ * Nice value for the pool threads. Under contention they get one tenth of a normal thread's share;
+ * otherwise, all idle time. With the lowest priority (19), the share would be a seventieth, and
+ * log-ins would never finish while writes keep all cores busy.
  */
 const NICE = 10
 
 /**
- * Lowers the priority of libuv's pool threads below all other threads of this process. Password
- * hashes run there, tens of milliseconds each. A write wakes a dozen threads; with a few hashes on
- * every core, each wake-up would wait for a time slice, and so would heartbeats. The other work of
- * the pool, asynchronous state writes, is not urgent.
+ * Lowers the priority of libuv's pool threads below that of all other threads in this process.
+ * Password hashes run there, tens of milliseconds each. A write wakes up a dozen threads; with a
+ * few hashes on every core, each of these threads, and each heartbeat, would have to wait for a
+ * time slice. The other work of the pool, asynchronous state writes, is not urgent.
  *
- * On Linux, a priority belongs to a thread. On other systems, or without permission, nothing
+ * On Linux, each thread has its own priority. On other systems, or without permission, nothing
  * changes. Call it once the pool is in use, because its threads start with the first job.
- * @returns the number of threads with lowered priority.
+ * @returns the number of threads whose priority was lowered.
  */
 export function lowerPoolPriority(): number {
   if (process.platform !== 'linux') return 0
@@ -31,7 +31,8 @@ export function lowerPoolPriority(): number {
       lowered += 1
     }
   } catch {
-    // A hardened container may forbid either. The cost is latency while many users log in.
+    // Ignored: a hardened container may forbid reading the threads or changing their priority. Then
+    // latency is higher while many users log in.
   }
   return lowered
 }

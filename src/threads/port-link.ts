@@ -1,12 +1,12 @@
 import type { MessagePort } from 'node:worker_threads'
 
-import type { ThreadLink } from '../cluster/link.ts'
+import type { ThreadChannel } from '../cluster/link.ts'
 
 /**
- * A link over a message port. All posts of one event loop turn are sent as one message with all
- * their buffers, because each message costs far more than its content.
+ * A link between threads over a message port. All posts in one event loop turn are sent as one
+ * message with all their buffers, because sending a message costs far more than its content.
  */
-export class PortLink<In, Out> implements ThreadLink<In, Out> {
+export class PortLink<In, Out> implements ThreadChannel<In, Out> {
   readonly #port: MessagePort
   #handler: ((message: In) => void) | null = null
   /** Messages that arrived before a handler was set. */

@@ -3,7 +3,7 @@ import { type MessagePort, workerData } from 'node:worker_threads'
 
 import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
-import type { HostCommand, HostEvent } from '../cluster/link.ts'
+import type { ConsensusThreadCommand, ConsensusThreadEvent } from '../cluster/link.ts'
 import { systemClock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
@@ -12,7 +12,8 @@ import { DiskProxy } from './disk-proxy.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
-// Raft thread, with consensus and mesh: it sends heartbeats in time even when the API is busy.
+// Start data of the Raft thread, which runs consensus and mesh, so that heartbeats are sent in time
+// even when the API is busy.
 
 export interface RaftThreadData {
   readonly host: ConsensusOptions
@@ -28,7 +29,7 @@ wal.onMessage = (event) => {
   if (event.type !== 'opened') return
   const restored = { ...event, entries: decodeEntries(event.entries) }
   const disk = new DiskProxy(wal)
-  const link = new PortLink<HostCommand, HostEvent>(mainPort)
+  const link = new PortLink<ConsensusThreadCommand, ConsensusThreadEvent>(mainPort)
   try {
     new ConsensusThread(host, {
       link,
@@ -42,5 +43,6 @@ wal.onMessage = (event) => {
   }
 }
 
-// Flushed now, because the thread may be killed later. The next start then needs no compilation.
+// Flushed now, because the thread may be killed later. With the cache, the next start needs no
+// compilation.
 flushCompileCache()

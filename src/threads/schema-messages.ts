@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 
-/** `data` undefined: validate the schema itself. */
-export interface SchemaQuestion {
+/** A value to validate with a schema; if `data` is undefined, the schema itself is validated. */
+export interface SchemaValidationRequest {
   readonly schema: JsonObject
   readonly data: Json | undefined
 }

@@ -2,16 +2,17 @@ import { parentPort } from 'node:worker_threads'
 
 import { dataFault, schemaFault } from '../api/schemas/json-schema.ts'
 import { requirePresent } from '../lib/assert.ts'
-import type { SchemaQuestion } from './schema-messages.ts'
+import type { SchemaValidationRequest } from './schema-messages.ts'
 
-// Schema thread, for schemas of users: the main thread ends it when a schema takes too long.
+// Program of the schema thread, which validates with schemas that users wrote. The main thread ends
+// this thread when a schema takes too long.
 
 const main = requirePresent(parentPort, 'this file runs as the schema thread')
 
-main.on('message', ({ schema, data }: SchemaQuestion) => {
+main.on('message', ({ schema, data }: SchemaValidationRequest) => {
   main.postMessage(data === undefined ? schemaFault(schema) : dataFault(schema, data))
 })
-// The first validation in a thread takes many times longer than later ones. It runs here, so that
-// it does not count against a user's schema.
+// The first validation in a thread takes many times longer than later ones. It is done here, so
+// that its time is not attributed to a user's schema.
 dataFault({ type: 'object', properties: { at: { type: 'string', format: 'date-time' } } }, {})
 main.postMessage('ready')

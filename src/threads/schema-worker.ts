@@ -2,30 +2,30 @@ import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import { type FieldFault, Problem } from '../lib/problems.ts'
 import type { SchemaValidator } from '../api/schemas/schema-validator.ts'
-import type { SchemaQuestion } from './schema-messages.ts'
+import type { SchemaValidationRequest } from './schema-messages.ts'
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 
 interface SchemaWorkerLimits {
-  /** Maximum processor time of one validation; beyond it, the thread is ended and replaced. */
+  /** Maximum processor time of one validation; at the limit, the thread is ended and replaced. */
   readonly schemaMsMax: number
-  /** Maximum wait in the queue; a validation that has waited longer is refused. */
+  /** Maximum wait of a validation in the queue; after it, the validation is refused. */
   readonly schemaWaitMsMax: number
   /**
-   * Maximum total time of one validation, which may exceed its processor time when the processor is
-   * busy.
+   * Maximum elapsed time of one validation; longer than its processor time, because the processor
+   * may be busy.
    */
   readonly schemaLateMsMax: number
-  /** Maximum validations in the queue, of all callers. */
+  /** Maximum validations in the queue, in total for all callers. */
   readonly schemasWaitingMax: number
 }
 
-/** Heap limit of the thread; a schema that needs more ends the thread, not the process. */
+/** Heap limit of the thread; a schema that needs more memory ends the thread, not the process. */
 const HEAP_MEGABYTES_MAX = 128
 
-/** Validates one schema or value at a time. */
+/** Validates schemas and values, one at a time. */
 export class SchemaWorker implements SchemaValidator {
   readonly #limits: SchemaWorkerLimits
-  readonly #queue: WorkerQueue<SchemaQuestion, FieldFault | null>
+  readonly #queue: WorkerQueue<SchemaValidationRequest, FieldFault | null>
 
   constructor(limits: SchemaWorkerLimits, clock: Clock) {
     this.#limits = limits
@@ -55,7 +55,7 @@ export class SchemaWorker implements SchemaValidator {
     return this.#queue.close()
   }
 
-  async #judge(question: SchemaQuestion, caller: string): Promise<FieldFault | null> {
+  async #judge(question: SchemaValidationRequest, caller: string): Promise<FieldFault | null> {
     try {
       return await this.#queue.run(caller, () => question)
     } catch (error) {
@@ -70,7 +70,7 @@ export class SchemaWorker implements SchemaValidator {
   }
 }
 
-function endless({ data }: SchemaQuestion, bound: string): FieldFault {
+function endless({ data }: SchemaValidationRequest, bound: string): FieldFault {
   const field = data === undefined ? 'schema' : 'data'
   const reason = `${field} could not be validated within ${bound}; simplify the schema of the config type`
   return { field, reason }

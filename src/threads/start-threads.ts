@@ -3,54 +3,67 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
 import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
-import { type HostCommand, type HostEvent, inlineLink, type MainLink } from '../cluster/link.ts'
-import type { DiskVitals } from '../ports/stats.ts'
+import {
+  type ConsensusThreadCommand,
+  type ConsensusThreadEvent,
+  sameThreadChannel,
+  type MainLink,
+} from '../cluster/link.ts'
+import type { DiskStats } from '../ports/stats.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Index } from '../raft/types.ts'
 import { StoreError, type StoreErrorCode } from '../store/errors.ts'
 import { type LogOptions, openLog } from '../store/log/open-log.ts'
 import { nodeFileSystem } from '../store/file-system.ts'
 import type { LogRepair } from '../store/log/repair-log.ts'
-import { TimedFiles } from '../store/log/timed-files.ts'
+import { MeasuredFileSystem } from '../store/log/timed-files.ts'
 import { PortLink } from './port-link.ts'
 import type { RaftThreadData } from './raft-thread.ts'
 import type { WalReport, WalThreadData } from './wal-messages.ts'
 import { threadFile } from './thread-file.ts'
 
-export interface HostStart {
-  /** A formed data folder, whose lock the caller holds. */
+export interface LogAndConsensusStart {
+  /** An existing data folder, whose lock the caller holds. */
   readonly dir: string
   readonly log: Omit<LogOptions, 'files'>
   readonly host: ConsensusOptions
 }
 
-export interface StartedHost {
-  /** Link for the ClusterNode. The ClusterNode's `start` starts the host. */
+export interface StartedLogAndConsensus {
+  /**
+   * The main thread's side of the link, for the ClusterNode. `ClusterNode.start` also makes the
+   * other side (the host of log and consensus) start.
+   */
   readonly link: MainLink
-  /** Counts the starts of this store; part of the origin of every command. */
+  /** Number of starts of this store; part of the origin of every command. */
   readonly boot: number
-  /** Bytes of a torn write that were cut from the end of the log. */
+  /** Bytes of a torn write that were removed from the end of the log. */
   readonly cutBytes: number
-  /** Commit index that this member knew before, even if entries up to it were lost since. */
+  /**
+   * Commit index that this member knew before the start, even if entries up to it are lost now.
+   */
   readonly committedIndex: Index
-  /** Repair of damage to the log; null when there was none. */
+  /** Repair of the log; null when there was no damage. */
   readonly repair: LogRepair | null
-  /** Resolves when the host has ended. Call it after the ClusterNode's `stop` or failure. */
+  /**
+   * Resolves when log and consensus have ended. Call it after `ClusterNode.stop`, or after a
+   * failure of the ClusterNode.
+   */
   close(): Promise<void>
 }
 
 /**
- * Starts log and consensus in this thread, for debugging and for machines with at most one spare
+ * Starts log and consensus in this thread; for debugging, and for machines with at most one spare
  * core.
  * @throws {StoreError} when the log cannot be opened.
  */
-export function startInline(start: HostStart): StartedHost {
-  const timed = new TimedFiles(nodeFileSystem, systemClock)
+export function startInline(start: LogAndConsensusStart): StartedLogAndConsensus {
+  const timed = new MeasuredFileSystem(nodeFileSystem, systemClock)
   const opened = openLog(start.dir, { ...start.log, files: timed.files })
   const { restored, disk, cutBytes, committedIndex, repair } = opened
   const { boot } = restored
-  const { main, host } = inlineLink()
-  const diskVitals = (): DiskVitals => timed.vitals(start.dir)
+  const { main, host } = sameThreadChannel()
+  const diskVitals = (): DiskStats => timed.vitals(start.dir)
   new ConsensusThread(start.host, { link: host, disk, restored, clock: systemClock, diskVitals })
   const close = (): Promise<void> => Promise.resolve()
   return { link: main, boot, cutBytes, committedIndex, repair, close }
@@ -61,7 +74,7 @@ export function startInline(start: HostStart): StartedHost {
  * the reason.
  * @throws {StoreError} when the log cannot be opened; both threads have ended then.
  */
-export async function startThreads(start: HostStart): Promise<StartedHost> {
+export async function startThreads(start: LogAndConsensusStart): Promise<StartedLogAndConsensus> {
   const toRaft = new MessageChannel()
   const toWal = new MessageChannel()
   const walData: WalThreadData = { dir: start.dir, options: start.log, port: toWal.port1 }
@@ -88,8 +101,9 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
 }
 
 /**
- * Delivered messages between threads are garbage outside of the heap, so V8 does not see their
- * size. A small young generation is collected sooner, which frees that memory.
+ * Size of a semi-space in V8's young generation. Messages between threads leave garbage outside the
+ * heap, whose size V8 does not know; a small young generation is collected sooner, which frees that
+ * memory.
  */
 const SEMI_SPACE_MEGABYTES_MAX = 2
 
@@ -99,8 +113,8 @@ function spawn(
   data: WalThreadData | RaftThreadData,
   transferList: MessagePort[],
 ): Worker {
-  // Set as a flag, because a command-line option of the process would override `resourceLimits`.
-  // The current thread has allocated its heap already, so nothing changes for it.
+  // Set as a flag, because an option on the process's command line would override `resourceLimits`.
+  // The current thread does not change, because its heap is already allocated.
   setFlagsFromString(`--max-semi-space-size=${SEMI_SPACE_MEGABYTES_MAX}`)
   return new Worker(file, { name, workerData: data, transferList })
 }
@@ -121,8 +135,10 @@ async function firstReport(wal: Worker): Promise<WalReport> {
   })
 }
 
-/** The link to the host's thread, which also reports when one of its threads ends. */
-class WatchedLink extends PortLink<HostEvent, HostCommand> {
+/**
+ * The link to the thread of log and consensus. It also reports when one of their threads ends.
+ */
+class WatchedLink extends PortLink<ConsensusThreadEvent, ConsensusThreadCommand> {
   #isStopping = false
   #isOver = false
 
@@ -137,7 +153,7 @@ class WatchedLink extends PortLink<HostEvent, HostCommand> {
     }
   }
 
-  override post(message: HostCommand, transfer?: readonly ArrayBuffer[]): void {
+  override post(message: ConsensusThreadCommand, transfer?: readonly ArrayBuffer[]): void {
     if (message.type === 'stop') this.#isStopping = true
     super.post(message, transfer)
   }
@@ -153,8 +169,8 @@ class WatchedLink extends PortLink<HostEvent, HostCommand> {
       this.#isOver = true
       this.deliver({ type: 'fatal', reason: `the ${name} thread ${how}` })
     } else if (name === 'consensus') {
-      // The thread may have ended without reporting it; callers that wait for `stopped` must not
-      // hang.
+      // Delivered here, because the thread may have ended without reporting it, and callers that
+      // wait for `stopped` must not wait forever.
       this.deliver({ type: 'stopped' })
     }
   }

@@ -2,19 +2,21 @@ import { extname } from 'node:path'
 import type { ResourceLimits } from 'node:worker_threads'
 
 /**
- * Path of a thread's program beside this file: a source file, or a built file if this one is built.
+ * Path of a thread's program in this file's folder: a source file, or a built file if this file is
+ * built.
  */
 export function threadFile(name: 'wal' | 'raft' | 'schema' | 'certificate'): URL {
   return new URL(`./${name}-thread${extname(import.meta.filename)}`, import.meta.url)
 }
 
 /**
- * V8 gives a thread at its heap limit another 16 MiB to shut down. If one collection could move
- * more young objects than that to the old generation, V8 would end the whole process.
+ * Maximum size of the young generation. V8 gives a thread at its heap limit another 16 MiB to shut
+ * down. If one collection could move more young objects than that to the old generation, V8 would
+ * end the whole process.
  */
 const YOUNG_MEGABYTES_MAX = 4
 
-/** Heap limits for a thread: exceeding them ends only the thread. */
+/** Heap limits for a thread; when it exceeds them, only the thread ends, not the process. */
 export function heapLimits(megabytesMax: number): ResourceLimits {
   return { maxOldGenerationSizeMb: megabytesMax, maxYoungGenerationSizeMb: YOUNG_MEGABYTES_MAX }
 }

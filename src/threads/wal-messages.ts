@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { HardState, Index, Position } from '../raft/types.ts'
 import type { LogOptions } from '../store/log/open-log.ts'
 import type { LogRepair } from '../store/log/repair-log.ts'
-import type { DiskVitals } from '../ports/stats.ts'
+import type { DiskStats } from '../ports/stats.ts'
 
 /** Start data of the WAL thread. */
 export interface WalThreadData {
@@ -30,7 +30,7 @@ export type WalCommand =
   | { readonly type: 'settle'; readonly owed: Position | null }
   | { readonly type: 'close' }
 
-/** Events to the Raft thread; `opened` comes first, and only once. */
+/** Events for the Raft thread; `opened` is sent once, before all others. */
 export type WalEvent =
   | {
       readonly type: 'opened'
@@ -45,11 +45,11 @@ export type WalEvent =
   | { readonly type: 'failed'; readonly reason: string }
   | { readonly type: 'closed' }
   /** Every second. */
-  | ({ readonly type: 'vitals' } & DiskVitals)
+  | ({ readonly type: 'vitals' } & DiskStats)
 
 /**
- * Report to the main thread: data that it needs before the host starts, or the reason why the host
- * cannot start.
+ * Report to the main thread: either data that it needs before log and consensus start, or the
+ * reason why they cannot start.
  */
 export type WalReport =
   | {

@@ -9,17 +9,17 @@ import type { FileDisk } from '../store/log/file-disk.ts'
 import { openLog } from '../store/log/open-log.ts'
 import { StoreError } from '../store/errors.ts'
 import { nodeFileSystem } from '../store/file-system.ts'
-import { TimedFiles } from '../store/log/timed-files.ts'
+import { MeasuredFileSystem } from '../store/log/timed-files.ts'
 import { systemClock } from '../lib/clock.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messages.ts'
 
-// WAL thread: its writes and syncs block, so nothing else runs here.
+// Program of the WAL thread. Its writes and syncs block, so nothing else runs in this thread.
 
 const { dir, options, port } = workerData as WalThreadData
 const main = requirePresent(parentPort, 'this file runs as the wal thread')
 const raft = new PortLink<WalCommand, WalEvent>(port)
-const timed = new TimedFiles(nodeFileSystem, systemClock)
+const timed = new MeasuredFileSystem(nodeFileSystem, systemClock)
 const VITALS_MS = 1000
 
 function report(message: WalReport): void {
@@ -54,7 +54,7 @@ function serve(disk: FileDisk): void {
       case 'write': {
         const { token, hardState, commit } = command
         disk.write({ token, hardState, entries: decodeEntries(command.entries), commit })
-        // The disk has copied the entries into its own buffer.
+        // The buffer can be released, because the disk has copied the entries into its own buffer.
         releaseBuffer(command.entries)
         break
       }
@@ -81,5 +81,6 @@ function serve(disk: FileDisk): void {
 const disk = open()
 if (disk !== null) serve(disk)
 
-// Flushed now, because the thread may be killed later. The next start then needs no compilation.
+// Flushed now, because the thread may be killed later. With the cache, the next start needs no
+// compilation.
 flushCompileCache()

@@ -7,15 +7,16 @@ import { Problem } from '../lib/problems.ts'
 import { heapLimits, threadFile } from './thread-file.ts'
 
 interface WorkerQueueLimits {
-  /** Maximum processor time of one task; beyond it, the thread is ended and replaced. */
+  /** Maximum processor time of one task; at the limit, the thread is ended and replaced. */
   readonly taskMsMax: number
   /**
-   * Maximum total time of one task, which may exceed its processor time when the processor is busy.
+   * Maximum elapsed time of one task; longer than its processor time, because the processor may be
+   * busy.
    */
   readonly lateMsMax: number
-  /** Maximum wait in the queue; a task that has waited longer is refused. */
+  /** Maximum wait of a task in the queue; after it, the task is refused. */
   readonly waitMsMax: number
-  /** Maximum tasks in the queue, of all callers. */
+  /** Maximum tasks in the queue, in total for all callers. */
   readonly waitingMax: number
 }
 
@@ -23,16 +24,19 @@ interface WorkerQueueDeps {
   readonly thread: 'schema' | 'certificate'
   readonly workerData?: unknown
   readonly heapMegabytesMax: number
-  /** Tasks in the thread at a time; the others wait, and callers take turns. */
+  /**
+   * Maximum tasks sent to the thread at a time; other tasks wait, and their callers are served in
+   * turn.
+   */
   readonly inThreadMax: number
   readonly limits: WorkerQueueLimits
   readonly clock: Clock
 }
 
-/** Reason why a task was ended with its thread, or not started. */
+/** Why a task did not finish: its thread was ended, or the task was not started. */
 type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
 
-/** A task of a thread that was ended because it exceeded a limit. */
+/** Error of a task whose thread was ended because the task exceeded a limit. */
 export class TaskOverrun extends Error {
   readonly reason: OverrunReason
 
@@ -42,9 +46,9 @@ export class TaskOverrun extends Error {
   }
 }
 
-/** Maximum time from the start of a thread until it is ready, on a machine under load. */
+/** Timeout from the start of a thread until it is ready, on a machine under load. */
 const START_MS_MAX = 8_000
-/** Minimum time between two checks of a late task. */
+/** Minimum time between two checks whether a task is late. */
 const CHECK_MS_MIN = 20
 
 interface Job<Message, Result> {
@@ -54,23 +58,23 @@ interface Job<Message, Result> {
   readonly reject: (error: Error) => void
 }
 
-/** Start of the task that the thread is running. */
+/** When the thread started its current task. */
 interface Begin {
   /** Monotonic ms. */
   readonly atMs: number
-  /** Processor time of the thread at that moment. */
+  /** Processor time that the thread had used when the task started. */
   readonly used: ReturnType<Worker['cpuUsage']>
 }
 
 /**
- * A thread that runs the tasks of callers in turn. The thread sends one message when it is ready,
- * then one result per message, in order. It starts with the first task and does not keep the
- * process alive. It is replaced when a task exceeds its limits or ends the thread.
+ * A thread that executes tasks of several callers in turn. The thread sends one message when it is
+ * ready, then one result per message, in order. It is started by the first task and does not keep
+ * the process alive. It is replaced when a task exceeds its limits or ends the thread.
  */
 export class WorkerQueue<Message, Result> {
   readonly #deps: WorkerQueueDeps
   readonly #queue: FairQueue<Job<Message, Result>>
-  /** Tasks in the thread, the running one first. */
+  /** Tasks that were sent to the thread; the running task is first. */
   #jobs: Job<Message, Result>[] = []
   #worker: Worker | null = null
   #isReady = false
@@ -83,8 +87,8 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * @param message creates the message when it is sent to the thread; an error it throws rejects
-   * the task.
+   * @param message creates the message just before it is sent to the thread; if it throws, the task
+   * is rejected with that error.
    * @throws {TaskOverrun}
    */
   run(caller: string, message: () => Message): Promise<Result> {
@@ -172,13 +176,13 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * The time of a task counts from this call: the thread starts it after it has answered the
-   * previous one.
+   * Starts to measure a task. Called when the thread has sent the previous result, because it then
+   * starts the next task.
    */
   #watch(worker: Worker): void {
     const begin: Begin = { atMs: this.#deps.clock.monotonicMs(), used: worker.cpuUsage() }
-    // The value is read only if the task is late. If the thread has ended before, the error does
-    // not matter.
+    // The value is awaited only if the task is late. An error is ignored, because then the thread
+    // has already ended.
     begin.used.catch(() => undefined)
     this.#checkIn(this.#deps.limits.taskMsMax, worker, begin)
   }
@@ -194,8 +198,8 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * Decides why a task is late. If it used its processor time, its caller is at fault; if it got no
-   * processor time, it is not.
+   * Decides why a task is late: if it used its processor time, its caller is at fault; if the
+   * thread got no processor time, the caller is not at fault.
    */
   async #check(worker: Worker, begin: Begin, isAtWork: () => boolean): Promise<void> {
     const { taskMsMax, lateMsMax } = this.#deps.limits
@@ -216,8 +220,8 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * Rejects the running task, or all tasks if the thread never started. The remaining tasks get a
-   * new thread.
+   * Rejects the running task, or all tasks if the thread never became ready. The remaining tasks
+   * get a new thread.
    */
   #replace(worker: Worker, error: Error): void {
     if (worker !== this.#worker) return

@@ -17,7 +17,7 @@ import {
 } from '../channel/messages/edge.ts'
 import { readCircuitId, circuitMessage } from '../channel/messages/payload.ts'
 import type { CircuitData } from '../overlay/circuits/circuit-source.ts'
-import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
+import type { EdgeCircuitLink, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 import { sharedPeerDataKeys } from '../channel/messages/peer-data.ts'
 
@@ -27,7 +27,7 @@ interface EdgeChannelDeps {
   readonly circuits: EdgeCircuits
 }
 
-/** A circuit that an edge router has created and that is not open yet. */
+/** A circuit that an edge router has created and that this process has not opened yet. */
 interface MadeCircuit {
   readonly id: string
   readonly address: string
@@ -35,16 +35,22 @@ interface MadeCircuit {
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
-/** A client's dial to a hosted service. Its circuit is reserved until the host answers. */
-export interface HostedDial extends MadeCircuit {
+/**
+ * A client's dial to a service that is hosted here. The circuit is reserved until the host accepts
+ * or refuses.
+ */
+export interface IncomingDial extends MadeCircuit {
   /** The identity that dials; '' if the edge router does not report it. */
   readonly dialerId: string
 }
 
-/** Events of one service hosted at one edge router. */
+/** Callbacks for one service that is hosted at one edge router. */
 interface BindEvents {
-  /** @returns peer data for the client. @throws {Error} The client receives its message. */
-  readonly onDial: (dial: HostedDial) => Promise<ReadonlyMap<number, Uint8Array>>
+  /**
+   * @returns peer data for the client.
+   * @throws {Error} whose message is sent to the client.
+   */
+  readonly onDial: (dial: IncomingDial) => Promise<ReadonlyMap<number, Uint8Array>>
   readonly onEstablished: () => void
   /** The edge router no longer hosts the service. */
   readonly onClosed: (reason: string) => void
@@ -64,13 +70,13 @@ interface Bound extends BindEvents {
   readonly token: string
 }
 
-/** Maximum connection ID that this client assigns; the edge router assigns higher ones. */
+/** Maximum connection ID that this client assigns; the edge router assigns IDs above it. */
 const OWN_ID_MAX = 0x7f_ff_ff_ff
 const { circuitsPerRouterMax, dialsOfRouterMax, reasonCharactersMax } = tunnelLimits
 
 /**
- * The client side of the channel to one edge router: the connections it dialed, the services it
- * hosts there, and the circuits that end in this process.
+ * This client's side of the channel to one edge router: the connections that it dialed, the
+ * services that it hosts there, and the circuits with an endpoint in this process.
  */
 export class EdgeChannel {
   readonly routerName: string
@@ -79,7 +85,7 @@ export class EdgeChannel {
   readonly #binds = new Map<number, Bound>()
   /** Circuit IDs by connection ID. */
   readonly #connections = new Map<number, string>()
-  /** Circuits that this edge router carries. It cannot affect any other circuit. */
+  /** Circuits that run over this edge router; the edge router cannot affect any other circuit. */
   readonly #carried = new Set<string>()
   #lastId = 0
   #dials = 0
@@ -95,8 +101,8 @@ export class EdgeChannel {
   }
 
   /**
-   * Requests a circuit to a service and reserves it; the caller opens it next.
-   * @param token of a service session.
+   * Requests a circuit to a service and reserves it; the caller must open the circuit next.
+   * @param token token of a service session.
    * @throws {EdgeRefusal | Error}
    */
   async connect(
@@ -133,8 +139,9 @@ export class EdgeChannel {
 
   /**
    * Hosts a service.
-   * @param headers with the properties of the terminator.
-   * @returns the id of its connection. @throws {EdgeRefusal | Error}
+   * @param headers headers with the properties of the terminator.
+   * @returns the id of the connection.
+   * @throws {EdgeRefusal | Error}
    */
   async bind(
     token: string,
@@ -154,7 +161,7 @@ export class EdgeChannel {
       ],
       encodeText(token),
     )
-    // Set before the answer arrives, because the first client may dial earlier.
+    // Set before the response arrives, because the first client may dial before that.
     this.#binds.set(id, { ...events, token })
     try {
       const answer = await this.channel.request(asked, tunnelLimits.bindMs)
@@ -217,7 +224,7 @@ export class EdgeChannel {
         this.#onStateClosed(id, message)
         return
       case edgeMessage.stateConnected:
-        // The request that this answers has timed out.
+        // The response is too late: its request has timed out, so the circuit is closed.
         this.#close(id, readText(message.headers, edgeHeader.circuitId))
         return
       case edgeMessage.bindSuccess:
@@ -298,12 +305,13 @@ export class EdgeChannel {
   #reserve(id: number, circuitId: string, sharer: string): boolean {
     if (this.#connections.has(id) || this.#binds.has(id)) return false
     const idValue = encodeInt32(id)
-    const path: EdgePath = {
+    const path: EdgeCircuitLink = {
       sharer,
       transmit: ({ contentType, headers, body }: OutboundMessage, queuedBytesMax) => {
         const all = new Map(headers).set(edgeHeader.connId, idValue)
         const outgoing = { contentType, headers: all, ...(body === undefined ? {} : { body }) }
-        // If the channel is closed, the frame is lost; closing the channel also ends the circuit.
+        // Returns true for a closed channel: the frame is lost, but closing the channel also ends
+        // the circuit.
         return this.channel.isClosed || this.channel.trySend(outgoing, queuedBytesMax)
       },
       onceWritable: (callback) => this.channel.onceWritable(callback),
@@ -340,7 +348,9 @@ export class EdgeChannel {
   }
 }
 
-/** Null if the headers name no circuit, or the edge router itself terminates it. */
+/**
+ * Null if the headers contain no circuit, or the edge router itself has the circuit's endpoint.
+ */
 function circuitIn(headers: ChannelMessage['headers']): Omit<MadeCircuit, 'peerData'> | null {
   const id = readText(headers, edgeHeader.circuitId) ?? ''
   if (id === '' || !readFlag(headers, edgeHeader.useXgressToSdk)) return null

@@ -86,7 +86,7 @@ export class EdgeCircuitSource implements CircuitSource {
       if (!(error instanceof EdgeRefusal) || error.code !== edgeErrorCode.invalidSession) {
         throw unavailable(error)
       }
-      // The session may have ended, for example because policies changed.
+      // Drops the cached session, because it may have ended, for example after a policy change.
       sessions.forget(asked.serviceId, 'Dial')
       const other = await this.#session(asked)
       return await this.#byAnyRouter(asked, other).catch((fault: unknown) => {
@@ -114,11 +114,12 @@ export class EdgeCircuitSource implements CircuitSource {
         return await this.#by(router, asked, session, leftMs)
       } catch (error) {
         reason = errorMessage(error)
-        // A refusal is final; if the edge router has disconnected, the next one is tried.
+        // A refusal is final; only if the edge router has disconnected is the next one tried.
         if (error instanceof EdgeRefusal || router.isOpen) throw error
       }
     }
-    // The session lists only the edge routers that existed when it was opened.
+    // The cached session lists only the edge routers that existed when it was created, so a new
+    // session is requested.
     if (usable.length === 0) this.#deps.sessions.forget(asked.serviceId, 'Dial')
     throw new CircuitUnavailableError(reason)
   }

@@ -3,45 +3,51 @@ import { FairShare } from '../lib/bounds/fair-share.ts'
 import type { Clock } from '../lib/clock.ts'
 import type {
   CircuitApplication,
-  CircuitEnd,
+  CircuitEndpoint,
   LocalCircuit,
 } from '../overlay/circuits/circuit-ends.ts'
-import { refusedCircuitEnd } from '../overlay/circuits/refused-end.ts'
+import { closedCircuitEndpoint } from '../overlay/circuits/refused-end.ts'
 import { Xgress } from '../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../overlay/circuits/xgress-options.ts'
 import { circuitLimits } from '../overlay/circuits/limits.ts'
 import { circuitMessage } from '../channel/messages/payload.ts'
 import { tunnelLimits } from './limits.ts'
 
-/** The edge router that carries one circuit. */
-export interface EdgePath {
-  /** The service, or the identity that dials it, for the fair share of the buffer. */
+/** The edge router over which one circuit runs. */
+export interface EdgeCircuitLink {
+  /** The service, or the identity that dials it; the buffer is divided fairly among these. */
   readonly sharer: string
-  /** @returns false if the message was not sent; `onceWritable` calls back when to retry. */
+  /**
+   * @returns false if the message was not sent; `onceWritable` then calls back when the caller
+   * should retry.
+   */
   transmit(message: OutboundMessage, queuedBytesMax: number): boolean
   onceWritable(callback: () => void): void
-  /** @param endsCircuit false if the edge router has already ended it. */
+  /** @param endsCircuit false if the edge router has already ended the circuit. */
   onClosed(circuitId: string, endsCircuit: boolean): void
 }
 
 interface Reserved {
-  readonly path: EdgePath
+  readonly path: EdgeCircuitLink
   readonly untilMs: number
 }
 
 interface Open {
-  readonly path: EdgePath
+  readonly path: EdgeCircuitLink
   readonly stream: Xgress
 }
 
 const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits
 const { bufferedBytesMax, openedWithinMs } = tunnelLimits
 
-/** Ends of circuits in this process; the other part of each circuit is at an edge router. */
+/**
+ * Circuit endpoints in this process; the other endpoint of each circuit is reached through an edge
+ * router.
+ */
 export class EdgeCircuits {
   readonly #clock: Clock
   readonly #buffered = new FairShare(bufferedBytesMax)
-  /** Circuits that exist at an edge router and are not open yet. */
+  /** Circuits that exist at an edge router and have not been opened here yet. */
   readonly #reserved = new Map<string, Reserved>()
   readonly #open = new Map<string, Open>()
   #receivedBytes = 0
@@ -65,8 +71,11 @@ export class EdgeCircuits {
     }
   }
 
-  /** Reserves a circuit that the caller opens next. @returns false if it already exists. */
-  reserve(circuitId: string, path: EdgePath): boolean {
+  /**
+   * Reserves a circuit; the caller must open it next.
+   * @returns false if the circuit already exists.
+   */
+  reserve(circuitId: string, path: EdgeCircuitLink): boolean {
     // @guard edge-router-of-a-tunnel--taken
     if (this.#open.has(circuitId) || this.#reserved.has(circuitId)) return false
     const untilMs = this.#clock.monotonicMs() + openedWithinMs
@@ -75,7 +84,7 @@ export class EdgeCircuits {
     return true
   }
 
-  /** Ends a circuit that was never opened. */
+  /** Ends a reserved circuit that was never opened. */
   abandon(circuitId: string): void {
     const reserved = this.#reserved.get(circuitId)
     if (!this.#reserved.delete(circuitId)) return
@@ -83,10 +92,10 @@ export class EdgeCircuits {
     this.#stopTicker()
   }
 
-  open(place: LocalCircuit, application: CircuitApplication): CircuitEnd {
+  open(place: LocalCircuit, application: CircuitApplication): CircuitEndpoint {
     const { id, isTerminator, options = xgressOptions() } = place
     const reserved = this.#reserved.get(id)
-    if (reserved === undefined) return refusedCircuitEnd(id, application, 'the circuit is gone')
+    if (reserved === undefined) return closedCircuitEndpoint(id, application, 'the circuit is gone')
     this.#reserved.delete(id)
     const { path } = reserved
     const waker = (): void => {
@@ -134,7 +143,10 @@ export class EdgeCircuits {
     open.stream.receive(message)
   }
 
-  /** The edge router ended the circuit or disconnected. Data received before is still delivered. */
+  /**
+   * Called when the edge router ended the circuit or disconnected. Data that was received before is
+   * still delivered.
+   */
   unrouted(circuitId: string): void {
     const reserved = this.#reserved.get(circuitId)
     this.#reserved.delete(circuitId)

@@ -6,7 +6,7 @@ import { type VersionLine, formatVersionLine } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import { dialChannel } from '../channel/dial.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../channel/numbers.ts'
-import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { Random } from '../lib/random.ts'
@@ -30,13 +30,13 @@ export interface IdentityCredential {
 interface EdgeRoutersDeps {
   readonly credential: IdentityCredential
   readonly version: VersionLine
-  readonly names?: LastAddresses
+  readonly names?: CachedResolver
   readonly circuits: EdgeCircuits
   readonly counts: Pick<TunnelCounts, 'routerDials' | 'lostRouters'>
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Null while no session is open; then nothing is dialed. */
+  /** Token of the API session; null while there is no session, and then nothing is dialed. */
   readonly token: () => string | null
   readonly onOpen: (routerName: string) => void
   /** Called when an edge router disconnected or could not be reached. */
@@ -59,7 +59,8 @@ interface Followed {
 const { helloMs, redialMsMin, redialMsMax, probedEveryMs, probeMs } = tunnelLimits
 
 /**
- * Edge routers do not answer heartbeats, but they answer latency probes. Data has no rate limit.
+ * Limits of channels to edge routers: they answer no heartbeats, only latency probes. Data has no
+ * rate limit.
  */
 const edgeChannelLimits = {
   ...channelLimits,
@@ -69,7 +70,7 @@ const edgeChannelLimits = {
   unmeteredTypes: circuitDataTypes,
 }
 
-/** Keeps a channel to each edge router that the identity may use. */
+/** Maintains a channel to each edge router that the identity may use. */
 export class EdgeRouters {
   readonly #deps: EdgeRoutersDeps
   readonly #followed = new Map<string, Followed>()
@@ -123,7 +124,9 @@ export class EdgeRouters {
     }
   }
 
-  /** Closes channels that used the token of the previous session, because a new session is open. */
+  /**
+   * Called when a new session exists: closes channels that used the token of the previous session.
+   */
   renew(): void {
     for (const followed of this.#followed.values()) {
       followed.open?.channel.close('another session is open')
@@ -181,7 +184,7 @@ export class EdgeRouters {
     const { token, counts } = this.#deps
     const shown = token()
     const isBusy = followed.giveUp !== null || followed.open?.isOpen === true
-    // The next session dials it.
+    // Nothing to do without a session; the next session dials the edge router.
     if (!this.#isFollowed(followed) || isBusy || shown === null) return
     const giveUp = new AbortController()
     followed.giveUp = giveUp
@@ -194,7 +197,7 @@ export class EdgeRouters {
     } finally {
       followed.giveUp = null
     }
-    // The channel may have been dialed with the previous session.
+    // Closes a channel that was dialed with the previous session.
     if (followed.open?.isOpen === true && token() !== shown) {
       followed.open.channel.close('another session is open')
     }
@@ -218,7 +221,7 @@ export class EdgeRouters {
         key: credential.privateKeyPem,
       },
       protocol: EDGE_PROTOCOL,
-      // TLS has already verified the name with the network's CA.
+      // No further check is needed: TLS has already verified the name with the network's CA.
       judge: () => null,
       hello: helloOf(token, version),
       limits: edgeChannelLimits,
@@ -281,7 +284,10 @@ export class EdgeRouters {
     }
   }
 
-  /** Only this probe detects an edge router that disappeared without closing the channel. */
+  /**
+   * Probes the latency. Only this probe detects an edge router that disappeared without closing the
+   * channel.
+   */
   async #probe(followed: Followed, edge: EdgeChannel): Promise<void> {
     const { clock } = this.#deps
     const startMs = clock.monotonicMs()

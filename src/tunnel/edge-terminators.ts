@@ -10,7 +10,7 @@ import type { ProgramLogger } from '../overlay/logger.ts'
 import type { OfferedTerminators } from '../overlay/services/hosted-services.ts'
 import { type OfferedTerminator, terminatorPrecedence } from '../channel/messages/terminators.ts'
 import type { TunnelCounts } from './counts.ts'
-import type { EdgeChannel, HostedDial } from './edge-channel.ts'
+import type { EdgeChannel, IncomingDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
@@ -49,7 +49,7 @@ const {
   dialMs,
 } = tunnelLimits
 
-/** Hosts each terminator at the few nearest edge routers until it is withdrawn. */
+/** Hosts each terminator at the few nearest edge routers until the terminator is withdrawn. */
 export class EdgeTerminators implements OfferedTerminators {
   readonly #deps: EdgeTerminatorsDeps
   readonly #hosted = new Map<string, Hosted>()
@@ -113,7 +113,7 @@ export class EdgeTerminators implements OfferedTerminators {
     this.#send(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, encodeFlag(isHealthy)]])
   }
 
-  /** Retries postponed binds now, because the sessions or edge routers have changed. */
+  /** Retries postponed bind requests now, because the sessions or edge routers have changed. */
   retry(): void {
     for (const hosted of this.#hosted.values()) {
       hosted.failures = 0
@@ -122,7 +122,7 @@ export class EdgeTerminators implements OfferedTerminators {
     this.judge()
   }
 
-  /** Binds terminators that are not hosted at enough edge routers yet. */
+  /** Sends bind requests for terminators that are not hosted at enough edge routers yet. */
   judge(): void {
     const open = this.#deps.routers()
     if (open.length === 0) return
@@ -173,11 +173,12 @@ export class EdgeTerminators implements OfferedTerminators {
     }
     if (usable.length > 0 || session.openedMs > clock.monotonicMs() - bindAgainMsMax) {
       if (usable.length === 0) this.#putOff(hosted, noRouter)
-      // No further edge router can host it for now.
+      // Waits longer if no further edge router can host the terminator now.
       else if (free.length === 0) hosted.dueMs = clock.monotonicMs() + bindAgainMsMax
       return
     }
-    // The session lists only the edge routers that existed when it was opened.
+    // The cached session lists only the edge routers that existed when it was created, so a new
+    // session is requested.
     sessions.forget(serviceId, 'Bind')
   }
 
@@ -209,7 +210,8 @@ export class EdgeTerminators implements OfferedTerminators {
     hosted.at.delete(router)
     if (!this.#isWanted(hosted)) return
     if (router.isOpen) {
-      // The session with which it was hosted may have ended.
+      // Drops the cached session, because the session with which the terminator was hosted may have
+      // ended.
       this.#deps.sessions.forget(hosted.wanted.serviceId, 'Bind')
       this.#putOff(hosted, reason)
     } else this.judge()
@@ -228,7 +230,7 @@ export class EdgeTerminators implements OfferedTerminators {
     log.warn({ serviceId, service, reason }, 'service not hosted; trying again')
   }
 
-  async #dial(hosted: Hosted, dial: HostedDial): Promise<ReadonlyMap<number, Uint8Array>> {
+  async #dial(hosted: Hosted, dial: IncomingDial): Promise<ReadonlyMap<number, Uint8Array>> {
     const { counts, serviceName } = this.#deps
     const service = serviceName(hosted.wanted.serviceId)
     try {
@@ -241,7 +243,7 @@ export class EdgeTerminators implements OfferedTerminators {
     }
   }
 
-  #dialTarget(hosted: Hosted, dial: HostedDial): Promise<ReadonlyMap<number, Uint8Array>> {
+  #dialTarget(hosted: Hosted, dial: IncomingDial): Promise<ReadonlyMap<number, Uint8Array>> {
     const { id, address, controllerId, peerData, dialerId } = dial
     return this.#deps.dialer().dial(
       {

@@ -21,7 +21,7 @@ interface FollowedService {
   readonly configs: ReadonlyMap<string, ModelConfig>
 }
 
-/** Services of one identity, as last read from the client API. */
+/** The services of one identity, as they were last read from the client API. */
 export class FollowedServices implements UsableServices {
   #identity: ModelIdentity | undefined
   #byId: ReadonlyMap<string, FollowedService> = new Map()
@@ -49,7 +49,10 @@ export class FollowedServices implements UsableServices {
     return this.#idsByName.get(name)
   }
 
-  /** @param shown as in `/current-identity`. @returns whether the identity has changed. */
+  /**
+   * @param shown the identity, as in `/current-identity`.
+   * @returns whether the identity has changed.
+   */
   setIdentity(shown: Fields): boolean {
     const before = this.#identity
     this.#identity = create(ModelIdentitySchema, {
@@ -73,7 +76,7 @@ export class FollowedServices implements UsableServices {
     return JSON.stringify(plain(before)) !== JSON.stringify(plain(this.#identity))
   }
 
-  /** @param shown as in `/services`. */
+  /** @param shown services, as in `/services`. */
   setServices(shown: readonly Fields[]): void {
     const found = shown.slice(0, serviceLimits.tunnelServicesMax).map(followedService)
     this.#byId = new Map(found.map((each) => [each.service.id, each]))

@@ -28,7 +28,10 @@ interface IdentitySessionDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Called when a new session is open. Everything obtained with the previous one is invalid. */
+  /**
+   * Called when a new session exists. Everything that was obtained with the previous session is
+   * invalid.
+   */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
   /** Whether the last list had an edge router; those that are offline are left out of it. */
@@ -40,13 +43,13 @@ const { askedEveryMs, refreshedEveryMs, askAgainMsMin, askAgainMsMax, recordsPer
   tunnelLimits
 
 /**
- * The API session of an identity. Reopens the session when it has ended, keeps it alive by using
- * it, and polls for service updates. While no controller answers, the last known state stays in
+ * The API session of an identity. Logs in again when the session has ended, keeps it alive by using
+ * it, and polls for service updates. While no controller responds, the last known state stays in
  * effect.
  */
 export class IdentitySession {
   readonly #deps: IdentitySessionDeps
-  /** Null if no session is open. */
+  /** Null if there is no session. */
   #token: string | null = null
   #identityId = ''
   #controllers: readonly string[] = []
@@ -64,7 +67,7 @@ export class IdentitySession {
     this.#deps = deps
   }
 
-  /** Null if no session is open. */
+  /** Null if there is no session. */
   get token(): string | null {
     return this.#token
   }
@@ -74,7 +77,7 @@ export class IdentitySession {
   }
 
   /**
-   * Opens the first session as soon as a controller answers.
+   * Creates the first session as soon as a controller responds.
    * @returns the id of the identity; null if `stop` was called first.
    * @throws {ProgramFailure} when the log-in is refused.
    */
@@ -96,9 +99,11 @@ export class IdentitySession {
     void this.#work()
   }
 
-  /** Refreshes the list of edge routers soon, because the known ones cannot be reached. */
+  /**
+   * Reads the list of edge routers again soon, because the known edge routers cannot be reached.
+   */
   hurry(): void {
-    // Each lost edge router calls this. A wait that has begun is not restarted.
+    // Does not restart a wait that has begun, because each lost edge router causes a call.
     if (this.#isStopped || this.#isHurried) return
     this.#refreshedMs = -Infinity
     this.#isHurried = true
@@ -112,7 +117,7 @@ export class IdentitySession {
     this.#timer = null
     if (this.#token === null) return
     this.#token = null
-    // If this fails, the session expires.
+    // An error is ignored, because the session then expires.
     await this.#deps.api.logOut(tunnelLimits.logOutMs).catch(() => undefined)
   }
 
@@ -141,7 +146,7 @@ export class IdentitySession {
     this.#schedule(isHurried ? Math.min(waitMs, askAgainMsMin) : waitMs)
   }
 
-  /** @returns the wait before the next step, ms. */
+  /** @returns the time to wait before the next step, ms. */
   async #step(): Promise<number> {
     try {
       if (this.#token === null) await this.#logIn()
@@ -216,7 +221,8 @@ export class IdentitySession {
     if (isDue) await this.#refresh()
     if (changedAt === this.#changedAt) return
     await this.#loadServices()
-    // If services changed while they were read, the next poll detects that.
+    // The time from before the read is stored, so that the next poll detects services that changed
+    // during the read.
     this.#changedAt = changedAt
   }
 

@@ -1,5 +1,5 @@
 import type { VersionLine } from '../channel/hello.ts'
-import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { TargetSockets } from '../overlay/sockets/target-sockets.ts'
@@ -18,27 +18,27 @@ import { ServiceSessions } from './service-sessions.ts'
 import type { TunnelFigures } from './tunnel-metrics.ts'
 
 interface IdentityTunnelDeps {
-  /** Same options as a router listener with the binding `tunnel`. */
+  /** The same options as for a router listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly configured: readonly ConfiguredServicePort[]
-  /** Listen address for services whose config names none. */
+  /** Address to listen on for services whose config contains none. */
   readonly anyAddress: string
   readonly credential: IdentityCredential
   readonly api: ControllerApi
-  /** `https://host:port` of the controller where the identity enrolled. */
+  /** `https://host:port` of the controller at which the identity enrolled. */
   readonly origin: string
   readonly sockets: TargetSockets
   readonly version: VersionLine
-  /** Last addresses of controllers and edge routers. */
-  readonly names?: LastAddresses
+  /** Last known addresses of controllers and edge routers. */
+  readonly names?: CachedResolver
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
 }
 
 /**
- * The tunnel of one enrolled identity on a host without a router. It hosts services and offers
- * services to local programs.
+ * The tunnel of one enrolled identity on a host without a router. It hosts services and makes
+ * services available to local programs.
  */
 export class IdentityTunnel {
   readonly #deps: IdentityTunnelDeps
@@ -88,8 +88,8 @@ export class IdentityTunnel {
   }
 
   /**
-   * Waits until a controller answers.
-   * @throws {ProgramFailure} when the log-in is refused, or this machine does not allow the mode.
+   * Starts the tunnel; waits until a controller responds.
+   * @throws {ProgramFailure} when the log-in is refused, or this machine does not support the mode.
    */
   async start(): Promise<void> {
     const identityId = await this.#session.open()
@@ -108,7 +108,8 @@ export class IdentityTunnel {
       identityId,
       services: this.#followed,
       terminators: this.#terminators,
-      // OpenZiti edge routers forward the key that a host sent when it bound the service.
+      // A separate key for each terminator, because OpenZiti edge routers send clients the key that
+      // the host sent in its bind request.
       hasKeyPerTerminator: true,
       requests: source,
       circuits: this.#circuits,
@@ -174,7 +175,7 @@ export class IdentityTunnel {
   async #onRouter(routerName: string): Promise<void> {
     await this.#sessions.forgetWithout(routerName)
     this.#terminators.retry()
-    // The controller may now have an address that no service may intercept.
+    // Called because the controller may have a new address now, which no service may intercept.
     this.#services?.protectAddresses()
   }
 }

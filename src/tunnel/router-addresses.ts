@@ -2,13 +2,15 @@ import { type HostPort, parseHostPort } from '../lib/text/names.ts'
 import { fieldsOf, readRecords, readTextField } from './controller-api.ts'
 import { tunnelLimits } from './limits.ts'
 
-/** An edge router that the identity may use, and its addresses for clients. */
+/** An edge router that the identity may use, with its addresses for clients. */
 export interface UsableEdgeRouter {
   readonly name: string
   readonly addresses: readonly HostPort[]
 }
 
-/** @param shown edge routers from the client API; those without an address are left out. */
+/**
+ * @param shown edge routers as returned by the client API; those without an address are dropped.
+ */
 export function readEdgeRouters(shown: unknown): readonly UsableEdgeRouter[] {
   return readRecords(shown)
     .filter((router) => router['disabled'] !== true)
@@ -20,7 +22,7 @@ export function readEdgeRouters(shown: unknown): readonly UsableEdgeRouter[] {
     .slice(0, tunnelLimits.edgeRoutersMax)
 }
 
-/** `{"tls": "tls://host:port"}`; clients connect over TLS only. */
+/** The addresses in an object like `{"tls": "tls://host:port"}`; only TLS is used. */
 function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly HostPort[] {
   return Object.entries(protocols)
     .flatMap(([protocol, text]) => {
@@ -31,7 +33,10 @@ function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly Hos
     .slice(0, tunnelLimits.addressesPerRouterMax)
 }
 
-/** @param shown controllers from the client API. @returns `https://host:port` of each. */
+/**
+ * @param shown controllers as returned by the client API.
+ * @returns `https://host:port` of each controller.
+ */
 export function readControllerOrigins(shown: unknown): readonly string[] {
   const urls = readRecords(shown).flatMap((controller) =>
     readRecords(fieldsOf(controller['apiAddresses'])['edge-client']).map((one) =>

@@ -1,10 +1,10 @@
 import { type ControllerApi, fieldsOf, readTextField } from './controller-api.ts'
 import { readEdgeRouters } from './router-addresses.ts'
 
-/** A service session: the right to dial or host one service, presented to edge routers. */
+/** A service session: the right to dial or host one service. Edge routers require its token. */
 export interface OpenedServiceSession {
   readonly token: string
-  /** Names of the edge routers that accept it. */
+  /** Names of the edge routers that accept the session. */
   readonly routers: ReadonlySet<string>
   readonly openedMs: number
 }
@@ -14,7 +14,7 @@ interface ServiceSessionsDeps {
   readonly clock: { readonly monotonicMs: () => number }
 }
 
-/** Service sessions of an identity, opened on demand and cached. */
+/** Service sessions of an identity, created on demand and cached. */
 export class ServiceSessions {
   readonly #deps: ServiceSessionsDeps
   #opened = new Map<string, Promise<OpenedServiceSession>>()
@@ -23,7 +23,7 @@ export class ServiceSessions {
     this.#deps = deps
   }
 
-  /** @throws {Error} one clause. */
+  /** @throws {Error} whose message is one clause. */
   async of(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedServiceSession> {
     const key = `${type} ${serviceId}`
     const known = this.#opened.get(key)
@@ -38,12 +38,15 @@ export class ServiceSessions {
     }
   }
 
-  /** Drops the session; the next use opens a new one. */
+  /** Drops the cached session; the next use creates a new one. */
   forget(serviceId: string, type: 'Dial' | 'Bind'): void {
     this.#opened.delete(`${type} ${serviceId}`)
   }
 
-  /** @param isKept whether the identity may still use the service. */
+  /**
+   * Drops all other sessions.
+   * @param isKept whether the identity may still use the service.
+   */
   keepOnly(isKept: (serviceId: string, type: 'Dial' | 'Bind') => boolean): void {
     for (const key of Array.from(this.#opened.keys())) {
       const [type = '', id = ''] = key.split(' ')
@@ -52,8 +55,8 @@ export class ServiceSessions {
   }
 
   /**
-   * Called when an edge router has connected. Drops sessions that do not name it, because they were
-   * opened before it existed.
+   * Called when an edge router has connected. Drops sessions that do not list this edge router,
+   * because they were created before it existed.
    */
   async forgetWithout(routerName: string): Promise<void> {
     for (const [key, opened] of Array.from(this.#opened)) {

@@ -67,7 +67,7 @@ const policy = (collection: string, body: object) =>
 const router = (name: string, roleAttributes: readonly string[] = []) =>
   made(root, `${management}/edge-routers`, { name, roleAttributes })
 
-test('an explanation names the missing pieces one by one until access is complete', async () => {
+test('an explanation lists every condition that access still lacks, until access is complete', async () => {
   const identity = await newIdentity(root, 'laptop', { roleAttributes: ['sales'] })
   const service = await newService(root, 'crm', { roleAttributes: ['crm'] })
   const dial = async (): Promise<Right> => (await explained(identity, service)).dial
@@ -186,7 +186,7 @@ test('an explanation names the missing pieces one by one until access is complet
   online.clear()
 })
 
-test('access is refused by posture checks if no session of the identity passes them', async () => {
+test('posture checks deny access if no session of the identity passes them', async () => {
   const identity = await newIdentity(root, 'phone')
   const service = await newService(root, 'mail')
   const check = await made(root, `${management}/posture-checks`, {
@@ -217,7 +217,7 @@ test('access is refused by posture checks if no session of the identity passes t
   expect(await looked()).toEqual(['passes', 1, false, 1])
 })
 
-test('the admin socket answers the host user without a session', async () => {
+test('the admin socket serves explanations and previews to the host user without a session', async () => {
   const host = new CallerOf(controller)
   host.isAtSocket = true
   const [row] = await rows('identity=admin-id&limit=1', host)
@@ -229,7 +229,7 @@ test('the admin socket answers the host user without a session', async () => {
 })
 
 describe('an explanation of one identity or one service', () => {
-  test('lists its pairs with all records of the other kind, a filtered set, or the granted ones', async () => {
+  test('lists the pairs with all records of the other kind, with the filtered ones, or only the pairs that have access', async () => {
     const identity = await newIdentity(root, 'reader', { roleAttributes: ['readers'] })
     const names = ['book 1', 'book 2', 'book 3']
     for (const name of names) await newService(root, name, { roleAttributes: ['books'] })
@@ -286,7 +286,7 @@ test('the explanation of a pair lists the parts of its configs that tunnels do n
   ])
 })
 
-test('an explanation names the policy that lacks fewest role attributes, and which', async () => {
+test('an explanation names the policy for which the fewest role attributes are missing, and lists these attributes', async () => {
   const identity = await newIdentity(root, 'near', { roleAttributes: ['phones', 'people'] })
   const service = await newService(root, 'near wiki', { roleAttributes: ['near-docs'] })
   const nearest = async (): Promise<unknown> => {

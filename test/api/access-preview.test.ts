@@ -88,7 +88,7 @@ test('the preview of a removed policy lists as lost only the access that no othe
   expect((await previewed([...gone, other])).rows.map(rowText)).toEqual(['dial given laptop wiki'])
 })
 
-test('a preview shows changes for routers, pages and posture checks too', async () => {
+test('a preview also shows changes for routers, posture checks and pages', async () => {
   const router = await made(root, `${management}/edge-routers`, { name: 'gate' })
   const routers = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
   const create = { action: 'create' } as const
@@ -170,7 +170,7 @@ describe('a preview of an invalid write', () => {
   })
 })
 
-test('a preview restarts when records change meanwhile, and gives up when they keep changing', async () => {
+test('a preview restarts when records change during it, and fails when records keep changing', async () => {
   const { state } = controller.parts
   const judge = state.previewAccess.bind(state)
   let begun = 0

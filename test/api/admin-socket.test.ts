@@ -44,7 +44,7 @@ const reads: Asked[] = operations.flatMap((operation) => {
 })
 
 test.each(reads)(
-  'GET $url is answered, or refused because it concerns a session',
+  'GET $url succeeds at the admin socket, or is refused because the operation needs a session',
   async (asked) => {
     const { url, operation } = asked
     const isAboutSession = ['session', 'partial'].includes(operation.permission)
@@ -81,19 +81,22 @@ describe('the operations that only the admin socket serves', () => {
     Object.hasOwn(socketOnlyOperations, operationId),
   )
 
-  test('are exactly those of the list in the source', () => {
+  test('are exactly the operations that the source lists', () => {
     expect(only.map(({ operationId }) => operationId).sort()).toEqual(
       Object.keys(socketOnlyOperations).sort(),
     )
     expect(only.every(({ refusals }) => refusals?.includes(403))).toBe(true)
   })
 
-  test.each(only)('are refused to an administrator elsewhere: $operationId', async (operation) => {
-    const asked = controller.pki.asked.length + controller.backups.asked.length
-    const reply = await root.call(operation.method, `${fabric}${operation.path}`, {})
-    expect([reply.status, reply.body.error?.code]).toEqual([403, 'ADMIN_SOCKET_ONLY'])
-    expect(controller.pki.asked.length + controller.backups.asked.length).toBe(asked)
-  })
+  test.each(only)(
+    'are refused to an administrator on any other listener: $operationId',
+    async (operation) => {
+      const asked = controller.pki.asked.length + controller.backups.asked.length
+      const reply = await root.call(operation.method, `${fabric}${operation.path}`, {})
+      expect([reply.status, reply.body.error?.code]).toEqual([403, 'ADMIN_SOCKET_ONLY'])
+      expect(controller.pki.asked.length + controller.backups.asked.length).toBe(asked)
+    },
+  )
 })
 
 test('an administrator inspects and renews certificates over HTTPS, and the audit records the caller', async () => {
@@ -134,7 +137,7 @@ test('while the controller is in quarantine, only the host user can view and cha
   expect((await nobody.get(`${fabric}/cluster/status`)).status).toBe(503)
 })
 
-test('the admin socket waits longer for answers that depend on other members', async () => {
+test('the admin socket waits longer for responses that depend on other members', async () => {
   const changed = Promise.withResolvers<undefined>()
   const slow = {
     ...controller.members,
@@ -157,7 +160,7 @@ test('the admin socket waits longer for answers that depend on other members', a
   await app.close()
 })
 
-test('the admin socket returns the cluster’s refusal like any other listener', async () => {
+test('the admin socket returns a refusal by the cluster with its status and code', async () => {
   controller.members.refusal = new Problem('MEMBERSHIP_BUSY')
   const reply = await operator.call('POST', `${fabric}/cluster/promote-member`, { id: 'ctrl2' })
   controller.members.refusal = null

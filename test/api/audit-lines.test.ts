@@ -91,7 +91,7 @@ describe('an audit line of a write, on the controller that received it', () => {
     })
   })
 
-  test('exists with the code for a write that apply refused', async () => {
+  test('exists, with the error code, for a write that was refused when its log entry was applied', async () => {
     await newService(root, 'twice')
     const body = { name: 'twice', encryptionRequired: true }
     expect((await root.call('POST', `${management}/services`, body)).status).toBe(400)
@@ -122,7 +122,7 @@ describe('an audit line of a write, on the controller that received it', () => {
   })
 })
 
-describe('an audit line of a write that was refused before the log', () => {
+describe('an audit line of a write that was refused before it reached the log', () => {
   test('exists if the caller is known but lacks the permission', async () => {
     const body = { name: 'not hers', encryptionRequired: true }
     expect((await alice.call('POST', `${management}/services`, body)).status).toBe(401)
@@ -154,7 +154,7 @@ describe('an audit line of a write that was refused before the log', () => {
     expect(JSON.stringify(line)).not.toMatch(/mistake|guess/)
   })
 
-  test('contains the reason of a refused log-in, which the response does not', async () => {
+  test('contains the reason why a log-in was refused, although the response does not contain the reason', async () => {
     const url = `${client}/authenticate?method=cert`
     const without = await new CallerOf(controller).call('POST', url, {})
     const wrong = await new CallerOf(controller).logIn({ ...user, password: 'guess' })
@@ -215,7 +215,7 @@ describe('a caller’s trace', () => {
     ])
   })
 
-  test('has no line for callers without a session or without a trace; the line of a refused write names the trace', async () => {
+  test('has no line for callers without a session or without a trace; the audit line of a refused write contains the trace ID', async () => {
     const stranger = new CallerOf(controller)
     expect((await stranger.get(`${client}/version`, traceparent('01'))).status).toBe(200)
     expect((await root.get(services, traceparent('00'))).status).toBe(200)

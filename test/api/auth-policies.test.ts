@@ -42,7 +42,7 @@ const shown = async (id: string): Promise<Record<string, unknown>> =>
   (await root.get(`${policies}/${id}`)).body.data as Record<string, unknown>
 
 describe('an auth policy', () => {
-  test('can be created, read, replaced, found by nested fields, and deleted', async () => {
+  test('can be created, read, replaced, deleted, and filtered by nested fields', async () => {
     const id = await newPolicy({ name: 'strict', tags: { a: 1 } })
     expect(await shown(id)).toMatchObject({ name: 'strict', primary, secondary, tags: { a: 1 } })
     const body = { name: 'lax', primary, secondary: { requireTotp: false } }
@@ -136,7 +136,7 @@ describe('an auth policy', () => {
     })
   })
 
-  test('may name only existing signers, else 404 with the field', async () => {
+  test('may reference only existing signers; otherwise the response is 404 with the field', async () => {
     const signer = await newSigner()
     const withSigners = (allowedSigners: string[]): object => ({
       primary: { ...primary, extJwt: { allowed: true, allowedSigners } },
@@ -162,7 +162,7 @@ describe('an auth policy', () => {
     expect((await root.call('PATCH', `${policies}/${id}`, patch)).status).toBe(404)
   })
 
-  test('prevents the deletion of the signers that it names', async () => {
+  test('prevents the deletion of the signers that the auth policy references', async () => {
     const signer = await newSigner()
     const id = await newPolicy({
       primary: { ...primary, extJwt: { allowed: true, allowedSigners: [signer] } },
@@ -194,7 +194,7 @@ describe('an auth policy', () => {
     expect(refused.body.error?.code).toBe('CAN_NOT_DELETE_REFERENCED_ENTITY')
   })
 
-  test('cannot be deleted while an identity or a signer names it', async () => {
+  test('cannot be deleted while an identity or a signer references it', async () => {
     const id = await newPolicy()
     const body = { name: 'bob', type: 'User', isAdmin: false, authPolicyId: id }
     const identity = idOf(await root.call('POST', `${management}/identities`, body))
@@ -207,7 +207,7 @@ describe('an auth policy', () => {
     expect((await root.call('DELETE', `${policies}/${id}`)).status).toBe(200)
   })
 
-  test('applies to passwords right after a change', async () => {
+  test('applies to passwords immediately after the policy changed', async () => {
     const id = await newPolicy()
     const body = { name: 'carol', type: 'User', isAdmin: false, authPolicyId: id }
     const identityId = idOf(await root.call('POST', `${management}/identities`, body))

@@ -63,7 +63,7 @@ async function loggedIn(
 }
 
 describe('a user name and password authenticator', () => {
-  test('lets its identity log in, and is listed as the identity’s own', async () => {
+  test('lets its identity log in, and appears in the identity’s own list', async () => {
     const holder = await newHolder()
     const { identityId, id, username } = holder
     const caller = await loggedIn(holder)
@@ -92,7 +92,7 @@ describe('a user name and password authenticator', () => {
     }
   })
 
-  test('is refused as a second one of an identity, or with a user name in use', async () => {
+  test('is refused if the identity already has one, or if the user name is in use', async () => {
     const { identityId, username } = await newHolder()
     const again = { identityId, method: 'updb', username: 'somebody', password: 'secret one' }
     const second = await call(root, 'POST', authenticators, again)
@@ -122,22 +122,25 @@ describe('a user name and password authenticator', () => {
     ['method', { method: 'ext-jwt' }],
     ['method', { method: undefined }],
     ['identityId', { identityId: undefined }],
-  ])('is refused for the %s: %j, without echoing the password', async (field, fields) => {
-    const proposals = controller.cluster.proposals.length
-    const body = {
-      identityId: 'alice-id',
-      method: 'updb',
-      username: 'a new name',
-      password: 'a new secret',
-      ...fields,
-    }
-    const reply = await call(root, 'POST', authenticators, body)
-    expect(reply.status, reply.text).toBe(400)
-    expect(reply.body.error?.cause?.['field']).toBe(field)
-    expect(reply.text).not.toContain('a new secret')
-    if (field === 'password') expect(reply.body.error?.cause).not.toHaveProperty('value')
-    expect(controller.cluster.proposals.length).toBe(proposals)
-  })
+  ])(
+    'is refused for the %s: %j, and the response does not echo the password',
+    async (field, fields) => {
+      const proposals = controller.cluster.proposals.length
+      const body = {
+        identityId: 'alice-id',
+        method: 'updb',
+        username: 'a new name',
+        password: 'a new secret',
+        ...fields,
+      }
+      const reply = await call(root, 'POST', authenticators, body)
+      expect(reply.status, reply.text).toBe(400)
+      expect(reply.body.error?.cause?.['field']).toBe(field)
+      expect(reply.text).not.toContain('a new secret')
+      if (field === 'password') expect(reply.body.error?.cause).not.toHaveProperty('value')
+      expect(controller.cluster.proposals.length).toBe(proposals)
+    },
+  )
 
   test('cannot be created from a hash', async () => {
     const holder = await newHolder()
@@ -177,7 +180,7 @@ describe('a user name and password authenticator', () => {
     expect(moved.body.meta?.ignoredFields).toEqual(['identityId', 'method'])
   })
 
-  test('ends its sessions when it is deleted', async () => {
+  test('ends the sessions that it opened when it is deleted', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(200)
@@ -186,7 +189,7 @@ describe('a user name and password authenticator', () => {
     expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(404)
   })
 
-  test('puts nothing but the hash into the log, even when the request has an id', async () => {
+  test('writes only the hash to the log, even when the request has an ID', async () => {
     const identityId = await newIdentity()
     const secret = 'never in the log'
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
@@ -262,7 +265,7 @@ describe('the rules of the auth policy', () => {
 
 describe('one’s own authenticators', () => {
   test.each([client, management])(
-    'are listed and shown at %s, but not those of others',
+    'are listed and shown at %s, but those of other identities are not',
     async (base) => {
       const holder = await newHolder()
       const caller = await loggedIn(holder, base)
@@ -285,7 +288,7 @@ describe('one’s own authenticators', () => {
     },
   )
 
-  test('can be changed with the current password; the calling session continues, the others end', async () => {
+  test('can be changed with the current password; the calling session stays valid, and the other sessions end', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const elsewhere = await loggedIn(holder)
@@ -320,7 +323,7 @@ describe('one’s own authenticators', () => {
     expect(short.status).toBe(400)
   })
 
-  test('have a current password verified again if it was changed elsewhere during the verification', async () => {
+  test('verify the current password again if another request changed it during the verification', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`
@@ -346,7 +349,7 @@ describe('one’s own authenticators', () => {
     await loggedIn({ ...holder, password: 'changed elsewhere' })
   })
 
-  test('open no session if the password was changed before the log-in in the log', async () => {
+  test('open no session if an earlier log entry changed the password', async () => {
     const holder = await newHolder()
     const { propose } = controller.cluster
     let hasMoved = false
@@ -366,7 +369,7 @@ describe('one’s own authenticators', () => {
     await loggedIn({ ...holder, password: 'changed meanwhile' })
   })
 
-  test('slow down guesses of the current password like those at log-in', async () => {
+  test('slow down guesses of the current password in the same way as guesses at log-in', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`

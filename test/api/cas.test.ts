@@ -73,7 +73,7 @@ describe('CA states (state, action: result)', () => {
     expect(refused.body.error?.cause?.['field']).toBe('certPem')
   })
 
-  test('none, create with a key that nothing is verified by: refused with the field', async () => {
+  test('none, create with a certificate whose key is too weak to verify signatures: refused with the field', async () => {
     const weak = makeAuthority('bits 1024', { keys: newRsaKey(1024) })
     const reply = await root.call('POST', cas, body(weak.certificate.pem))
     expect(reply.status).toBe(400)
@@ -87,7 +87,7 @@ describe('CA states (state, action: result)', () => {
     idOf(await root.call('POST', cas, body(strong.certificate.pem)))
   })
 
-  test('unverified, verify with a PEM certificate signed by the CA whose common name equals `verificationToken`: verified', async () => {
+  test('unverified, verify with a PEM certificate that the CA signed and whose common name equals `verificationToken`: verified', async () => {
     const made = await newCaRecord()
     const reply = await verify(made.id, await proof(made))
     expect(reply.status, reply.text).toBe(200)
@@ -132,7 +132,7 @@ test('re-enrolling a certificate authenticator of a CA creates an ottca enrollme
 })
 
 describe('verifying a CA', () => {
-  test('twice answers 409, but repeating the same request id succeeds', async () => {
+  test('answers 409 the second time, but a repetition with the same request id succeeds', async () => {
     const made = await newCaRecord()
     const pem = await proof(made)
     const headers = { 'net-request-id': formatUuid(newUuidv7(nowMs())) }
@@ -192,7 +192,7 @@ describe('a CA', () => {
     expect(await shown(id)).not.toHaveProperty('externalIdClaim')
   })
 
-  test('links to its enrollment token once automatic enrollment is enabled', async () => {
+  test('links to its enrollment token while automatic enrollment is enabled', async () => {
     const { id } = await newCaRecord({ isAutoCaEnrollmentEnabled: true })
     expect((await shown(id))['_links']).toMatchObject({ jwt: { href: `./cas/${id}/jwt` } })
     await root.call('PATCH', `${cas}/${id}`, { isAutoCaEnrollmentEnabled: false })
@@ -244,7 +244,7 @@ describe('a CA', () => {
     })
   })
 
-  test('returns the token for its clients’ enrollment, verified or not', async () => {
+  test('returns the token with which its clients enroll, verified or not', async () => {
     const { id } = await newCaRecord()
     const reply = await root.get(`${cas}/${id}/jwt`, { accept: 'application/json' })
     expect(reply.status, reply.text).toBe(200)
@@ -328,7 +328,7 @@ describe('the external id claim of a CA', () => {
     expect(left).toMatchObject({ identityRoles: ['staff'] })
   })
 
-  test('survives a patch that does not name it, is removed by null, and is merged with a partial value', async () => {
+  test('is kept by a patch that omits the claim, removed by null, and merged with a partial value', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     const patch = (change: object): Promise<Reply> => root.call('PATCH', `${cas}/${id}`, change)
     expect((await patch({ externalIdClaim: {} })).status).toBe(200)

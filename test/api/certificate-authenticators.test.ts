@@ -28,7 +28,7 @@ const shown = async (id: string): Promise<Record<string, unknown>> =>
   (await root.get(`${authenticators}/${id}`)).body.data as Record<string, unknown>
 
 describe('a certificate given to an identity', () => {
-  test('is stored with its fingerprint, and shown with the identity that it belongs to', async () => {
+  test('is stored with its fingerprint, and shown with its identity', async () => {
     const identityId = await newIdentity()
     const certPem = await ofNetwork()
     const id = idOf(await give(identityId, certPem))
@@ -54,7 +54,7 @@ describe('a certificate given to an identity', () => {
     expect((own.body.data as { id: string }[]).map((row) => row.id)).toEqual([id])
   })
 
-  test('may exist beside a password, one of each method', async () => {
+  test('may exist beside a password: an identity has at most one authenticator of each method', async () => {
     const identityId = await newIdentity()
     idOf(await give(identityId, await ofNetwork()))
     const updb = { identityId, method: 'updb', username: `user${serial}`, password: 'long enough' }
@@ -88,7 +88,7 @@ describe('a certificate given to an identity', () => {
     expect(other.body.error?.cause).toMatchObject({ field: 'method' })
   })
 
-  test('must chain to a trusted CA at the start of its validity', async () => {
+  test('must chain to a trusted CA that is valid when the certificate’s validity begins', async () => {
     const identityId = await newIdentity()
     const stranger = await newCa('stranger', nowMs())
     const refused = await give(identityId, await clientCertificate(stranger, 'x', nowMs()))
@@ -131,7 +131,7 @@ describe('a certificate given to an identity', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
   })
 
-  test('ends its sessions when it is deleted', async () => {
+  test('ends the sessions that it opened when it is deleted', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     controller.cluster.apply(sessionCommand('kept', identityId))
@@ -145,7 +145,7 @@ describe('a certificate given to an identity', () => {
 })
 
 describe('a request to extend a certificate', () => {
-  test('is shown at the certificate and at its sessions', async () => {
+  test('is shown at the certificate and at the sessions that the certificate opened', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     controller.cluster.apply(sessionCommand('extending', identityId, id))

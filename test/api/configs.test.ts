@@ -41,7 +41,7 @@ const withPort = {
 }
 
 describe('a config type', () => {
-  test('exists in every new cluster if OpenZiti clients know it', async () => {
+  test('exists in every new cluster for each type that OpenZiti clients know', async () => {
     const listed = await root.get(`${types}?limit=100`)
     const names = (listed.body.data as Detail[]).map((row) => row['name']).sort()
     expect(names).toEqual([
@@ -169,7 +169,7 @@ describe('a config', () => {
     ['type', { configTypeId: 'nope' }],
     ['type', { configTypeId: '' }],
     ['configTypeId', { configTypeId: null }],
-  ])('is refused with the field %s for %j', async (field, fields) => {
+  ])('is refused, with the field %s, for %j', async (field, fields) => {
     const body = {
       name: 'refused',
       configTypeId: 'f2dd2df0-9c04-4b84-a91e-71437ac229f1',
@@ -183,7 +183,7 @@ describe('a config', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('answers NOT_FOUND if it does not exist, with and without data to validate', async () => {
+  test('answers NOT_FOUND if the config does not exist, with or without data to validate', async () => {
     for (const [method, body] of [
       ['PATCH', { data: {} }],
       ['PATCH', { name: 'x' }],
@@ -207,7 +207,7 @@ describe('a config', () => {
     expect((await root.call('POST', configs, more)).status).toBe(413)
   })
 
-  test('is refused in limited time by a schema whose evaluation would never end', async () => {
+  test('is refused within limited time if evaluating the schema would never end', async () => {
     const schema = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
     const type = await newType({ schema })
     const bomb = { name: 'bomb', configTypeId: type, data: { name: `${'a'.repeat(50)}!` } }
@@ -301,7 +301,7 @@ describe('a config whose type changes during validation', () => {
   })
 })
 
-test('a write does not take effect if its validation outlasts the request timeout', async () => {
+test('is not written if the validation takes longer than the request timeout', async () => {
   const judgement = Promise.withResolvers<null>()
   const validateData = (): Promise<null> => judgement.promise
   const { schemas } = controller.parts
@@ -351,7 +351,7 @@ describe('the services that a caller sees', () => {
     return reply.body.data as Detail[]
   }
 
-  test('are those that its policies grant, for administrators too, with the caller’s permissions', async () => {
+  test('are the services that the caller’s policies grant, also for administrators, with the caller’s permissions', async () => {
     const alice = caller()
     alice.token = controller.openSession('alice-id')
     const rows = await listedBy(alice)
@@ -381,7 +381,7 @@ describe('the services that a caller sees', () => {
     }
   })
 
-  test('contain the requested config data, by id or name, in one or several parameters, or all', async () => {
+  test('contain the requested config data: by id or name, in one or several parameters, or all types', async () => {
     const alice = caller()
     alice.token = controller.openSession('alice-id')
     const proxy = { 'proxy.v1': { port: 1, protocols: ['tcp'] } }
@@ -400,7 +400,7 @@ describe('the services that a caller sees', () => {
     expect((await alice.get(`${client}/services?configTypes=${many}`)).status).toBe(400)
   })
 
-  test('contain the config types requested at log-in by default; explicitly given ones come first', async () => {
+  test('contain the config types requested at log-in by default; types named in the request take precedence', async () => {
     const alice = caller()
     const user = { username: 'alice', password: 'a staple of alice' }
     const reply = await alice.call('POST', `${client}/authenticate?method=password`, {
@@ -421,7 +421,7 @@ describe('the services that a caller sees', () => {
     })
   })
 
-  test('can be listed by an administrator as another identity, by name or id; a detail never expands configs', async () => {
+  test('can be listed by an administrator as another identity, by name or id; a detail never includes config data', async () => {
     const query = `filter=${encodeURIComponent('name = "seen"')}&configTypes=all`
     const asRoot = await root.get(`${services}?${query}`)
     expect((asRoot.body.data as Detail[])[0]).toMatchObject({
@@ -511,7 +511,7 @@ describe('a config for interception', () => {
     },
   )
 
-  test('with thousands of bad addresses is answered with the first ones and their number', async () => {
+  test('with thousands of invalid addresses is refused; the response contains the first addresses and their number', async () => {
     const addresses = Array.from({ length: 4000 }, (_, at) => `http://${at}.example`)
     const data = { protocols: ['tcp'], portRanges: [good], addresses }
     const made = await root.call('POST', configs, { name: 'many', configTypeId: interceptV1, data })

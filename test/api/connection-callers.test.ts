@@ -31,7 +31,7 @@ function usedUp() {
   return { callers, socket, request, pass, share }
 }
 
-test('a request in the same session as the previous one waits for the turn of its caller, and its wait is reported once', async () => {
+test('a request in the same session as the previous request waits for the caller’s turn, and the wait is reported once', async () => {
   const { callers, request, pass } = usedUp()
   const begun: (number | null)[] = []
   callers.begin(request(), () => begun.push(callers.takeWait(request())))
@@ -47,14 +47,17 @@ test.each([
   { 'net-session': 'of bob', 'zt-session': 'of alice' },
   { authorization: 'Bearer of bob', 'zt-session': 'of alice' },
   {},
-])('a request with other credentials does not wait for the last caller: %o', (headers) => {
-  const { callers, request } = usedUp()
-  let isBegun = false
-  callers.begin(request(headers), () => {
-    isBegun = true
-  })
-  expect(isBegun).toBe(true)
-})
+])(
+  'a request with other credentials does not wait for the connection’s previous caller: %o',
+  (headers) => {
+    const { callers, request } = usedUp()
+    let isBegun = false
+    callers.begin(request(headers), () => {
+      isBegun = true
+    })
+    expect(isBegun).toBe(true)
+  },
+)
 
 test('a request whose client has disconnected is not started', async () => {
   const { callers, socket, request } = usedUp()
@@ -67,7 +70,7 @@ test('a request whose client has disconnected is not started', async () => {
   expect(isBegun).toBe(false)
 })
 
-test('a request for which the queue has no room is started, and then refused like any other', () => {
+test('a request that does not fit the queue is started, and then refused in the usual way', () => {
   const { callers, request, share } = usedUp()
   expect(() => {
     for (let at = 0; at < 10; at += 1) share.run('alice', () => undefined)

@@ -35,7 +35,7 @@ function serviceElsewhere(id: string, name: string): Uint8Array {
   return commandData(CommandKind.ENTITY_CREATE, payload)
 }
 
-test('an answer reports its log index and its maximum staleness', async () => {
+test('a response reports its log index and its maximum staleness', async () => {
   const before = await root.get(services)
   expect(before.headers['net-index']).toBe(`3:${controller.machine.appliedIndex}`)
   expect(before.headers['net-stale-ms']).toBe('0')
@@ -58,7 +58,7 @@ test('a read waits for the requested index, and reports a timeout', async () => 
   expect(never.body.error?.code).toBe('INDEX_NOT_REACHED')
 })
 
-test('the cluster confirms an unknown id before the answer is 404', async () => {
+test('a read of an unknown id is answered with 404 only after the cluster confirms it', async () => {
   controller.cluster.arriving.push(serviceElsewhere('fresh-id', 'fresh'))
   const rounds = controller.cluster.readRounds
   const reply = await root.get(`${services}/fresh-id`)
@@ -85,7 +85,7 @@ test('a linearizable read reflects every write acknowledged before it', async ()
   expect(refused.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a request id takes effect once, and a repetition gets the same answer', async () => {
+test('a request id takes effect once, and a repetition gets the same response', async () => {
   const headers = { 'net-request-id': requestId() }
   const first = await root.call('POST', services, service('once'), headers)
   const again = await root.call('POST', services, service('once'), headers)
@@ -112,7 +112,7 @@ test('a request id older than the window is refused', async () => {
   expect(reply.body.error?.code).toBe('REQUEST_ID_EXPIRED')
 })
 
-test('a write with an unknown outcome names the id to repeat it with, or reports that there is none', async () => {
+test('a write with an unknown outcome returns its request id for a retry, or reports that the request had none', async () => {
   const id = requestId()
   controller.cluster.losesAnswers = true
   const lost = await root.call('POST', services, service('lost'), { 'net-request-id': id })
@@ -139,7 +139,7 @@ test('a log-in leaves no hash of its password in the log, even with a request id
   expect(controller.cluster.proposals.at(-1)?.request).toBeUndefined()
 })
 
-test('without a leader reads continue, writes are refused as unchanged, and log-ins hash nothing', async () => {
+test('without a leader, reads succeed, writes are refused without effect, and log-ins compute no password hash', async () => {
   controller.cluster.hasLeader = false
   expect((await root.get(services)).status).toBe(200)
   const write = await root.call('POST', services, service('x'))

@@ -105,7 +105,7 @@ test('routers, links, circuits and services are counted', async () => {
   ])
 })
 
-test('metrics read only the first services of a network with more than the maximum number of series', async () => {
+test('if a network has more services than the maximum number of series, metrics read only the first ones', async () => {
   let readCount = 0
   function* services(): Generator<MeasuredService> {
     for (;;) {

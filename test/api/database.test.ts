@@ -62,7 +62,7 @@ describe('the data integrity', () => {
     expect(await result(`${fabric}/database`)).toEqual(found)
   })
 
-  test('is reported faulty after damage, repaired, and reported correct again', async () => {
+  test('is reported as damaged after damage, repaired, and reported as correct again', async () => {
     const { state } = controller
     const alice = state.get('identity', 'alice-id')
     state.table('identity').indexes.move('alice-id', alice, undefined)
@@ -79,7 +79,7 @@ describe('the data integrity', () => {
     expect((await ended()).results).toEqual([])
   })
 
-  test('is checked by one run at a time, and a new run ends one whose controller has stopped', async () => {
+  test('is checked by one run at a time; a new run replaces a run whose controller has stopped', async () => {
     const { cluster } = controller
     // Nobody leads here, so nobody starts it.
     cluster.leader = 'ctrl2'
@@ -99,7 +99,7 @@ describe('the data integrity', () => {
     expect((await ended()).error).toMatch(/^ctrl2 stopped before the end/)
   })
 
-  test('is for administrators', async () => {
+  test('is accessible to administrators only', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     expect((await alice.call('POST', `${database}/fix-data-integrity`)).status).toBe(401)
@@ -142,7 +142,7 @@ describe('a snapshot', () => {
     await machine.close()
   })
 
-  test('reports its path on the fabric API, which may choose it', async () => {
+  test('is written to the path in the request to the fabric API, and the response contains the path', async () => {
     next()
     const body = { path: '__DB_DIR__/before-upgrade-__RAFT_INDEX__', other: 1 }
     const named = await root.call('POST', `${fabric}/database/snapshot`, body)
@@ -181,7 +181,7 @@ describe('a snapshot', () => {
     expect(names()).toEqual(after)
   })
 
-  test('can be written to its folder only', async () => {
+  test('can be written only to the folder for snapshots', async () => {
     next()
     const before = names()
     for (const path of [
@@ -202,7 +202,7 @@ describe('a snapshot', () => {
     expect(all.filter((name) => name !== 'snapshots')).toEqual([])
   })
 
-  test('is for administrators', async () => {
+  test('is accessible to administrators only', async () => {
     next()
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
@@ -217,7 +217,7 @@ describe('a snapshot', () => {
 })
 
 describe('the audit', () => {
-  test('shows administrators, on the fabric API, who wrote each record', async () => {
+  test('shows administrators who wrote each record, on the fabric API', async () => {
     const body = { name: 'audited', type: 'User', isAdmin: false }
     const made = await root.call('POST', `${management}/identities`, body)
     const { id } = made.body.data as { id: string }

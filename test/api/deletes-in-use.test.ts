@@ -87,7 +87,7 @@ beforeAll(async () => {
   setting = await newSetting()
 })
 
-test('deleting a service deletes its terminator and session, and removes it from its policies', async () => {
+test('deleting a service deletes its terminator and session, and removes the service from its policies', async () => {
   const { serviceId, terminatorId, sessionId, policyId, servicePolicyId } = setting
   expect(await deleted('services', serviceId)).toEqual([
     {
@@ -136,7 +136,7 @@ test('a session in use can be deleted', async () => {
   expect(await statusOf('sessions', sessionId)).toBe(404)
 })
 
-test('deleting a config removes it from its services, and the answer names them', async () => {
+test('deleting a config removes it from its services, and the response lists these services', async () => {
   const configTypeId = await made(root, `${management}/config-types`, { name: next('type') })
   const body = { name: next('config'), configTypeId, data: {} }
   const config = await made(root, `${management}/configs`, body)

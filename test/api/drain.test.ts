@@ -28,7 +28,7 @@ function get(port: number, agent: Agent): Promise<Got> {
   })
 }
 
-test('a stop answers requests on open connections, accepts no new connections, and closes idle ones last', async () => {
+test('a stopping API answers requests on open connections, accepts no new connections, and closes idle connections last', async () => {
   const controller = await startController({ drainIdleMs: 1000 })
   const { app } = controller
   await app.listen({ port: 0, host: '127.0.0.1' })
@@ -48,7 +48,7 @@ test('a stop answers requests on open connections, accepts no new connections, a
   await expect(get(port, idle)).rejects.toThrow()
 })
 
-test('a stop without open connections ends at once', async () => {
+test('stopping an API without open connections completes at once', async () => {
   const controller = await startController({ drainIdleMs: 600_000 })
   await controller.app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = controller.app.server.address() as AddressInfo

@@ -134,7 +134,7 @@ function emptied(value: unknown): unknown {
 }
 
 test.each(Object.entries(kinds))(
-  'a %s shows fields without a value as OpenZiti does, unset or emptied',
+  'a %s shows fields without a value as OpenZiti does, whether never set or cleared',
   async (_, kind) => {
     const unset = await made(root, kind.url, await kind.minimal())
     const given = await made(root, kind.url, { ...(await kind.minimal()), ...kind.values })

@@ -23,7 +23,7 @@ async function newEnrollment(identityId: string, rest: object = {}): Promise<str
 }
 
 describe('Outstanding enrollment, none → create', () => {
-  test('returns a token and a JWT of this controller, and appears at the identity', async () => {
+  test('returns a token and a JWT signed by this controller, and is shown with the identity', async () => {
     const identityId = await somebody()
     const expiresAt = later()
     const id = await newEnrollment(identityId, { expiresAt })
@@ -112,7 +112,7 @@ describe('Outstanding enrollment, none → create', () => {
 })
 
 describe('Outstanding enrollment, outstanding or expired → refresh', () => {
-  test('new JWT generated; previous unusable', async () => {
+  test('creates a new JWT and invalidates the previous one', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     const before = await shown(root, `${enrollments}/${id}`)
@@ -130,7 +130,7 @@ describe('Outstanding enrollment, outstanding or expired → refresh', () => {
     expect(controller.machine.find('enrollment', 'token', String(before['token']))).toBeUndefined()
   })
 
-  test('an expired one stays listed until it is refreshed', async () => {
+  test('is possible for an expired enrollment, which stays listed until then', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId, { expiresAt: later(1000) })
     controller.clock.advance(2000)
@@ -169,7 +169,7 @@ describe('Outstanding enrollment, outstanding or expired → refresh', () => {
 })
 
 describe('Outstanding enrollment, outstanding → delete', () => {
-  test('removes it from the identity', async () => {
+  test('removes the enrollment from the identity', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     expect((await root.call('DELETE', `${enrollments}/${id}`)).status).toBe(200)
@@ -180,7 +180,7 @@ describe('Outstanding enrollment, outstanding → delete', () => {
     })
   })
 
-  test('happens with the deletion of the identity', async () => {
+  test('happens when the identity is deleted', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     await root.call('DELETE', `${management}/identities/${identityId}`)
@@ -202,7 +202,7 @@ describe('an identity created with an enrollment', () => {
     })
   })
 
-  test('gets the first of the requested methods: ott, then ottca, then updb', async () => {
+  test('uses the first of the requested methods in this order: ott, ottca, updb', async () => {
     const first = await somebody({ enrollment: { ott: true, ottca: 'x', updb: 'username' } })
     expect(Object.keys((await enrollmentOf(first)) as object)).toEqual(['ott'])
     const last = await somebody({ enrollment: { ott: false, ottca: '', updb: 'username' } })
@@ -232,7 +232,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     return { identityId, username, id: await made(root, authenticators, body) }
   }
 
-  test('authenticator deleted; enrollment created: updb gives updb with the same user name', async () => {
+  test('deletes the authenticator and creates an enrollment: updb gives updb with the same user name', async () => {
     const { identityId, id, username } = await withPassword()
     const expiresAt = later()
     const reply = await root.call('POST', `${authenticators}/${id}/re-enroll`, { expiresAt })
@@ -250,7 +250,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
   })
 
-  test('is refused while such an enrollment is outstanding or for a past time, and keeps the authenticator', async () => {
+  test('is refused while such an enrollment is outstanding or if the time is past; then the authenticator remains', async () => {
     const { identityId, id } = await withPassword()
     const url = `${authenticators}/${id}/re-enroll`
     const past = await root.call('POST', url, { expiresAt: '2020-01-01T00:00:00Z' })
@@ -286,7 +286,7 @@ describe('the network JWT', () => {
   })
 })
 
-test('enrollments are for administrators', async () => {
+test('enrollments are accessible to administrators only', async () => {
   const alice = new CallerOf(controller)
   alice.token = controller.openSession('alice-id')
   const id = await newEnrollment(await somebody())

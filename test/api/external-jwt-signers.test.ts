@@ -62,14 +62,14 @@ describe('an external JWT signer', () => {
     })
   })
 
-  test('cannot have a certificate whose key cannot verify tokens', async () => {
+  test('is refused for a certificate whose key cannot verify tokens', async () => {
     const { certificate: weak } = makeAuthority('bits 1024', { keys: newRsaKey(1024) })
     const reply = await create({ certPem: weak.pem })
     expect(reply.status).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe('certPem')
   })
 
-  test('has exactly one of certPem and jwksEndpoint', async () => {
+  test('has either certPem or jwksEndpoint, not both', async () => {
     const certPem = await certificate()
     expect((await create({})).status).toBe(400)
     const both = await create({ certPem, jwksEndpoint })
@@ -91,7 +91,7 @@ describe('an external JWT signer', () => {
     })
   })
 
-  test('takes the fields of a new certificate when it is patched, and keeps an explicit kid', async () => {
+  test('shows the fields of a new certificate after a patch, and keeps an explicit kid', async () => {
     const id = idOf(await create({ certPem: await certificate(), kid: 'chosen' }))
     const next = await certificate()
     expect((await root.call('PATCH', `${signers}/${id}`, { certPem: next })).status).toBe(200)
@@ -142,7 +142,7 @@ describe('an external JWT signer', () => {
     ['issuer', ''],
     ['audience', undefined],
     ['enabled', undefined],
-  ])('is refused for %s as %j', async (field, value) => {
+  ])('is refused, with the field %s, for %j', async (field, value) => {
     const reply = await create({ jwksEndpoint, [field]: value })
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
@@ -155,7 +155,7 @@ describe('an external JWT signer', () => {
     }
   })
 
-  test('has a unique issuer, kid and fingerprint, at create and at patch', async () => {
+  test('has a unique issuer, kid and fingerprint, when it is created or patched', async () => {
     const certPem = await certificate()
     const first = body({ certPem, kid: `kid ${serial}` })
     idOf(await root.call('POST', signers, first))
@@ -169,7 +169,7 @@ describe('an external JWT signer', () => {
     expect(reply.status).toBe(400)
   })
 
-  test('cannot enroll a credential that its auth policy refuses', async () => {
+  test('cannot enroll a type of credential that its auth policy refuses', async () => {
     const primary = {
       cert: { allowed: false, allowExpiredCerts: false },
       extJwt: { allowed: false, allowedSigners: [] },
@@ -233,7 +233,7 @@ describe('the client list of external JWT signers', () => {
     expect(await names()).not.toContain('shown')
   })
 
-  test('cannot be filtered by fields that it does not show', async () => {
+  test('cannot be filtered by fields that the list does not show', async () => {
     const anybody = new CallerOf(controller)
     for (const field of ['issuer', 'claimsProperty', 'certPem', 'enrollAuthPolicyId']) {
       const filter = encodeURIComponent(`${field} contains "a"`)

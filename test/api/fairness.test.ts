@@ -6,7 +6,7 @@ import { controllerForFile } from './support/for-file.ts'
 
 const { controller } = await controllerForFile({ waitingRequestsMax: 16 })
 
-test('a caller with endless writes leaves room for others, and gets Retry-After', async () => {
+test('a caller that sends writes continuously leaves capacity for others, and gets Retry-After', async () => {
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
   const release: (() => void)[] = []

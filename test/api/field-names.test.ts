@@ -14,7 +14,7 @@ async function shown(collection: string, reply: Reply): Promise<Record<string, u
   return dataOf(await root.get(`${management}/${collection}/${idOf(reply)}`))
 }
 
-test('a field is accepted in another spelling if its exact name is absent, and is not reported as ignored', async () => {
+test('a field with another spelling is accepted if the exact name is absent, and is not reported as ignored', async () => {
   const reply = await root.call('POST', `${management}/service-policies`, {
     NAME: 'dialers',
     Type: 'Dial',
@@ -76,7 +76,7 @@ test('a patch accepts other spellings too', async () => {
   expect(dataOf(await root.get(path))['name']).toBe('after')
 })
 
-test('two spellings of one field are refused in any order and at any depth', async () => {
+test('two spellings of one field in a body are refused, in any order and at any depth', async () => {
   const bodies: [unknown, string][] = [
     [{ name: 'one', Name: 'other' }, 'name'],
     [{ Name: 'one', name: 'other' }, 'name'],

@@ -59,7 +59,7 @@ describe('The files of a mount', () => {
     expect(icon.headers['content-type']).toBe('image/svg+xml')
   })
 
-  test('sends an accepted encoding compressed, with a separate ETag', async () => {
+  test('sends the accepted content encoding, with a separate ETag', async () => {
     const url = '/console/assets/main-B3xk9_2a.js'
     const plain = await get(url)
     const packed = await get(url, { 'accept-encoding': 'br;q=0, gzip' })
@@ -78,7 +78,7 @@ describe('The files of a mount', () => {
     expect([again.statusCode, again.body]).toEqual([304, ''])
   })
 
-  test('HEAD is GET without the body', async () => {
+  test('answers HEAD like GET, without the body', async () => {
     const answer = await app.inject({ method: 'HEAD', url: '/console/icon.svg' })
     expect([answer.statusCode, answer.body]).toEqual([200, ''])
     expect(answer.headers['content-length']).toBe('6')
@@ -97,7 +97,7 @@ describe('The files of a mount', () => {
     expect((await get(url)).statusCode).toBe(404)
   })
 
-  test('accepts reads only', async () => {
+  test('accepts only GET and HEAD', async () => {
     const answer = await app.inject({ method: 'POST', url: '/console/', payload: '{}' })
     expect(answer.statusCode).toBe(405)
   })
@@ -108,7 +108,7 @@ describe('The files of a mount', () => {
   })
 })
 
-test('a file set reads each file of its folder, and fails without the folder', () => {
+test('a file set reads each file in its folder, and fails if the folder is missing', () => {
   expect(() => FileSet.load(join(folder, 'nowhere'))).toThrow('ENOENT')
   expect(FileSet.load(folder).fileCount).toBe(3)
 })
@@ -118,7 +118,7 @@ test.each([
   ['GZIP;q=1.0', ['gzip']],
   ['gzip;q=0, *', ['*']],
   [undefined, ['']],
-])('the header Accept-Encoding: %s is read as the encodings %j', (header, names) => {
+])('the header Accept-Encoding: %s is parsed to the encodings %j', (header, names) => {
   expect([...acceptedCodings(header)]).toEqual(names)
 })
 
@@ -132,7 +132,7 @@ test('sends the OpenAPI document compressed to clients that accept it', async ()
   expect(packed.rawPayload.length * 10).toBeLessThan(plain.body.length)
 })
 
-test('sends a file of an unknown type as a download', () => {
+test('sends a file of an unknown media type as a download', () => {
   expect(fileMediaType('a.HTML')).toBe('text/html; charset=utf-8')
   expect(fileMediaType('program.exe')).toBe('application/octet-stream')
 })

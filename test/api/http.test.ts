@@ -56,12 +56,12 @@ test('a chunked body over the limit is answered with 413 in the envelope, and th
   expect(seen).toEqual({ status: 413, connection: 'close', code: 'REQUEST_ENTITY_TOO_LARGE' })
 })
 
-test('a chunked body of an unauthenticated caller is not read to its end', async () => {
+test('a chunked body from an unauthenticated caller is refused before it is completely read', async () => {
   const seen = await sendChunks(64, {})
   expect(seen).toEqual({ status: 401, connection: 'close', code: 'UNAUTHORIZED' })
 })
 
-test('a malformed request is answered with 400 in the envelope and closes the connection', async () => {
+test('a malformed request is answered with 400 in the envelope, and the connection is closed', async () => {
   const socket = connect(port, '127.0.0.1')
   socket.write('HELLO\r\n\r\n')
   let text = ''
@@ -72,7 +72,7 @@ test('a malformed request is answered with 400 in the envelope and closes the co
   expect(body.error.code).toBe('COULD_NOT_PARSE_BODY')
 })
 
-test('headers beyond the limit are answered with 431', async () => {
+test('headers larger than the limit are answered with 431', async () => {
   const socket = connect(port, '127.0.0.1')
   socket.write(`GET /version HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(36_000)}\r\n\r\n`)
   let text = ''
@@ -114,7 +114,7 @@ test('a listener serves only its configured APIs', async () => {
   }
 })
 
-test('the API does not start with a route without a permission', async () => {
+test('a route without a permission prevents the start of the API', async () => {
   const app = createApi(controller.parts).listener({ apis: ['client'], https: null })
   try {
     expect(() => app.get('/open', () => 'open')).toThrow(/declares no permission/)

@@ -63,7 +63,7 @@ describe('an identity', () => {
     }
   })
 
-  test('can be replaced and patched; its kind and its status cannot be set', async () => {
+  test('can be replaced and patched; its type and its status cannot be set', async () => {
     const serviceId = await created(`${management}/services`, {
       name: 'host',
       encryptionRequired: true,
@@ -160,13 +160,13 @@ describe('an identity', () => {
     expect(controller.machine.count('identity')).toBe(before)
   })
 
-  test('is created without an enrollment if the enrollment of the body is empty', async () => {
+  test('is created without an enrollment if the enrollment in the body is empty', async () => {
     await newIdentity({ enrollment: {} })
     await newIdentity({ enrollment: null })
     await newIdentity({ enrollment: { ott: false, updb: null } })
   })
 
-  test('references existing records only, and has a unique name and external id', async () => {
+  test('references only existing records, and has a unique name and external id', async () => {
     for (const fields of [{ authPolicyId: 'nope' }, { serviceHostingCosts: { nope: 1 } }]) {
       const reply = await root.call('POST', identities, {
         name: 'dangling',
@@ -203,7 +203,7 @@ describe('an identity', () => {
 })
 
 describe('administrators', () => {
-  test('cannot all be removed: the default one cannot be deleted, and the last one not demoted or disabled', async () => {
+  test('cannot all be removed: the default administrator cannot be deleted, and the last one cannot be demoted or disabled', async () => {
     const url = `${identities}/admin-id`
     const gone = await root.call('DELETE', url)
     expect(gone.status).toBe(400)
@@ -220,7 +220,7 @@ describe('administrators', () => {
     expect(await detail(url)).toMatchObject({ isAdmin: true, disabled: false })
   })
 
-  test('are the only callers who can write; others are refused before their body is read', async () => {
+  test('are the only callers who can write; other callers are refused before their body is read', async () => {
     const url = `${identities}/alice-id`
     const asked: [string, string, unknown][] = [
       ['POST', identities, { name: 'x', type: 'User', isAdmin: true }],
@@ -253,7 +253,7 @@ describe('administrators', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('cannot be created by callers with finer permissions', async () => {
+  test('cannot be created by callers that have only specific permissions', async () => {
     const id = await newIdentity({ permissions: ['identity', 'service.read'] })
     const holder = new CallerOf(controller)
     holder.token = controller.openSession(id)
@@ -263,7 +263,7 @@ describe('administrators', () => {
 })
 
 describe('disabling', () => {
-  test('ends sessions at once and refuses log-ins until it ends', async () => {
+  test('ends sessions at once and refuses log-ins until the disabling ends', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)
@@ -285,7 +285,7 @@ describe('disabling', () => {
     expect((await held.get(`${client}/current-identity`)).status).toBe(200)
   })
 
-  test('on another controller ends the session for a linearizable request', async () => {
+  test('on another controller refuses the session in a linearizable request', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)
@@ -297,7 +297,7 @@ describe('disabling', () => {
     expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)
   })
 
-  test('lasts until it is lifted if the time is zero or negative; the time is required', async () => {
+  test('lasts until an administrator enables the identity if the time is zero or negative; the time is required', async () => {
     const id = await newIdentity()
     for (const durationMinutes of [0, -1]) {
       await root.call('POST', `${identities}/${id}/disable`, { durationMinutes })
@@ -355,7 +355,7 @@ describe('configs given to an identity', () => {
     expect((await root.call('DELETE', `${management}/configs/${configId}`)).status).toBe(200)
   })
 
-  test('are refused for missing records and for too many configs', async () => {
+  test('are refused for missing records and if there are too many', async () => {
     const id = await newIdentity()
     const url = `${identities}/${id}/service-configs`
     expect((await root.get(`${identities}/nope/service-configs`)).status).toBe(404)

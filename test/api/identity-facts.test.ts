@@ -8,7 +8,7 @@ const { controller, root } = await controllerForFile()
 const of = (id: string): string => `${management}/identities/${id}`
 
 describe('for an identity without reports', () => {
-  test('the posture data has every part, empty', async () => {
+  test('the posture data has every part, and each part is empty', async () => {
     const reply = await root.get(`${of('alice-id')}/posture-data`)
     expect(reply.status, reply.text).toBe(200)
     expect(reply.body.data).toMatchObject({
@@ -27,7 +27,7 @@ describe('for an identity without reports', () => {
     expect((await root.get(`${of('nobody')}/failed-service-requests`)).status).toBe(404)
   })
 
-  test('removing a missing second factor succeeds', async () => {
+  test('removing MFA that does not exist succeeds', async () => {
     expect((await root.call('DELETE', `${of('alice-id')}/mfa`)).status).toBe(200)
     expect((await root.call('DELETE', `${of('nobody')}/mfa`)).status).toBe(404)
   })
@@ -37,7 +37,7 @@ describe('tracing an identity', () => {
   const trace = (body: object, id = 'alice-id'): Promise<Reply> =>
     root.call('PUT', `${of(id)}/trace`, body)
 
-  test('lasts for the given time, under the given id or a new one', async () => {
+  test('lasts for the given time, with the given trace id or a new one', async () => {
     const named = await trace({
       enabled: true,
       duration: '1h30m',
@@ -51,7 +51,7 @@ describe('tracing an identity', () => {
     expect((unnamed.body.data as { traceId: string }).traceId).toMatch(/^.{12}$/)
   })
 
-  test('can be stopped, and keeps its id', async () => {
+  test('can be stopped; then the trace id remains', async () => {
     await trace({ enabled: true, duration: '1m', traceId: 'mine' })
     expect((await trace({ enabled: false })).body.data).toMatchObject({
       enabled: false,

@@ -57,7 +57,7 @@ describe('an inspection', () => {
     expect(metrics).toMatch(/^flotilla_alarms\{/m)
   })
 
-  test('shows the members and the index of the state under OpenZiti’s names', async () => {
+  test('shows the members and the index of the applied state with OpenZiti’s names', async () => {
     const { values } = await told('.*', 'connected-peers', 'data-model-index')
     const [peers, index] = values.map(({ value }) => value)
     const known = controller.cluster.members()
@@ -89,18 +89,18 @@ describe('an inspection', () => {
     ['ctrl2', 0],
     ['^trl', 0],
     ['CTRL1', 0],
-  ])('by %j returns %i values', async (regex, count) => {
+  ])('with the query %j returns %i values', async (regex, count) => {
     const { errors, success, values } = await told(regex, 'runtime')
     expect([errors, success, values.length]).toEqual([[], true, count])
   })
 
-  test('leaves unknown names out: OpenZiti’s CLI shows no value of an answer with errors', async () => {
+  test('omits unknown names, because OpenZiti’s CLI shows no value if a response contains errors', async () => {
     const { errors, success, values } = await told('ctrl1', 'constructor', 'runtime', 'links')
     expect([errors, success]).toEqual([[], true])
     expect(values.map(({ name }) => name)).toEqual(['runtime'])
   })
 
-  test('shows the routers of the controller, and the requests that it waits for', async () => {
+  test('shows the routers connected to the controller, and the requests for which the controller waits', async () => {
     const { values } = await told('ctrl1', 'connected-routers', 'stackdump')
     expect(values).toEqual([
       { appId: 'ctrl1', name: 'connected-routers', value: [] },
@@ -122,7 +122,7 @@ describe('an inspection', () => {
     expect(reply.body.error?.cause).toMatchObject({ field })
   })
 
-  test('stops an endless expression while other requests are served; a second inspection waits', async () => {
+  test('stops an endless regular expression while other requests are served; a second inspection waits', async () => {
     const endless = `${'(.*)*'.repeat(40)}!`
     const [first, second, other] = await Promise.all([
       ask(endless, ['runtime']),
@@ -145,7 +145,7 @@ describe('an inspection', () => {
 })
 
 describe('the permission to inspect', () => {
-  test('belongs to administrators and holders of ops.read; permission to read everything is not enough', async () => {
+  test('belongs to administrators and to identities with ops.read; the permission to read every record is not enough', async () => {
     for (const [permission, status] of [
       ['ops.read', 200],
       ['ops', 200],

@@ -32,7 +32,7 @@ const request = {
 }
 
 describe('POST /cluster/invite', () => {
-  test('returns a ticket to an administrator, by default for a voter and one hour', async () => {
+  test('returns a ticket to an administrator: by default for a voter, valid for one hour', async () => {
     await anonymous.logIn(admin)
     const reply = await anonymous.call('POST', invite, {})
     expect(reply.status).toBe(200)
@@ -110,7 +110,7 @@ describe('POST /cluster/join', () => {
     ['too many hosts', { hosts: Array(33).fill('h') }],
     ['a feature level that is none', { featureLevel: 'new' }],
   ])(
-    'with %s is refused before the ticket is read, and does not echo it',
+    'with %s is refused before the ticket is read, and the response does not echo the ticket',
     async (_what, change) => {
       const reply = await anonymous.call('POST', join, { ...request, ...change })
       expect([reply.status, reply.body.error?.code]).toEqual([400, 'COULD_NOT_VALIDATE'])
@@ -133,7 +133,7 @@ describe('POST /cluster/join', () => {
     expect(reply.text).not.toContain('verySecret')
   })
 
-  test('slows down repeated guesses by source address', async () => {
+  test('delays repeated guesses per source address', async () => {
     controller.admission.refusal = new Problem('TICKET_REFUSED')
     for (let at = 0; at < 3; at += 1) await anonymous.call('POST', join, request)
     const paused = await anonymous.call('POST', join, request)

@@ -13,7 +13,7 @@ describe('a schema', () => {
     { $id: 'http://x/same', type: 'object', properties: { a: { format: 'idn-hostname' } } },
     { type: 'object', if: { required: ['a'] }, then: { required: ['b'] } },
     { type: 'object', properties: { a: { pattern: '\\-[a-z]\\_' } } },
-  ] as JsonObject[])('that is usable is accepted: %j', (schema) => {
+  ] as JsonObject[])('is accepted if it is usable: %j', (schema) => {
     expect(schemaFault(schema)).toBeNull()
   })
 
@@ -55,21 +55,21 @@ describe('data', () => {
     [{ a: 1, b: { c: 'x' } }, 'b.c'],
     [{ a: 1, list: [1] }, 'list.0'],
     [[], '(root)'],
-  ] as [Json, string][])('%j is at fault at %s', (data, field) => {
+  ] as [Json, string][])('%j is invalid at %s', (data, field) => {
     expect(dataFault(schema, data)?.field).toBe(field)
   })
 
-  test('is accepted if it fits, and always by an empty schema', () => {
+  test('is accepted if it matches the schema; an empty schema accepts all data', () => {
     expect(dataFault(schema, { a: 1, b: { c: '10.0.0.1' }, list: [true] })).toBeNull()
     expect(dataFault({}, { anything: [1] })).toBeNull()
   })
 
-  test('with an endlessly recursive schema is a fault, not a crash', () => {
+  test('is refused, without a crash, if the schema recurses endlessly', () => {
     const loop: JsonObject = { type: 'object', allOf: [{ $ref: '#' }] }
     expect(dataFault(loop, {})).toMatchObject({ field: 'data' })
   })
 
-  test('is not echoed if it is long', () => {
+  test('is not echoed in the error if it is long', () => {
     const fault = dataFault(schema, { a: 'x'.repeat(10_000) })
     expect(String(fault?.value).length).toBeLessThanOrEqual(128)
     expect(JSON.stringify(dataFault(schema, { a: ['x'.repeat(10_000)] })).length).toBeLessThan(1000)
@@ -95,7 +95,7 @@ describe('a config type of a new cluster', () => {
   )
 
   test.each(['host.v1', 'intercept.v1'])(
-    'has lists in the form from which OpenZiti’s console builds its forms: %s',
+    'uses the form of lists from which OpenZiti’s console generates its input forms: %s',
     (name) => {
       const { properties, definitions } = schemaOf(name) as Readonly<Record<string, JsonObject>>
       const lists = Object.values(properties ?? {}).filter((one) => 'allOf' in (one as JsonObject))
@@ -157,7 +157,7 @@ describe('a config type of a new cluster', () => {
     expect(dataFault(schemaOf(name), data)).toBeNull()
   })
 
-  test('describes which values a `not` of its schema excludes', () => {
+  test('describes the values that a `not` in its schema excludes', () => {
     const empty = dataFault(schemaOf('intercept.v1'), { ...interceptable, addresses: [''] })
     expect(empty).toMatchObject({
       field: 'addresses.0',

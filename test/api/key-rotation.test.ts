@@ -58,14 +58,14 @@ async function refuses(address: string, token: string): Promise<void> {
 }
 
 describe('After a rotation', () => {
-  test('older sessions continue from the address that opened them', async () => {
+  test('older sessions remain valid from the address that opened them', async () => {
     controller.keys.rotate(inOverlap())
     expect((await root.get(services)).status).toBe(200)
     root.address = '::ffff:127.0.0.1'
     expect((await root.get(services)).status, 'the same address on a listener of both').toBe(200)
   })
 
-  test('a token of the old key is refused from any other address', async () => {
+  test('a token signed with the old key is refused from an address that did not open its session', async () => {
     const { token } = stolen()
     controller.keys.rotate(inOverlap())
     for (const address of ['10.0.0.66', '::1', '::ffff:10.0.0.66', '127.0.0.2']) {
@@ -73,7 +73,7 @@ describe('After a rotation', () => {
     }
   })
 
-  test('a token of the new key is valid from any address', async () => {
+  test('a token signed with the new key is valid from any address', async () => {
     controller.keys.rotate(inOverlap())
     await root.logIn(admin)
     expect(root.token?.startsWith('2.')).toBe(true)
@@ -81,13 +81,13 @@ describe('After a rotation', () => {
     expect((await root.get(services)).status).toBe(200)
   })
 
-  test('a session opened by the old key gets no token of the new key', async () => {
+  test('a session opened under the old key gets no token signed with the new key', async () => {
     controller.keys.rotate(inOverlap())
     const reply = await root.get(current)
     expect((reply.body.data as { token: string }).token).toBe(root.token)
   })
 
-  test('a token of the old key is refused from every address once the overlap ends', async () => {
+  test('a token signed with the old key is refused from every address once the overlap period ends', async () => {
     const { token } = stolen()
     controller.keys.rotate(controller.clock.nowMs() + 60_000)
     expect((await root.get(services)).status).toBe(200)
@@ -96,14 +96,14 @@ describe('After a rotation', () => {
     await refuses('10.0.0.66', token)
   })
 
-  test('because of a compromise, no older token is valid, not even from its address', async () => {
+  test('no older token is valid if the reason was a compromise, not even from the address of its session', async () => {
     const { token } = stolen()
     controller.keys.rotate(null)
     await refuses('127.0.0.1', token)
     expect(controller.cluster.readRounds, 'refused here and now').toBe(1)
   })
 
-  test('the old key cannot sign for sessions opened by the new key', async () => {
+  test('the old key cannot sign tokens for sessions opened under the new key', async () => {
     const { keys } = stolen()
     controller.keys.rotate(inOverlap())
     const later = new CallerOf(controller)
@@ -116,7 +116,7 @@ describe('After a rotation', () => {
   })
 })
 
-describe('A token of an unknown key version', () => {
+describe('A token with an unknown key version', () => {
   test('is valid if another controller has just rotated the key and signed it', async () => {
     const elsewhere = controller.keys.rotateElsewhere(inOverlap())
     controller.cluster.arriving.push(sessionCommand('newSession', 'admin-id'))
@@ -128,7 +128,7 @@ describe('A token of an unknown key version', () => {
     expect(controller.keys.refreshes, 'known by now').toBe(1)
   })
 
-  test('is refused if the cluster does not know the version either', async () => {
+  test('is refused if the cluster does not know the version', async () => {
     const { keys } = stolen()
     const [, id = '', mac = ''] = forge(keys, 1, sessionIdOf(root)).split('.')
     await refuses('127.0.0.1', `2.${id}.${mac}`)
@@ -143,7 +143,7 @@ describe('A token of an unknown key version', () => {
     expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
   })
 
-  test('is valid only from the address of its session if its version is already the previous one', async () => {
+  test('is valid only from the address of its session if its version is already the previous version', async () => {
     const { keys, token } = stolen()
     controller.keys.set([])
     controller.keys.arrive([
@@ -157,7 +157,7 @@ describe('A token of an unknown key version', () => {
 })
 
 describe('Before the state has a key', () => {
-  test('requests with a token and log-ins are answered with 503, others with 401', async () => {
+  test('requests with a token and log-ins are answered with 503, other requests with 401', async () => {
     controller.keys.set([])
     const reply = await root.get(services)
     expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])

@@ -36,12 +36,12 @@ async function beginUpload(bytes: number): Promise<Socket> {
   return socket
 }
 
-test('sequential large bodies are accepted, also after a refused one', async () => {
+test('sequential large bodies are accepted, even after one of them was refused', async () => {
   for (let n = 0; n < 10; n += 1) expect(await create(`taken-${n}`, 4000)).toBe(201)
   for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
 })
 
-test('while the limit is used up, large bodies wait or are refused, small ones are accepted, and a disconnected client frees its part', async () => {
+test('while the limit is used up, large bodies wait or are refused, small bodies are accepted, and a client that disconnects releases its share', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('waits', 4000)).toBe(429)
   expect(await create('small', 10)).toBe(201)

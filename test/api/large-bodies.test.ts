@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LargeBodies } from '../../src/api/http/answers/large-bodies.ts'
+import { LargeBodyQueue } from '../../src/api/http/answers/large-bodies.ts'
 
 const limits = {
   largeBodyBytes: 10,
@@ -9,8 +9,8 @@ const limits = {
 }
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('bodies are admitted while they fit, then one by one in order of arrival', async () => {
-  const bodies = new LargeBodies(limits)
+test('bodies are admitted while they fit the limit, and later bodies one by one in order of arrival', async () => {
+  const bodies = new LargeBodyQueue(limits)
   const first = await bodies.take(60)
   const taken: string[] = []
   const second = bodies.take(60).then((giveBack) => {
@@ -33,8 +33,8 @@ test('bodies are admitted while they fit, then one by one in order of arrival', 
   expect(bodies.bytes).toBe(0)
 })
 
-test('a body larger than the total limit is admitted while no other one is', async () => {
-  const bodies = new LargeBodies(limits)
+test('a body larger than the total limit is admitted while no other body is admitted', async () => {
+  const bodies = new LargeBodyQueue(limits)
   const giveBack = await bodies.take(500)
   const next = bodies.take(20)
   giveBack()
@@ -43,8 +43,8 @@ test('a body larger than the total limit is admitted while no other one is', asy
   last()
 })
 
-test('excess waiting bodies are refused at once, and a body that waits too long is refused and skipped', async () => {
-  const bodies = new LargeBodies({ ...limits, largeBodyWaitMs: 20 })
+test('a body is refused at once if too many wait, and a body that waits too long is refused and skipped', async () => {
+  const bodies = new LargeBodyQueue({ ...limits, largeBodyWaitMs: 20 })
   const giveBack = await bodies.take(100)
   const waiting = Promise.allSettled([bodies.take(50), bodies.take(50), bodies.take(50)])
   await expect(bodies.take(50)).rejects.toMatchObject(tooMany)
@@ -57,7 +57,7 @@ test('excess waiting bodies are refused at once, and a body that waits too long 
   lastGiveBack()
 })
 
-test('a body up to the limit does not count as large', () => {
-  const bodies = new LargeBodies(limits)
+test('a body up to the size limit does not count as large', () => {
+  const bodies = new LargeBodyQueue(limits)
   expect([bodies.isLarge(10), bodies.isLarge(11)]).toEqual([false, true])
 })

@@ -57,7 +57,7 @@ await made(root, `${management}/edge-router-policies`, {
   edgeRouterRoles: ['#all'],
 })
 
-test('one warning names the identity and its routers if none has an edge listener', async () => {
+test('one warning names the identity and its routers if none of these routers has an edge listener', async () => {
   const identity = await newIdentity(root, 'laptop')
   const laptop = sessionOf(identity)
   reported.set(router, { hostname: 'host', protocols: {} })

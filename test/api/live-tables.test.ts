@@ -34,7 +34,7 @@ const idsOf = async (path: string): Promise<string[]> => {
 }
 
 describe('links that this controller knows', () => {
-  test('can be listed with a filter, shown, changed and removed', async () => {
+  test('can be filtered, shown, changed and removed', async () => {
     const { links } = controller.live
     for (const id of ['l1', 'l2']) links.report('er1', reported(id))
     expect(await idsOf('links?filter=sourceRouter%3D%22er1%22%20sort%20by%20id%20desc')).toEqual([

@@ -38,7 +38,7 @@ beforeEach(async () => {
 })
 
 describe('a policy that limits attempts', () => {
-  test('accepts the right password until the maximum number of consecutive wrong ones, and not after', async () => {
+  test('accepts the right password until the maximum number of consecutive wrong passwords is reached', async () => {
     await limitTo(3)
     await lockOut(2)
     expect((await guess(user)).status).toBe(200)
@@ -50,7 +50,7 @@ describe('a policy that limits attempts', () => {
     expect(refused.body.error?.code).toBe('INVALID_AUTH')
   })
 
-  test('shows the lock at the identity and in the list until it ends, but does not show the identity as disabled', async () => {
+  test('shows the lock at the identity and in the list until the lock ends, but does not show the identity as disabled', async () => {
     const url = `${management}/identities/alice-id`
     const shown = async () => (await root.get(url)).body.data as Record<string, unknown>
     await limitTo(3, 5)
@@ -72,7 +72,7 @@ describe('a policy that limits attempts', () => {
     expect(await shown()).not.toHaveProperty('passwordLock')
   })
 
-  test('answers a locked password, a wrong one and an unknown name identically', async () => {
+  test('gives the same response to a locked password, a wrong password and an unknown name', async () => {
     await limitTo(3)
     const first = await guess()
     await lockOut(2)
@@ -90,7 +90,7 @@ describe('a policy that limits attempts', () => {
     for (const one of shown) expect(one).toEqual(shown[0])
   })
 
-  test('locks for the configured minutes, and starts a new count after them', async () => {
+  test('locks the password for the configured minutes, and then restarts the count', async () => {
     await limitTo(2, 5)
     await lockOut(2)
     controller.clock.advance(5 * 60_000 - 1)
@@ -100,7 +100,7 @@ describe('a policy that limits attempts', () => {
     expect((await guess(user)).status).toBe(200)
   })
 
-  test('with no minutes locks until an administrator enables the identity or sets its password', async () => {
+  test('locks the password until an administrator enables the identity or sets its password, if no minutes are configured', async () => {
     await limitTo(1)
     await lockOut(1)
     controller.clock.advance(25 * 60_000)
@@ -117,7 +117,7 @@ describe('a policy that limits attempts', () => {
     expect((await guess(user)).status).toBe(200)
   })
 
-  test('writes one entry per attempt, and none once the password is locked', async () => {
+  test('writes one log entry per attempt, and none while the password is locked', async () => {
     await limitTo(3)
     await lockOut(3)
     expect(attemptsLogged()).toBe(3)
@@ -127,7 +127,7 @@ describe('a policy that limits attempts', () => {
     expect(locked?.['count']).toBe(3)
   })
 
-  test('audits only the attempt that locked the password', async () => {
+  test('writes an audit line only for the attempt that locked the password', async () => {
     await limitTo(3)
     const before = controller.machine.appliedIndex
     await lockOut(3)
@@ -162,7 +162,7 @@ describe('a policy that limits attempts', () => {
   })
 })
 
-test('a policy without a limit writes no entry for a wrong password', async () => {
+test('a policy without a limit writes no log entry for a wrong password', async () => {
   await limitTo(0)
   controller.cluster.proposals = []
   await lockOut(5)

@@ -40,7 +40,7 @@ describe('The log level operation', () => {
   })
 })
 
-test('a change is logged at both levels, and keeping the level logs nothing', () => {
+test('a level change is logged at the old and the new level, and setting the same level logs nothing', () => {
   const lines: string[] = []
   const log = { level: 'info', warn: (_: object, text: string) => void lines.push(text) }
   const actions = new RecordedActions()

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 
 import type { Identity } from '../../src/entities/kinds/identity.ts'
-import { LATER_ID_MS, newRequestId } from '../../src/client/request-id.ts'
+import { POST_RESET_ID_OFFSET_MS, newRequestId } from '../../src/client/request-id.ts'
 import { CallerOf, fabric, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, shown } from './support/network.ts'
@@ -19,7 +19,7 @@ operator.isAtSocket = true
 const resetLogTime = (by: CallerOf): Promise<Reply> =>
   by.call('POST', `${fabric}/cluster/reset-log-time`)
 
-test('a reset of log time that is not ahead changes nothing and writes no entry', async () => {
+test('a reset of log time changes nothing and writes no log entry if log time is not ahead', async () => {
   await raiseLevel(controller)
   const before = controller.machine.appliedIndex
   const reply = await resetLogTime(operator)
@@ -34,7 +34,7 @@ test('a reset is refused while the clocks of a majority are unknown', async () =
   controller.cluster.clockMs = undefined
 })
 
-test('after a reset enrollment works, and a temporary disabling ends at its original time', async () => {
+test('after a reset enrollment succeeds, and a temporarily disabled identity is enabled at its original time', async () => {
   controller.cluster.aheadMs = JUMP_MS
   const id = await newIdentity(root, 'late')
   const disable = `${management}/identities/${id}/disable`
@@ -64,7 +64,7 @@ test('only the host user of a controller can reset log time, and the audit log r
   expect(rows).toMatchObject([{ actor: { name: 'uid:1000 (op)' }, outcome: 'done' }])
 })
 
-test('for five minutes after a reset, a new write is refused under an ID of the present, and takes effect under one of a later time', async () => {
+test('for five minutes after a reset, a new write is refused if its request ID has the current time, and takes effect if its ID has a later time', async () => {
   controller.cluster.aheadMs = JUMP_MS
   await newIdentity(root, 'later still')
   controller.cluster.aheadMs = 0
@@ -76,10 +76,10 @@ test('for five minutes after a reset, a new write is refused under an ID of the 
     return reply.body.error?.code ?? String(reply.status)
   }
   expect(await create('one', 0)).toBe('REQUEST_ID_EXPIRED')
-  expect(await create('one', LATER_ID_MS)).toBe('REQUEST_ID_EXPIRED')
+  expect(await create('one', POST_RESET_ID_OFFSET_MS)).toBe('REQUEST_ID_EXPIRED')
   controller.clock.advance(3000)
   expect(await create('one', 0)).toBe('REQUEST_ID_EXPIRED')
-  expect(await create('one', LATER_ID_MS)).toBe('201')
+  expect(await create('one', POST_RESET_ID_OFFSET_MS)).toBe('201')
   controller.clock.advance(5 * 60_000)
   expect(await create('two', 0)).toBe('201')
 })

@@ -38,7 +38,7 @@ test('a new controller is refused with a hint that joining requires a ticket', a
   expect(controller.members.changes).toEqual([])
 })
 
-test('each change forwards the request with its confirmation and returns the plan', async () => {
+test('each membership change forwards the request with its confirmation and returns the plan', async () => {
   const confirmation = 'remove ctrl3 and tolerate 0 failures'
   const asked: [string, object][] = [
     ['remove-member', { id: 'ctrl3', confirmation }],
@@ -61,7 +61,7 @@ test('each change forwards the request with its confirmation and returns the pla
   ])
 })
 
-test('a plan changes nothing and names its confirmation', async () => {
+test('a plan changes nothing and returns the confirmation that the change requires', async () => {
   const reply = await root.call('POST', at('plan'), { verb: 'remove', id: 'ctrl3', why: 'old' })
   expect(reply.status).toBe(200)
   expect(reply.body.data).toMatchObject({
@@ -89,7 +89,7 @@ test('an incomplete body is refused with the field', async () => {
   expect(controller.members.changes).toEqual([])
 })
 
-test('a refusal reaches the caller with its code and sentence', async () => {
+test('a refusal reaches the caller with its code and message', async () => {
   const refusals: [ConstructorParameters<typeof Problem>[0], number][] = [
     ['MEMBERSHIP_BUSY', 409],
     ['TOLERANCE_REFUSED', 409],

@@ -118,7 +118,7 @@ test('capabilities, protocols and specs are public', async () => {
   expect(yaml.headers['content-type']).toBe('text/yaml')
 })
 
-test('the served documents list every operation of the descriptors, each with a unique id', async () => {
+test('the served OpenAPI documents list every operation of the descriptors, each with a unique id', async () => {
   for (const [api, base] of [
     ['client', client],
     ['management', management],
@@ -140,7 +140,7 @@ test('the served documents list every operation of the descriptors, each with a 
   }
 })
 
-test('the summary counts every store for any session, and zero for stores that only OpenZiti has', async () => {
+test('any session can read the summary, which counts every store, and shows zero for stores that only OpenZiti has', async () => {
   const reply = await root.get(`${management}/summary`)
   expect((await alice.get(`${management}/summary`)).body.data).toEqual(reply.body.data)
   expect((await anonymous.get(`${management}/summary`)).status).toBe(401)
@@ -266,7 +266,7 @@ test('each health check shows its time and duration', async () => {
   expect(second?.['lastCheckTime']).not.toBe(first?.['lastCheckTime'])
 })
 
-test('health is public without details, and 503 when a check fails', async () => {
+test('public health shows no details, and is answered with 503 when a check fails', async () => {
   const well = await anonymous.get('/health-checks')
   expect(well.status).toBe(200)
   expect(well.body.data).toEqual({ healthy: true, checks: [{ id: 'store', ...bareCheck() }] })
@@ -277,7 +277,7 @@ test('health is public without details, and 503 when a check fails', async () =>
   expect(ill.body.data).toMatchObject({ healthy: false })
 })
 
-test('an administrator sees all health details, and an invalid token shows only the public part', async () => {
+test('an administrator sees all health details; a caller with an invalid token sees only the public part', async () => {
   const full = await root.get('/health-checks')
   expect(full.status).toBe(200)
   expect(full.body.data).toMatchObject({
@@ -293,7 +293,7 @@ test('an administrator sees all health details, and an invalid token shows only 
   }
 })
 
-test('a controller is ready while it may answer and has a leader, and alive independently of that', async () => {
+test('a controller is ready while it may serve requests and has a leader; it is alive independently of that', async () => {
   const ready = async () => {
     const { status, body } = await anonymous.get('/health-checks/ready')
     return [status, (body.data as { ready: boolean }).ready]

@@ -36,7 +36,7 @@ function families(): Map<string, { type: string; series: string[] }> {
   return found
 }
 
-test('times are in seconds, and no metric of ours has another time unit', () => {
+test('times are in seconds, and no Flotilla metric has another time unit', () => {
   const names = [...families().keys()].filter((name) => name.startsWith('flotilla_'))
   expect(names.length).toBeGreaterThan(30)
   expect(names.filter((name) => /_(ms|millis|minutes)(_|$)/.test(name))).toEqual([])
@@ -83,7 +83,7 @@ test('the metrics include versions, the size of the network, alarms and expiry t
   expect(text).toMatch(/^flotilla_member_connected\{member="ctrl2"\} 0$/m)
 })
 
-test('a metrics listener shows metrics and the bare health without authentication, and serves nothing else', async () => {
+test('a metrics listener serves only metrics and health without details, without authentication', async () => {
   const app = createApi(controller.parts).listener({ apis: [], hasOpenMetrics: true, https: null })
   const headers = { 'net-session': controller.openSession('admin-id') }
   try {
@@ -107,7 +107,7 @@ test('a metrics listener shows metrics and the bare health without authenticatio
   }
 })
 
-test('the age of the newest backup exists only where scheduled backups are configured', async () => {
+test('the age of the newest backup is exported only where scheduled backups are configured', async () => {
   const line = /^flotilla_backup_last_success_timestamp_seconds (\d+)$/m
   expect(text).not.toMatch(line)
   for (const [takenMs, seconds] of [

@@ -43,7 +43,7 @@ async function isMfaEnabled(): Promise<unknown> {
 }
 
 describe('an MFA enrollment', () => {
-  test('answers 404 if it does not exist', async () => {
+  test('answers 404 if the enrollment does not exist', async () => {
     expect((await alice.get(mfaPath)).status).toBe(404)
     expect((await alice.get(`${mfaPath}/qr-code`)).status).toBe(404)
     expect((await alice.call('DELETE', mfaPath)).status).toBe(404)
@@ -71,7 +71,7 @@ describe('an MFA enrollment', () => {
     expect(codeOf(await giveCode(alice, '123456'))).toBe('MFA_NOT_ENROLLED')
   })
 
-  test('has a QR code of its provisioning URL until it is verified', async () => {
+  test('has a QR code with its provisioning URL until it is verified', async () => {
     const app = await beginMfa(controller, alice)
     const answer = await controller.app.inject({
       url: `${mfaPath}/qr-code`,
@@ -124,7 +124,7 @@ describe('an MFA enrollment', () => {
     expect((await alice.call('POST', mfaPath)).status).toBe(409)
   })
 
-  test('once verified is ended only by a time-based code or a recovery code', async () => {
+  test('is ended, once verified, only by a time-based code or a recovery code', async () => {
     for (const pick of [
       (app: Authenticator) => app.freshCode(),
       (app: Authenticator) => app.recoveryCodes[7] ?? '',
@@ -145,7 +145,7 @@ describe('an MFA enrollment', () => {
 })
 
 describe('a session', () => {
-  test('of an identity with MFA is partial until it gets a code, as is each of its other sessions', async () => {
+  test('is partially authenticated until it gets a code if its identity has MFA; so is each other session of the identity', async () => {
     const other = sessionOf(identityId)
     const app = await turnOnMfa(controller, alice)
     expect(await isFull(alice)).toBe(true)
@@ -167,7 +167,7 @@ describe('a session', () => {
     expect(listed.body.meta?.pagination?.totalCount).toBe(1)
   })
 
-  test('becomes full with a recovery code, each of which works once', async () => {
+  test('becomes fully authenticated with a recovery code; each recovery code works once', async () => {
     const app = await turnOnMfa(controller, alice)
     const [first = '', second = ''] = app.recoveryCodes
     expect((await giveCode(sessionOf(identityId), first)).status).toBe(200)
@@ -178,7 +178,7 @@ describe('a session', () => {
     expect((await giveCode(sessionOf(identityId), second)).status).toBe(200)
   })
 
-  test('accepts a code of the adjacent steps, but no used code and none older than a used one', async () => {
+  test('accepts a code of the adjacent time steps, but no used code and no code older than a used one', async () => {
     const app = await turnOnMfa(controller, alice)
     expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
     expect((await giveCode(alice, app.code(1))).status).toBe(200)
@@ -188,7 +188,7 @@ describe('a session', () => {
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('whose policy requires a code enrolls in MFA, and becomes full with it', async () => {
+  test('can enroll in MFA if its policy requires a code, and then becomes fully authenticated', async () => {
     const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
       primary: object
     }
@@ -252,7 +252,7 @@ describe('recovery codes', () => {
     expect((await giveCode(alice, others[0] ?? '')).status).toBe(200)
   })
 
-  test('get 404 while the enrollment is unverified', async () => {
+  test('are answered with 404 while the enrollment is unverified', async () => {
     const app = await beginMfa(controller, alice)
     expect((await alice.call('GET', path, { code: app.code() })).status).toBe(404)
     expect((await alice.call('POST', path, { code: app.code() })).status).toBe(404)
@@ -260,7 +260,7 @@ describe('recovery codes', () => {
 })
 
 describe('wrong codes', () => {
-  test('cause a pause after the tenth, which a right code does not shorten', async () => {
+  test('cause a delay after the tenth wrong code, and a right code does not shorten the delay', async () => {
     const app = await turnOnMfa(controller, alice)
     const partial = sessionOf(identityId)
     for (let guess = 1; guess <= 10; guess += 1) {
@@ -282,7 +282,7 @@ describe('wrong codes', () => {
 })
 
 describe('an administrator', () => {
-  test('removes MFA of an identity in any state, and its sessions then need no code', async () => {
+  test('can remove MFA from an identity, verified or not; its sessions then need no code', async () => {
     const url = `${management}/identities/${identityId}/mfa`
     expect((await root.call('DELETE', url)).status).toBe(200)
     await beginMfa(controller, alice)
@@ -298,7 +298,7 @@ describe('an administrator', () => {
     expect(nobody.status).toBe(404)
   })
 
-  test('sees how many identities have MFA, but none of its secrets', async () => {
+  test('sees the number of MFA enrollments in the summary, but no secret of them anywhere', async () => {
     const app = await turnOnMfa(controller, alice)
     const summary = (await root.get(`${management}/summary`)).body.data as Record<string, number>
     expect(summary['mfas']).toBeGreaterThan(0)
@@ -327,7 +327,7 @@ test('recovering an administrator on the controller’s host also removes its MF
   root.token = again.token
 })
 
-test('the stored factor contains neither its secret nor its codes in the clear', async () => {
+test('the stored factor contains neither its secret nor its codes in plaintext', async () => {
   const app = await turnOnMfa(controller, alice)
   const log = Buffer.concat(controller.cluster.entries.map(({ data }) => Buffer.from(data)))
   const record = JSON.stringify(controller.state.get('mfa', identityId))

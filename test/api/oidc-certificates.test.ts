@@ -75,7 +75,7 @@ async function authenticatorOf(identityId: string): Promise<string> {
 describe.each([false, true])(
   'a client whose certificate must be extended, keys rolled: %s',
   (rollKeys) => {
-    test('reads this in its session, and continues in the same session with the next certificate', async () => {
+    test('sees the request to extend in its session, and keeps the session with the next certificate', async () => {
       const { id, key } = await enrolled()
       const authenticatorId = await authenticatorOf(id)
       const authenticator = `${management}/authenticators/${authenticatorId}`
@@ -123,8 +123,8 @@ test('concurrent log-ins with a new certificate all succeed', async () => {
   }
 })
 
-describe('a code of a log-in by certificate', () => {
-  test('is invalid once the certificate was replaced', async () => {
+describe('an authorization code from a log-in by certificate', () => {
+  test('is invalid once the certificate was replaced by a new one', async () => {
     const { id, key } = await enrolled()
     const door = new OidcClient(certificates.door(key))
     const ask = bearer((await door.logInByCertificate()).access_token, key)

@@ -92,7 +92,7 @@ async function follow({ headers }: OidcReply): Promise<OidcReply> {
 }
 
 describe('a device', () => {
-  test('gets its codes, which discovery announces, and waits for approval', async () => {
+  test('gets its codes from the endpoint that discovery announces, and waits for approval', async () => {
     const device = new Device()
     const { json } = await device.begin()
     expect(json).toMatchObject({
@@ -130,7 +130,7 @@ describe('a device', () => {
     expect((await controller.app.inject({ method: 'GET', url, headers })).statusCode).toBe(200)
   })
 
-  test('waits for the user’s second factor too, and is not bound to the key of the browser', async () => {
+  test('also waits for the user’s second factor, and is not bound to the browser’s key', async () => {
     const device = await begunDevice()
     const name = await person()
     const caller = new CallerOf(controller)
@@ -149,7 +149,7 @@ describe('a device', () => {
     expect(claims).toMatchObject({ amr: ['password', 'totp'], z_cfs: null })
   })
 
-  test('that polls too often gets slow_down, and later the refusal of the user', async () => {
+  test('gets slow_down if the device polls too often, and later the user’s refusal', async () => {
     const device = await begunDevice()
     await device.ask()
     await device.askAtOnce()
@@ -170,7 +170,7 @@ describe('a device', () => {
     expect(refreshed.json['error']).toBe('invalid_grant')
   })
 
-  test('gets expired_token after it waited too long, and its code is invalid', async () => {
+  test('gets expired_token after waiting too long, and then its code is invalid', async () => {
     const device = await begunDevice()
     controller.clock.advance(deviceLimits.deviceLogInMs)
     expect((await device.ask()).json['error']).toBe('expired_token')
@@ -197,7 +197,7 @@ describe('a device', () => {
   })
 })
 
-test('the code page shows the code from the URL, escaped, and asks for consent first', async () => {
+test('the code page shows the code from the URL, HTML-escaped, and asks the user for consent first', async () => {
   const page = await browser.send('GET', '/oidc/device?user_code=%22%3E%3Cscript%3E')
   expect(page.text).toContain('value="&#34;&#62;&#60;script&#62;"')
   expect(page.headers['content-security-policy']).toContain("default-src 'none'")

@@ -49,7 +49,7 @@ async function atOffer() {
   return { oidc, logIn, submit, offer: await logIn() }
 }
 
-test('a user without an app sets one up on the page, and the log-in continues', async () => {
+test('a user without an authenticator app sets up one on the log-in page, and the log-in continues', async () => {
   const { oidc, offer, submit, logIn } = await atOffer()
   expect([offer.status, offer.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
   expect(offer.text).toContain('none is set up for you yet')
@@ -76,7 +76,7 @@ test('a user without an app sets one up on the page, and the log-in continues', 
   expect((await submit(last, { code: app.recoveryCodes[0] ?? '' })).status).toBe(302)
 })
 
-test('a wrong code shows the same key and recovery codes again, until too many were wrong', async () => {
+test('a wrong code shows the same key and recovery codes again, until there were too many wrong codes', async () => {
   const { offer, submit } = await atOffer()
   const page = await submit(offer)
   const app = appOfPage(controller, page)
@@ -93,7 +93,7 @@ test('a wrong code shows the same key and recovery codes again, until too many w
   expect((await submit(last, { code: app.code() })).status).toBe(302)
 })
 
-test('a page whose app was replaced in another window offers to start again', async () => {
+test('an enrollment page offers a restart if TOTP was enrolled again in another window', async () => {
   const { offer, submit } = await atOffer()
   const first = await submit(offer)
   const second = await submit(offer)
@@ -104,7 +104,7 @@ test('a page whose app was replaced in another window offers to start again', as
   expect((await submit(third, { code: appOfPage(controller, third).code() })).status).toBe(302)
 })
 
-test('a page from before an app was verified asks for the code of that app', async () => {
+test('an enrollment page that was opened before TOTP was verified asks for the code of the verified authenticator app', async () => {
   const { offer, submit } = await atOffer()
   const page = await submit(offer)
   const app = appOfPage(controller, page)

@@ -45,7 +45,7 @@ async function pending(username: string) {
   return { oidc, id, step, json }
 }
 
-test('an identity whose policy requires a code enrolls during its log-in, which continues', async () => {
+test('an identity whose policy requires a code enrolls in MFA during its log-in, which then continues', async () => {
   const { id: identityId, username } = await person()
   const { oidc, step, json } = await pending(username)
   expect([step.status, step.headers['totp-required']]).toEqual([200, 'true'])
@@ -85,7 +85,7 @@ test('an unverified enrollment is removed by the request that OpenZiti tunnelers
   expect((await json('POST', `${enrollPath}/verify`, '123456')).status).toBe(404)
 })
 
-test('an enrollment cannot be begun again in one log-in, unless it is removed first', async () => {
+test('a log-in can begin a second enrollment only after removing the first one', async () => {
   const { username } = await person()
   const { json } = await pending(username)
   expect((await json('POST', enrollPath)).status).toBe(201)
@@ -95,7 +95,7 @@ test('an enrollment cannot be begun again in one log-in, unless it is removed fi
   expect((await json('POST', enrollPath)).status).toBe(201)
 })
 
-test('an enrollment that an earlier log-in began is replaced, because others may know its secret', async () => {
+test('an enrollment that an earlier log-in began is replaced, because its secret may be known to others', async () => {
   const { username } = await person()
   const thief = await pending(username)
   const seen = await thief.json('POST', enrollPath)
@@ -106,7 +106,7 @@ test('an enrollment that an earlier log-in began is replaced, because others may
   expect(begun.json['provisioningUrl']).not.toBe(seen.json['provisioningUrl'])
 })
 
-test('a password alone can neither replace nor remove a verified factor', async () => {
+test('a password alone cannot replace or remove a verified factor', async () => {
   const { username } = await person()
   const first = await pending(username)
   const begun = await first.json('POST', enrollPath)
@@ -119,7 +119,7 @@ test('a password alone can neither replace nor remove a verified factor', async 
   expect((await thief.json('POST', `${enrollPath}/verify`, app.freshCode())).status).toBe(404)
 })
 
-test('enrollment requires primary authentication', async () => {
+test('enrollment in MFA requires primary authentication', async () => {
   const oidc = new OidcClient(controller)
   const id = await oidc.begin()
   for (const [method, path] of [

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { Issuers } from '../../src/api/oidc/issuers.ts'
-import type { CertificatesInForce } from '../../src/api/cluster/pki-control.ts'
+import type { ActiveCertificates } from '../../src/api/cluster/pki-control.ts'
 import { LocalPki } from './support/host-parts.ts'
 
 /** A controller at one port, with its own certificate and another one for more names. */
 class Pki extends LocalPki {
-  override view(): CertificatesInForce {
+  override view(): ActiveCertificates {
     const inForce = super.view()
     const [other] = inForce.serverCertificates
     const certificate = other?.certificate
@@ -38,7 +38,7 @@ test.each([
   'console.example.org:1280',
   'wiki.apps.example.org:1280',
   'wiki.apps.example.org',
-])('the controller is the issuer of %s, which its certificates prove', (host) => {
+])('the controller is an OIDC issuer at %s, because its certificates contain that host', (host) => {
   expect(issuers.of(at(host))).toBe(`https://${host.toLowerCase()}/oidc`)
 })
 
@@ -59,11 +59,11 @@ test.each([
   'other.org:1280',
   'anything:1280',
   'spiffe://trust/controller/ctrl1',
-])('the controller is no issuer of %j', (host) => {
+])('the controller is not an OIDC issuer at %j', (host) => {
   expect(issuers.of(at(host))).toBe(null)
 })
 
-test('of the names that a wildcard proves, a console is served only at the one of the request', () => {
+test('if a certificate has a wildcard name, the controller serves a console only at the host name of the request', () => {
   const hosts = issuers.hosts(at('wiki.apps.example.org:1280'))
   expect(hosts).toContain('wiki.apps.example.org:1280')
   expect(issuers.hosts(at('localhost:1280'))).not.toContain('wiki.apps.example.org:1280')

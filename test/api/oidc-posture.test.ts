@@ -29,7 +29,7 @@ async function sweep(): Promise<void> {
 const refused = { ok: false, fault: 'posture' }
 
 describe('an OIDC client', () => {
-  test('has its service session before it reports posture, and dials after it reported to its router', async () => {
+  test('has its service session before it reports posture, and can dial after it reported posture to its router', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token)).toMatchObject(refused)
@@ -41,7 +41,7 @@ describe('an OIDC client', () => {
     expect(services.text).toContain('"isPassing":true')
   })
 
-  test('is refused a dial with the failed checks, which operators can see', async () => {
+  test('is refused a dial, and operators can see the failed checks', async () => {
     const device = await devices.behind(atWork)
     expect(await devices.dial(device, await devices.openSession(device))).toMatchObject(refused)
     const path = `${management}/identities/${device.id}/failed-service-requests`
@@ -62,7 +62,7 @@ describe('an OIDC client', () => {
     expect(await sessionsOf(device)).toBe(0)
   })
 
-  test('without a posture report keeps its service session for a minute', async () => {
+  test('keeps its service session for a minute without a posture report', async () => {
     const device = await devices.behind(atWork)
     await devices.openSession(device)
     // The leader has led for long enough, and the session is young.
@@ -81,14 +81,14 @@ describe('an OIDC client', () => {
 describe('a router that evaluates posture itself', () => {
   const isJudgedByRouter = true
 
-  test('is trusted about facts that only the device knows, for that dial only', async () => {
+  test('is trusted for facts that only the device knows, and only for the current dial', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject({ ok: true })
     expect(await devices.dial(device, token)).toMatchObject(refused)
   })
 
-  test('keeps its client’s circuits until the device reports a change to a controller', async () => {
+  test('keeps its client’s circuits until the device reports a change of posture to a controller', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     await devices.dial(device, token, { isJudgedByRouter })

@@ -52,7 +52,7 @@ const bearerChallenge = (error: keyof typeof told): string =>
   `Bearer realm="openziti-oidc" error="${error}" error_description="${told[error]}"`
 
 describe('the challenge of a refused request', () => {
-  test('names both kinds of tokens if the request has none', async () => {
+  test('names both kinds of tokens if the request has no token', async () => {
     const both = `zt-session realm="zt-session" error="missing" error_description="${told.missing}",${bearerChallenge('missing')}`
     expect(challengeOf(await get(ownIdentity))).toBe(both)
     const { username } = await person()
@@ -81,12 +81,12 @@ describe('the challenge of a refused request', () => {
     expect(challengeOf(await get(ownIdentity, token))).toBe(bearerChallenge('expired'))
   })
 
-  test('is absent where no session is required', async () => {
+  test('is absent for operations that need no session', async () => {
     expect((await get(`${client}/version`, 'x')).status).toBe(200)
   })
 })
 
-test('a session shows the expiry of its access token, and its start', async () => {
+test('a session shows the expiry of its access token, and the time when the session started', async () => {
   const { id: identityId, username } = await person()
   const oidc = new OidcClient(controller)
   const tokens = await oidc.logIn(username, password)
@@ -110,7 +110,7 @@ test('a session shows the expiry of its access token, and its start', async () =
 })
 
 describe('a log-in whose policy requires an external JWT', () => {
-  test('continues once its request carries a JWT of that identity', async () => {
+  test('continues once its request carries a JWT for that identity', async () => {
     const { id: identityId, username } = await person({ authPolicyId: bySigner })
     const oidc = new OidcClient(controller)
     const id = await oidc.begin()

@@ -8,9 +8,9 @@ import { claimsOf } from './support/network.ts'
 import { turnOnMfa } from './support/mfa.ts'
 import { raiseLevel } from './support/raise-level.ts'
 import { newShortId } from '../../src/lib/random.ts'
-import type { LiveFact } from '../../src/ports/live-facts.ts'
+import type { Observation } from '../../src/ports/live-facts.ts'
 
-const facts: LiveFact[] = []
+const facts: Observation[] = []
 const { controller, root } = await controllerForFile({}, undefined, {
   publishFact: (fact) => {
     facts.push(fact)
@@ -62,7 +62,7 @@ function askByQuery(
 }
 
 describe('a log-in by the code flow', () => {
-  test('ends with tokens for the REST APIs, and one session', async () => {
+  test('returns tokens for the REST APIs, and opens one session', async () => {
     const { id, username, password } = await person()
     const oidc = newClient()
     const authorized = await oidc.authorize()
@@ -97,7 +97,7 @@ describe('a log-in by the code flow', () => {
     expect(found.body.data).toMatchObject([{ id: claims['z_asid'] }])
   })
 
-  test('refuses a wrong password, an unknown id, and a body that is no form', async () => {
+  test('refuses a wrong password, an unknown id, and a body that is not a form', async () => {
     const { username } = await person()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -152,7 +152,7 @@ describe('a log-in by the code flow', () => {
   })
 })
 
-test('a flow whose state would not fit into a URL is refused at its start', async () => {
+test('a log-in whose state would not fit into a URL is refused at its start', async () => {
   const { username, password } = await person()
   const oidc = newClient()
   const id = await oidc.begin({ state: 's'.repeat(512), nonce: 'n'.repeat(512) })
@@ -178,7 +178,7 @@ test('a user with a wrong password sees the page again, and an event reports the
 })
 
 describe('tokens', () => {
-  test('of a refresh belong to the same session, and end with it', async () => {
+  test('belong to the same session after a refresh, and become invalid with that session', async () => {
     const { id, username, password } = await person()
     const oidc = newClient()
     const first = await oidc.logIn(username, password)
@@ -215,7 +215,7 @@ describe('tokens', () => {
     expect([again.status, await bearer(String(again.json['access_token']))]).toEqual([200, 200])
   })
 
-  test('of an exchange have the form that OpenZiti clients read', async () => {
+  test('have the form that OpenZiti clients read if an exchange returned them', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const first = await oidc.logIn(username, password)
@@ -231,7 +231,7 @@ describe('tokens', () => {
     expect(id.json['refresh_token']).toBeUndefined()
   })
 
-  test('of an exchange for an access token include no refresh token', async () => {
+  test('include no refresh token if an exchange requests an access token', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(username, password)
@@ -242,7 +242,7 @@ describe('tokens', () => {
     expect(again.json['refresh_token']).toBeUndefined()
   })
 
-  test('end their session at once when they are revoked', async () => {
+  test('end their session immediately when they are revoked', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access, refresh_token: token } = await oidc.logIn(username, password)
@@ -264,7 +264,7 @@ describe('tokens', () => {
     expect((await oidc.send('GET', '/oidc/userinfo', undefined, headers)).status).toBe(401)
   })
 
-  test('are issued to a client that identifies itself by HTTP Basic, and not if that is malformed', async () => {
+  test('are issued to a client that identifies itself by HTTP Basic, but not if the Basic header is malformed', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { refresh_token: token } = await oidc.logIn(username, password)
@@ -303,12 +303,12 @@ describe('tokens', () => {
     expect((await oidc.refresh(String(next.json['refresh_token']))).status).toBe(200)
   })
 
-  test('require a grant type, which the error for a request without one names', async () => {
+  test('require a grant type; the error for a request without a grant type says so', async () => {
     const refused = await newClient().refresh('any', { grant_type: '' })
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
   })
 
-  test('are valid only at the API of their first use', async () => {
+  test('are valid only at the API where they were first used', async () => {
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(admin.username, admin.password)
     expect(await bearer(access, `${client}/current-identity`)).toBe(200)
@@ -360,12 +360,12 @@ describe('a request to authorize', () => {
     ['code_challenge_method', 'plain', 'invalid_request'],
     ['code_challenge', '', 'invalid_request'],
     ['nonce', 'n'.repeat(513), 'invalid_request'],
-  ])('with %s %s is refused', async (name, value, error) => {
+  ])('is refused with %s %s', async (name, value, error) => {
     const refused = await newClient().authorize({ [name]: value })
     expect([refused.status, refused.json['error']]).toEqual([400, error])
   })
 
-  test('to a foreign host name is not found', async () => {
+  test('is answered with 404 at a foreign host name', async () => {
     const oidc = newClient()
     oidc.host = 'evil.example:443'
     expect((await oidc.authorize()).status).toBe(404)
@@ -373,7 +373,7 @@ describe('a request to authorize', () => {
   })
 })
 
-test('discovery names the issuer by host, and the keys verify the tokens', async () => {
+test('discovery names the issuer by the requested host, and its keys verify the tokens', async () => {
   const oidc = newClient()
   const { json } = await oidc.send('GET', '/oidc/.well-known/openid-configuration')
   expect(json['issuer']).toBe(`https://${oidc.host}/oidc`)
@@ -381,7 +381,7 @@ test('discovery names the issuer by host, and the keys verify the tokens', async
   expect(keys['keys']).toMatchObject([{ use: 'sig', kty: 'EC' }])
 })
 
-test('the log-in page needs no script, and no other page may frame it', async () => {
+test('the log-in page needs no script, and cannot be shown in a frame of another page', async () => {
   const oidc = newClient()
   const id = await oidc.begin()
   const page = await oidc.send(

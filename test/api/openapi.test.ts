@@ -209,7 +209,7 @@ describe.each([
     expect(isValid ? [] : check.errors).toEqual([])
   })
 
-  test('contains valid JSON Schema 2020-12 schemas, and no dangling reference', async () => {
+  test('contains valid JSON Schema 2020-12 schemas, and no reference without a target', async () => {
     const document = await documentAt(base)
     const ajv = new Ajv2020({ strict: false, allErrors: true })
     addFormats.default(ajv)
@@ -250,7 +250,7 @@ describe.each([
     }
   })
 
-  test('describes the form of every refusal, its authentication and its Retry-After', async () => {
+  test('describes every refusal, the authentication and Retry-After for each operation', async () => {
     for (const [, method, { responses, security, operationId }] of operationsOf(
       await documentAt(base),
     )) {
@@ -277,7 +277,7 @@ describe.each([
   })
 })
 
-test('exactly one list declares optional members that no row has, because OpenZiti’s contract declares them', async () => {
+test('one list declares optional members that none of its rows has, because OpenZiti’s API specification declares them', async () => {
   const document = await documentAt(management)
   const { schemas } = document['components'] as {
     readonly schemas: Readonly<Record<string, { properties: Json; required: readonly string[] }>>

@@ -128,7 +128,7 @@ describe('every operation of the management API', () => {
   })
 })
 
-describe('the other APIs', () => {
+describe('the client API and the fabric API', () => {
   test('accept no granted permission except ops on the fabric API', async () => {
     for (const base of [client, fabric]) {
       for (const { method, path, ...described } of await operationsOf(base)) {
@@ -178,7 +178,7 @@ describe('a non-administrator with identity permissions', () => {
     await isDenied('DELETE', `${url}/service-configs`, [])
   })
 
-  test('is refused by apply if the identity has become an administrator', async () => {
+  test('is refused by apply if the target identity has meanwhile become an administrator', async () => {
     given('identity')
     const id = await newIdentity()
     const { cluster } = controller
@@ -193,7 +193,7 @@ describe('a non-administrator with identity permissions', () => {
   })
 })
 
-describe('a change between admission and apply', () => {
+describe('a change between the permission check and apply', () => {
   /** Lets something come first in the log. */
   function before(data: () => void): void {
     const { cluster } = controller
@@ -205,7 +205,7 @@ describe('a change between admission and apply', () => {
     }
   }
 
-  test('revokes a permission in time', async () => {
+  test('applies to a revoked permission', async () => {
     const id = await newIdentity()
     given('identity.update')
     before(() => controller.cluster.apply(patched('identity', 'alice-id', { permissions: [] })))
@@ -214,7 +214,7 @@ describe('a change between admission and apply', () => {
     expect((await root.get(`${identities}/${id}`)).text).not.toContain('too late')
   })
 
-  test('refuses a former administrator and an ended session', async () => {
+  test('applies to a former administrator and to an ended session', async () => {
     const adminId = await newIdentity({ isAdmin: true })
     const caller = new CallerOf(controller)
     const id = await newIdentity()

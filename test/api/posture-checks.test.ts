@@ -51,7 +51,7 @@ describe('a posture check', () => {
     ['PROCESS', process],
     ['PROCESS_MULTI', multi],
     ['MFA', mfa],
-  ])('of the type %s has its specific fields only', async (_type, body) => {
+  ])('with the type %s has only the fields of that type', async (_type, body) => {
     const id = idOf(await create({ ...body, roleAttributes: ['b', 'a'] }))
     const detail = await shown(id)
     expect(detail).toMatchObject({ ...body, roleAttributes: ['a', 'b'], version: 1 })
@@ -103,7 +103,7 @@ describe('a posture check', () => {
     ['processes', { typeId: 'PROCESS_MULTI', semantic: 'AllOf', processes: [] }],
     ['semantic', { typeId: 'PROCESS_MULTI', processes: [many] }],
     ['semantic', { typeId: 'PROCESS_MULTI', processes: [many], semantic: 'Some' }],
-  ])('is refused on %s for %j', async (field, body) => {
+  ])('is refused, with the field %s, for %j', async (field, body) => {
     const reply = await create(body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
@@ -124,7 +124,7 @@ describe('a posture check', () => {
     expect(await shown(bare)).toMatchObject({ process: { hashes: [], signerFingerprint: '' } })
   })
 
-  test('stores one entry per operating system, the last one', async () => {
+  test('stores at most one entry per operating system: the last one in the request', async () => {
     const operatingSystems = [
       { type: 'Windows', versions: ['10.0.0'] },
       { type: 'Linux', versions: [] },
@@ -138,7 +138,7 @@ describe('a posture check', () => {
   })
 
   test.each([[0], [-5], [null], [undefined]])(
-    'of type MFA treats the timeout %j as no timeout',
+    'with the type MFA treats the timeout %j as no timeout',
     async (timeoutSeconds) => {
       const id = idOf(await create({ typeId: 'MFA', timeoutSeconds }))
       expect(await shown(id)).toMatchObject({
@@ -150,7 +150,7 @@ describe('a posture check', () => {
     },
   )
 
-  test('needs its type in a patch, which cannot change, and keeps omitted fields', async () => {
+  test('requires its type in a patch; the type cannot change, and omitted fields are kept', async () => {
     const id = idOf(await create({ ...multi, roleAttributes: ['a'], tags: { x: 1 } }))
     const patch = (body: object): Promise<Reply> => root.call('PATCH', `${checks}/${id}`, body)
     expect((await patch({ semantic: 'AllOf' })).body.error?.cause?.['field']).toBe('typeId')
@@ -177,7 +177,7 @@ describe('a posture check', () => {
     expect(untyped.status, untyped.text).toBe(200)
   })
 
-  test('of one process keeps its hashes and signer if a patch omits them', async () => {
+  test('with one process keeps the hashes and the signer if a patch omits them', async () => {
     const id = idOf(await create(process))
     const patch = (body: object): Promise<Reply> =>
       root.call('PATCH', `${checks}/${id}`, { typeId: 'PROCESS', process: body })
@@ -216,8 +216,8 @@ describe('a posture check', () => {
   })
 })
 
-describe('types', () => {
-  test('of posture checks are five, visible to any session', async () => {
+describe('the list of types', () => {
+  test('contains five types of posture checks, for any session', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     const listed = await alice.get(`${management}/posture-check-types`)
@@ -232,7 +232,7 @@ describe('types', () => {
     expect((await alice.get(`${management}/posture-check-types/MFA`)).status).toBe(404)
   })
 
-  test('of identities are five, visible to any session of the management API', async () => {
+  test('contains five types of identities, for any session of the management API', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     const listed = await alice.get(`${management}/identity-types`)

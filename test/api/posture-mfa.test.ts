@@ -76,7 +76,7 @@ async function sweep(): Promise<void> {
   await Promise.resolve()
 }
 
-test('a code given in the session grants access to the service until its timeout', async () => {
+test('a TOTP code given in the session grants access to the service until the MFA timeout', async () => {
   const person = await behind({ timeoutSeconds: 600 })
   expect((await giveCode(person.caller, person.app.freshCode())).status).toBe(200)
   expect(await query(person)).toMatchObject({
@@ -101,7 +101,7 @@ test('a code given in the session grants access to the service until its timeout
   expect((await dial(person)).status).toBe(201)
 })
 
-test('the service update marker changes when a code times out, and again with the next code', async () => {
+test('the service update marker changes when a TOTP code times out, and again with the next code', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 600 })
   await giveCode(person.caller, person.app.freshCode())
   const marker = async (): Promise<string> => {
@@ -126,7 +126,7 @@ test('the service update marker changes when a code times out, and again with th
   await holds(1, false)
 })
 
-test('a machine that woke lists the services that require a code, and keeps them for five minutes', async () => {
+test('after a machine wakes, its services that require a code are listed for five minutes', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 7200 })
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)
@@ -152,7 +152,7 @@ test('a machine that woke lists the services that require a code, and keeps them
   expect((await dial(person)).status).toBe(201)
 })
 
-test('a code given in the session applies to dials at a router until its timeout', async () => {
+test('a TOTP code given in the session applies to dials at a router until the MFA timeout', async () => {
   const person = await behind({ timeoutSeconds: 600 })
   await giveCode(person.caller, person.app.freshCode())
   const { token } = (await dial(person)).body.data as { token: string }
@@ -175,7 +175,7 @@ test('a code given in the session applies to dials at a router until its timeout
   expect(await clients.judge(claim)).toEqual({ ok: false, fault: 'posture' })
 })
 
-test('removing MFA ends at once the access that depends on it', async () => {
+test('removing MFA immediately ends the access that depends on MFA', async () => {
   const person = await behind({})
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)
@@ -185,7 +185,7 @@ test('removing MFA ends at once the access that depends on it', async () => {
   expect(await query(person)).toMatchObject({ isPassing: false })
 })
 
-test('a code given in one session of an identity grants nothing in another one', async () => {
+test('a TOTP code given in one session of an identity grants nothing in another session', async () => {
   const person = await behind({})
   const other = { ...person, caller: sessionOf(person.id) }
   await giveCode(person.caller, person.app.freshCode())

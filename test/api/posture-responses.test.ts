@@ -163,7 +163,7 @@ describe('a client that reports the required posture', () => {
     },
   )
 
-  test('loses its sessions with the next report that fails, and its marker changes', async () => {
+  test('loses its sessions with the next report that fails a check, and its service update marker changes', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     const session = await person.dialled()
@@ -179,7 +179,7 @@ describe('a client that reports the required posture', () => {
     expect((await person.dial()).status).toBe(409)
   })
 
-  test('keeps a session that another policy grants without checks', async () => {
+  test('keeps a session that another policy without checks also grants', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     const session = await person.dialled()
@@ -193,7 +193,7 @@ describe('a client that reports the required posture', () => {
     expect(await person.sessions()).toEqual([session])
   })
 
-  describe('whose policy changes between the evaluation and the log entry', () => {
+  describe('a client whose policy changes between the evaluation and the log entry', () => {
     /** Runs when the next session has been judged and is about to be logged. */
     const meanwhile = async (change: () => Promise<unknown>, then: () => Promise<Reply>) => {
       const { cluster } = controller
@@ -213,7 +213,7 @@ describe('a client that reports the required posture', () => {
       }
     }
 
-    test('is checked again, and admitted by the checks that still pass', async () => {
+    test('is checked again, and admitted if the current checks pass', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
       const check = `${management}/posture-checks/${person.checkId}`
@@ -251,7 +251,7 @@ describe('a client that reports the required posture', () => {
     })
   })
 
-  test('grants access to its own identity only', async () => {
+  test('receives access for its own identity only', async () => {
     const [alice, bob] = [await Person.behind(corp), await Person.behind(corp)]
     await tell(alice.caller, { id: alice.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     expect((await bob.dial()).status).toBe(409)
@@ -279,7 +279,7 @@ test('the posture queries of a service show the requirements of each type of che
 })
 
 describe('a refused session', () => {
-  test('names the failed checks only, and is recorded', async () => {
+  test('lists only the failed checks, and is recorded', async () => {
     const person = await Person.behind(corp)
     await created('posture-checks', { ...linux, roleAttributes: ['other'] })
     const second = await created('posture-checks', { ...linux, name: 'a system' })
@@ -334,7 +334,7 @@ describe('a refused session', () => {
 })
 
 describe('a posture report', () => {
-  test('is shown at the identity, and disappears with its last session', async () => {
+  test('is shown with the identity, and is deleted with the identity’s last session', async () => {
     const person = await Person.behind(corp)
     const nowMs = controller.clock.nowMs()
     const lastUpdatedAt = new Date(nowMs).toISOString()
@@ -388,7 +388,7 @@ describe('a posture report', () => {
     })
   })
 
-  test('that another controller received is effective here, and is dropped when that controller leaves', async () => {
+  test('applies here if another controller received it, and is discarded when that controller leaves', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -412,7 +412,7 @@ describe('a posture report', () => {
     expect(await sweep()).toEqual([])
   })
 
-  test('replaces an earlier one of another controller that is not known here yet', async () => {
+  test('replaces an earlier report at another controller, even one that is not known here yet', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -444,7 +444,7 @@ describe('a posture report', () => {
   })
 })
 
-test('a leader evaluates sessions when a check changes, without waiting for its next round', async () => {
+test('the leader evaluates sessions when a check changes, without waiting for its next periodic run', async () => {
   const person = await Person.behind(corp)
   await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
   controller.scheduler.run(parts.limits.sweepMs)
@@ -482,7 +482,7 @@ test('the leader applies a changed check to a client that keeps reporting to ano
   expect(await sweep()).toEqual([])
 })
 
-test('a machine that wakes changes the service update marker if a second factor is required again', async () => {
+test('the service update marker changes when a machine wakes, if a second factor is required again', async () => {
   const woken = { id: '0', typeId: 'ENDPOINT_STATE', woken: true }
   for (const [promptOnWake, moves] of [
     [true, true],
@@ -495,7 +495,7 @@ test('a machine that wakes changes the service update marker if a second factor 
   }
 })
 
-test('a controller that stores the maximum size of reports refuses more', async () => {
+test('a controller that stores the maximum total size of reports refuses further reports', async () => {
   const person = await Person.behind(corp)
   controller.posture.isFull = true
   const reply = await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
@@ -528,13 +528,13 @@ describe('an invalid posture response', () => {
     expect(shown.body.data).toMatchObject({ domain: { domain: '' } })
   })
 
-  test('is answered with the unknown fields', async () => {
+  test('returns the unknown fields in the response', async () => {
     const reply = await tell(sessionOf('alice-id'), { id: 'x', typeId: 'PROCESS', weather: 1 })
     expect(reply.status).toBe(201)
     expect(reply.body.meta?.ignoredFields).toEqual(['weather'])
   })
 
-  test('is refused if there are too many, or if it exceeds the stored size', async () => {
+  test('is refused if it has too many entries, or if it exceeds the maximum stored size', async () => {
     const caller = sessionOf('alice-id')
     const one = { id: 'x', typeId: 'DOMAIN', domain: 'd' }
     expect(

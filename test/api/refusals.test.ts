@@ -23,7 +23,7 @@ describe('a body', () => {
       'that names a prototype',
     ],
     [`{"name":"x","encryptionRequired":true,"tags":{"\\u005f_proto__":1}}`, 'that hides the name'],
-  ])('that cannot be parsed is answered with 400 COULD_NOT_PARSE_BODY (%#: %s)', async (text) => {
+  ])('is answered with 400 COULD_NOT_PARSE_BODY if it cannot be parsed (%#: %s)', async (text) => {
     const reply = await root.call('POST', services, text)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
@@ -32,14 +32,17 @@ describe('a body', () => {
   test.each([
     ['an operation that requires none', 'POST', `${client}/authenticate?method=cert`, 401],
     ['an operation that requires one', 'POST', services, 400],
-  ] as const)('of `null` counts as no body for %s', async (_what, method, url, status) => {
-    const as = status === 401 ? anonymous : root
-    const expected = status === 401 ? 'INVALID_AUTH' : 'COULD_NOT_VALIDATE'
-    const reply = await as.call(method, url, 'null')
-    expect([reply.status, reply.body.error?.code]).toEqual([status, expected])
-  })
+  ] as const)(
+    'with the value `null` counts as no body for %s',
+    async (_what, method, url, status) => {
+      const as = status === 401 ? anonymous : root
+      const expected = status === 401 ? 'INVALID_AUTH' : 'COULD_NOT_VALIDATE'
+      const reply = await as.call(method, url, 'null')
+      expect([reply.status, reply.body.error?.code]).toEqual([status, expected])
+    },
+  )
 
-  test('that is not UTF-8 is answered with 400', async () => {
+  test('is answered with 400 if it is not UTF-8', async () => {
     const answer = await controller.app.inject({
       method: 'POST',
       url: services,
@@ -73,15 +76,18 @@ describe('a body', () => {
     [[], 'body', 'body in body must be of type object'],
     ['"text"', 'body', 'body in body must be of type object'],
     ['null', 'body', 'body in body is required'],
-  ])('%j is answered with 400 COULD_NOT_VALIDATE naming %s', async (body, field, reason) => {
-    const reply = await root.call('POST', services, body)
-    expect(reply.status).toBe(400)
-    expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
-    expect(reply.body.error?.cause?.['field']).toBe(field)
-    expect(reply.body.error?.cause?.['reason']).toMatch(reason)
-  })
+  ])(
+    'with %j is answered with 400 COULD_NOT_VALIDATE and the field %s',
+    async (body, field, reason) => {
+      const reply = await root.call('POST', services, body)
+      expect(reply.status).toBe(400)
+      expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
+      expect(reply.body.error?.cause?.['field']).toBe(field)
+      expect(reply.body.error?.cause?.['reason']).toMatch(reason)
+    },
+  )
 
-  test('that is missing where one is needed is answered with 400', async () => {
+  test('is required: without it, the response is 400', async () => {
     for (const headers of [{}, { 'content-type': 'application/json' }]) {
       const reply = await root.call('POST', services, undefined, headers)
       expect(reply.status).toBe(400)
@@ -89,7 +95,7 @@ describe('a body', () => {
     }
   })
 
-  test('of another type gets 415, and a request that accepts no supported type gets 406', async () => {
+  test('with another media type is answered with 415; a request that accepts no supported media type is answered with 406', async () => {
     const xml = await root.call('POST', services, '<a/>', { 'content-type': 'application/xml' })
     expect(xml.status).toBe(415)
     expect(xml.body.error?.code).toBe('COULD_NOT_VALIDATE')
@@ -105,7 +111,7 @@ describe('a body', () => {
     }
   })
 
-  test('with a declared length over 1 MiB is answered with 413 in the envelope, for any caller', async () => {
+  test('is answered with 413 in the envelope, for any caller, if its declared length exceeds 1 MiB', async () => {
     const big = JSON.stringify({ ...good, tags: { a: 'x'.repeat(1024 * 1024) } })
     for (const caller of [root, anonymous]) {
       const reply = await caller.call('POST', services, big)
@@ -116,8 +122,8 @@ describe('a body', () => {
   })
 })
 
-describe('a session', () => {
-  test('that is missing gets 401 and a challenge with this reason', async () => {
+describe('a request that needs a session', () => {
+  test('is answered with 401 and a challenge with the reason if it has no session token', async () => {
     const reply = await anonymous.get(services)
     expect(reply.status).toBe(401)
     expect(reply.body.error?.code).toBe('UNAUTHORIZED')
@@ -127,7 +133,7 @@ describe('a session', () => {
     )
   })
 
-  test('with a forged, foreign or unknown token gets 401 and a challenge with this reason', async () => {
+  test('is answered with 401 and a challenge with the reason if its token is forged, foreign or unknown', async () => {
     const foreignKeys = new TestTokenKeys()
     const foreign = new TokenSigner(foreignKeys).tokenOf('someSession')
     const own = root.token ?? ''
@@ -142,14 +148,14 @@ describe('a session', () => {
     }
   })
 
-  test('that is missing is refused before the body is read', async () => {
+  test('is refused before its body is read if it has no session token', async () => {
     const reply = await anonymous.call('POST', services, '{"name":')
     expect(reply.status).toBe(401)
     const typed = await anonymous.call('POST', services, '<a/>', { 'content-type': 'text/xml' })
     expect(typed.status).toBe(401)
   })
 
-  test('of a non-administrator opens no management operation, and its refusal has no challenge', async () => {
+  test('is refused without a challenge if a non-administrator calls a management operation', async () => {
     const asked: [string, string, unknown][] = [
       ['GET', services, undefined],
       ['POST', services, good],
@@ -180,7 +186,7 @@ describe('a session', () => {
 })
 
 describe('a path', () => {
-  test('that does not exist is answered with 404 naming it', async () => {
+  test('is answered with 404, and the response contains the path, if the path does not exist', async () => {
     for (const path of [
       `${management}/nothing`,
       `${client}/nothing`,
@@ -195,17 +201,17 @@ describe('a path', () => {
     }
   })
 
-  test('with an id longer than the limit is answered with 404', async () => {
+  test('is answered with 404 if an id in it exceeds the maximum length', async () => {
     expect((await root.get(`${services}/${'x'.repeat(5000)}`)).status).toBe(404)
   })
 
-  test('that is no valid URL is answered with 400', async () => {
+  test('is answered with 400 if it is not a valid URL', async () => {
     const reply = await root.get(`${services}/%zz`)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
   })
 
-  test('with an unsupported method is answered with 405, with or without a session', async () => {
+  test('is answered with 405 if the method is not supported, with or without a session', async () => {
     for (const [method, path] of [
       ['DELETE', services],
       ['POST', `${services}/x`],
@@ -220,7 +226,7 @@ describe('a path', () => {
   })
 })
 
-describe('a list query', () => {
+describe('the error for a list query', () => {
   test.each([
     ['filter=nothing%20%3D%20%22x%22', 'INVALID_FILTER'],
     ['filter=name%20%3D', 'INVALID_FILTER'],
@@ -241,7 +247,7 @@ describe('a list query', () => {
     expect(reply.body.error?.code).toBe(code)
   })
 
-  test('names the symbol and its position', async () => {
+  test('contains the unknown symbol and its position', async () => {
     const unknown = await root.get(`${services}?filter=nothing%20%3D%20%22x%22`)
     expect(unknown.body.error?.cause?.['message']).toContain('unknown symbol nothing')
     const broken = await root.get(`${services}?filter=name%20%3D%20)`)
@@ -297,7 +303,7 @@ describe('a header', () => {
   })
 })
 
-test('every error names code, message, request id and both versions', async () => {
+test('every error contains code, message, request id and both versions', async () => {
   const first = await anonymous.get(services)
   const second = await anonymous.get(services)
   expect(first.body.error?.message).toBe(
@@ -310,7 +316,7 @@ test('every error names code, message, request id and both versions', async () =
   expect(first.headers['content-type']).toBe('application/json')
 })
 
-test('a quarantined controller answers nothing but its health', async () => {
+test('a quarantined controller serves only its health', async () => {
   controller.refusal = 'NODE_QUARANTINED'
   try {
     const reply = await root.get(services)
@@ -324,7 +330,7 @@ test('a quarantined controller answers nothing but its health', async () => {
   }
 })
 
-describe('a state that is found wrong during a request', () => {
+describe('a replicated state that is found to be wrong during a request', () => {
   afterEach(() => {
     controller.refusal = null
   })
@@ -343,7 +349,7 @@ describe('a state that is found wrong during a request', () => {
     })
   }
 
-  test('makes the outcome of a write unknown, whether it was applied or refused', async () => {
+  test('makes the outcome of the write unknown, both for an accepted and for a refused write', async () => {
     const body = { name: 'made under a wrong state', encryptionRequired: true }
     for (const attempt of ['is made', 'is refused as a duplicate']) {
       findWrongDuring('propose')
@@ -357,7 +363,7 @@ describe('a state that is found wrong during a request', () => {
     }
   })
 
-  test('is not used for answers', async () => {
+  test('is not used for responses', async () => {
     for (const path of [`${services}?consistency=linearizable`, `${services}/nowhere`]) {
       findWrongDuring('readIndex')
       const reply = await root.get(path)
@@ -366,7 +372,7 @@ describe('a state that is found wrong during a request', () => {
     }
   })
 
-  test('is not used to refuse a session as ended', async () => {
+  test('is not used to decide that a session has ended', async () => {
     findWrongDuring('readIndex')
     const token = controller.tokenOf('no-such-session')
     const reply = await root.get(services, { 'net-session': token })

@@ -113,14 +113,14 @@ test('a name in use is refused at create, replace and patch', async () => {
   }
 })
 
-test('text with characters beyond ASCII is stored unchanged', async () => {
+test('a string with characters beyond ASCII is stored unchanged', async () => {
   for (const name of ['Prüfgerät', 'プリンター 🖨', 'plain']) {
     const id = await created(services, { name, encryptionRequired: true })
     expect((await detail(`${services}/${id}`)).name).toBe(name)
   }
 })
 
-test('a write to an unknown record is answered with 404, and so is an unknown reference', async () => {
+test('a write to an unknown record is answered with 404, and so is a write with an unknown reference', async () => {
   for (const [method, url, body] of [
     ['PUT', `${services}/nobody`, { name: 'x' }],
     ['PATCH', `${services}/nobody`, { name: 'x' }],
@@ -176,7 +176,7 @@ test('a policy refuses invalid roles and shows valid ones with names', async () 
   expect((await alice.get(`${client}/services/${service}`)).status).toBe(404)
 })
 
-test('on the client API an administrator sees the services of its policies, and may change services', async () => {
+test('on the client API an administrator sees only the services that its policies grant, but may change every service', async () => {
   const id = await created(services, { name: 'unreached', encryptionRequired: true })
   expect((await root.get(`${client}/services/${id}`)).status).toBe(404)
   expect((await root.call('PATCH', `${client}/services/${id}`, { name: 'reached' })).status).toBe(
@@ -188,7 +188,7 @@ test('on the client API an administrator sees the services of its policies, and 
   )
 })
 
-test('a sub-list of an unknown parent is empty or answers 404, as documented', async () => {
+test('a sub-list below an unknown record is empty or answered with 404, as documented', async () => {
   expect((await root.get(`${management}/identities/nobody/services`)).status).toBe(404)
   const empty = await root.get(`${services}/nobody/service-policies`)
   expect(empty.status).toBe(200)

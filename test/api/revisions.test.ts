@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { RequestContext } from '../../src/api/http/call.ts'
 import { answerFromJsonText } from '../../src/api/http/answers/envelope.ts'
-import { parseIfMatch, etagAnswer } from '../../src/api/records/revisions.ts'
+import { parseIfMatch, responseWithEtag } from '../../src/api/records/revisions.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -30,7 +30,7 @@ function patched(url: string, ifMatch: string, name = `renamed ${(serial += 1)}`
 }
 
 describe('a write with If-Match', () => {
-  test('takes effect on the revision that its caller has seen, and on no later one', async () => {
+  test('succeeds for the revision that its caller has read, and fails for a later revision', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     expect((await patched(url, tag)).status).toBe(200)
@@ -46,7 +46,7 @@ describe('a write with If-Match', () => {
     expect((await patched(url, now)).status).toBe(412)
   })
 
-  test('takes effect if one of its several revisions matches, or with * on any existing record', async () => {
+  test('succeeds if one of several given revisions matches, or with * on any existing record', async () => {
     const url = await newService()
     expect((await patched(url, `"1.old", ${await tagOf(url)}`)).status).toBe(200)
     expect((await patched(url, '*')).status).toBe(200)
@@ -64,7 +64,7 @@ describe('a write with If-Match', () => {
     expect(() => parseIfMatch(Array(40).fill('"1"').join(','))).toThrow(Problem)
   })
 
-  test('is checked at apply, not with the state of this controller', async () => {
+  test('is checked at apply, not against the current state of the receiving controller', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     const { cluster } = controller
@@ -78,7 +78,7 @@ describe('a write with If-Match', () => {
     expect((await root.get(url)).text).toContain('first')
   })
 
-  test('takes effect once when its request id is repeated, although the write itself changed the ETag', async () => {
+  test('takes effect once if its request id is repeated, although the write itself changed the ETag', async () => {
     const url = await newService()
     const headers = {
       'if-match': await tagOf(url),
@@ -89,7 +89,7 @@ describe('a write with If-Match', () => {
     expect((await root.call('PATCH', url, body, headers)).status).toBe(200)
   })
 
-  test('is refused where records have no ETag', async () => {
+  test('is refused for kinds of records without ETags', async () => {
     const reply = await root.call('POST', services, {}, { 'if-match': '*' })
     expect(reply.status).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe('If-Match')
@@ -97,7 +97,7 @@ describe('a write with If-Match', () => {
 })
 
 describe('a detail', () => {
-  test('answers 304 without a body if the caller already has it', async () => {
+  test('is answered with 304 without a body if the caller already has the current revision', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     for (const known of [tag, `"x", W/${tag}`, '*']) {
@@ -109,7 +109,7 @@ describe('a detail', () => {
     expect((await root.get(url, { 'if-none-match': '"x"' })).status).toBe(200)
   })
 
-  test('has another ETag when only related records change, and can still be written', async () => {
+  test('has another ETag when only related records change, and a write with the previous ETag still succeeds', async () => {
     const url = `${management}/identities/alice-id`
     const before = await tagOf(url)
     controller.openSession('alice-id')
@@ -129,10 +129,10 @@ describe('The ETag of a detail', () => {
   const tagAt = (revision: number, text = '{"id":"a"}'): unknown => {
     const record = { id: 'a', createdAt: 0, updatedAt: 0, revision }
     const call = { ifNoneMatch: null } as RequestContext
-    return etagAnswer(call, record, answerFromJsonText(text)).headers?.['etag']
+    return responseWithEtag(call, record, answerFromJsonText(text)).headers?.['etag']
   }
 
-  test('contains the revision of its record, even if other records have the same text', () => {
+  test('contains the revision of its record, even if another record has the same JSON', () => {
     // Revisions that are 4,096 apart share a place of the tags that are kept.
     expect([tagAt(1), tagAt(4097), tagAt(1)].map((tag) => String(tag).split('.')[0])).toEqual([
       '"1',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { FigureHistory, historyLimits } from '../../src/api/metrics/figure-history.ts'
+import { MetricHistory, historyLimits } from '../../src/api/metrics/figure-history.ts'
 import { fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, newService } from './support/network.ts'
@@ -34,7 +34,7 @@ test('a history holds one hour of each metric', () => {
   const scheduler = new ManualScheduler()
   const zero = { fsyncs: 0, fsyncP99Ms: 0, leaderChanges: 0, logIns: 0, requests: 0 }
   let totals = { ...zero, commitIndex: 100, appliedIndex: 100 }
-  const history = new FigureHistory(() => totals, clock)
+  const history = new MetricHistory(() => totals, clock)
   expect(history.view()).toMatchObject({ endedAtMs: null, figures: { logIns: [] } })
   history.start(scheduler)
   const step = (change: Partial<typeof totals>): void => {

@@ -51,7 +51,7 @@ describe('a new edge router', () => {
     expect(enrollment).not.toHaveProperty('identity')
   })
 
-  test('accepts a listener without groups, as an empty list or null', async () => {
+  test('accepts a listener without groups: with an empty list or null', async () => {
     const ctrlChanListeners = { 'tls:one:6262': null, 'tls:two:6262': [], 'tls:three:6262': ['a'] }
     const id = await newRouter('listening', { ctrlChanListeners })
     const known = { ...ctrlChanListeners, 'tls:one:6262': [] }
@@ -69,7 +69,7 @@ describe('a new edge router', () => {
     expect(controller.cluster.proposals.length).toBe(before + 1)
   })
 
-  test('has every field, null or absent as in OpenZiti', async () => {
+  test('has every field; fields are null or absent as in OpenZiti', async () => {
     const id = await newRouter('fields')
     const { enrollmentToken, enrollmentJwt, enrollmentCreatedAt, enrollmentExpiresAt, ...rest } =
       await shown(root, `${edgeRouters}/${id}`)
@@ -108,7 +108,7 @@ describe('a new edge router', () => {
     })
   })
 
-  test('accepts all writable fields, and clears them by an empty value', async () => {
+  test('accepts all writable fields, and an empty value clears them', async () => {
     const body = {
       appData: { zone: 'a' },
       cost: 65_535,
@@ -158,7 +158,7 @@ describe.each(['edge-routers', 'routers', 'transit-routers'])('configs below /%s
   const newConfig = (name: string, configTypeId: string, data: object): Promise<string> =>
     made(root, `${management}/configs`, { name: `${collection} ${name}`, configTypeId, data })
 
-  test('must target routers, one of each type, and are removed by an empty list', async () => {
+  test('must have a type that targets routers, at most one per type, and are removed by an empty list', async () => {
     const link = await newConfig('link', 'router.link.v1', {})
     const again = await newConfig('again', 'router.link.v1', {})
     const host = await newConfig('host', 'proxy.v1', { port: 1, protocols: ['tcp'] })
@@ -189,7 +189,7 @@ test('the list of edge routers accepts a role filter and omits other routers', a
 describe('an edge router that tunnels', () => {
   const identityUrl = (id: string): string => `${management}/identities/${id}`
 
-  test('has an identity of the type Router, which is shown and cannot be created otherwise', async () => {
+  test('has an identity with the type Router, which cannot be created in another way', async () => {
     const id = await newRouter('tunneler', { isTunnelerEnabled: true })
     expect(await shown(root, identityUrl(id))).toMatchObject({
       name: 'tunneler',
@@ -222,7 +222,7 @@ describe('an edge router that tunnels', () => {
     })
   })
 
-  test('is refused if an identity has its name, and leaves no records behind', async () => {
+  test('is refused if an identity has the same name, and then creates no records', async () => {
     await newIdentity(root, 'taken by one')
     const before = controller.machine.count('enrollment')
     const reply = await root.call('POST', edgeRouters, {
@@ -264,7 +264,7 @@ describe('an edge router that tunnels', () => {
 })
 
 describe('Edge router enrolled → re-enroll', () => {
-  test('enrollment required again: a new token each time, never two, other properties unchanged', async () => {
+  test('requires a new enrollment: each time with a new token, never two tokens, and other properties stay unchanged', async () => {
     const id = await newRouter('again', { roleAttributes: ['x'], cost: 3 })
     const url = `${edgeRouters}/${id}`
     const tokens = [(await shown(root, url))['enrollmentToken']]
@@ -282,7 +282,7 @@ describe('Edge router enrolled → re-enroll', () => {
     }
   })
 
-  test('answers 404 for an unknown router and for one that is no edge router', async () => {
+  test('answers 404 for an unknown router and for a router that is not an edge router', async () => {
     const transit = await made(root, `${management}/transit-routers`, { name: 'transit only' })
     for (const id of ['nowhere', transit]) {
       expect((await root.call('POST', `${edgeRouters}/${id}/re-enroll`)).status).toBe(404)
@@ -339,7 +339,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
     expect(controller.machine.findAll('enrollment', 'transitRouterId', id)).toEqual([])
   })
 
-  test('lists every router; others are shown as verified, without a token, and cannot be changed', async () => {
+  test('lists every router; routers of other kinds are shown as verified, without a token, and cannot be changed', async () => {
     const edge = await newRouter(`${collection} edge`)
     const core = `${collection}-core`
     const body = { id: core, name: core, cost: 0, noTraversal: false }
@@ -364,7 +364,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
 describe('the fabric API', () => {
   const routers = `${fabric}/routers`
 
-  test('shows the interfaces of a connected router, also at the identity of its tunnel, and where others dial it', async () => {
+  test('shows the interfaces of a connected router, also with the identity of its tunneler, and the addresses of its link listeners', async () => {
     const id = await made(root, `${management}/edge-routers`, {
       name: 'with interfaces',
       isTunnelerEnabled: true,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 
 import { sendStream } from '../../src/api/http/transport/send-stream.ts'
-import { TextPipe } from '../../src/events/streams/text-pipe.ts'
+import { TextToByteStream } from '../../src/events/streams/text-pipe.ts'
 import type { ByteStream } from '../../src/ports/byte-stream.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -14,7 +14,7 @@ import { eventually } from '../support/eventually.ts'
 const STALL_MS = 300
 const PIECE = Buffer.alloc(64 * 1024, 'x')
 
-let stream: ByteStream = { chunks: new TextPipe(1, nobody()) }
+let stream: ByteStream = { chunks: new TextToByteStream(1, nobody()) }
 const sent: Promise<string>[] = []
 const server = createServer((_request, response) => {
   const told = sendStream(response, stream, STALL_MS).then(
@@ -74,7 +74,7 @@ class Endless implements ByteStream {
 
 test('chunks arrive in order, followed by the end', async () => {
   const told: string[] = []
-  const pipe = new TextPipe(1024, {
+  const pipe = new TextToByteStream(1024, {
     onTaken: () => told.push('taken'),
     onReturned: () => told.push('returned'),
   })
@@ -93,7 +93,7 @@ test('chunks arrive in order, followed by the end', async () => {
 test('an idle stream ends when its client disconnects', async () => {
   let returned = 0
   const parts = { ...nobody(), onReturned: () => (returned += 1) }
-  const answer = await ask({ chunks: new TextPipe(1024, parts) })
+  const answer = await ask({ chunks: new TextToByteStream(1024, parts) })
   expect(answer.statusCode).toBe(200)
   expect(returned).toBe(0)
   answer.destroy()
@@ -123,7 +123,7 @@ test('a source that limits its own pace is not disconnected as stalled', async (
   expect(endless.asked).toBeLessThan(1024)
 })
 
-test('an error of the source breaks the connection, so that the client does not mistake it for the end', async () => {
+test('an error of the source resets the connection, so that the client does not mistake the error for the end of the stream', async () => {
   async function* failing(): AsyncGenerator<Uint8Array> {
     yield await Promise.resolve(PIECE)
     throw new Error('the disk is gone')
@@ -133,9 +133,9 @@ test('an error of the source breaks the connection, so that the client does not 
   await expect(sent.at(-1)).resolves.toBe('the disk is gone')
 })
 
-test('buffered text is bounded by its writer, which resumes after a drain', async () => {
+test('the writer limits buffered data, and resumes after a drain', async () => {
   let taken = 0
-  const pipe = new TextPipe(10, { ...nobody(), onTaken: () => (taken += 1) })
+  const pipe = new TextToByteStream(10, { ...nobody(), onTaken: () => (taken += 1) })
   expect(pipe.write('12345')).toBe(true)
   expect(pipe.write('67890')).toBe(false)
   expect(taken).toBe(0)

@@ -22,14 +22,14 @@ describe('a path', () => {
     },
   )
 
-  test('is decoded, and used as it is if its escapes are invalid', () => {
+  test('is percent-decoded, and used unchanged if its escapes are invalid', () => {
     expect(served.has('/%61/7')).toBe(true)
     expect(served.has('/%zz/7')).toBe(false)
     expect(served.has('/a/%zz')).toBe(true)
     expect(served.has('/a%2f7')).toBe(false)
   })
 
-  test('of 100,000 segments is answered at once', () => {
+  test('with 100,000 segments is answered at once', () => {
     expect(served.has('/a'.repeat(100_000))).toBe(false)
   })
 })

@@ -54,7 +54,7 @@ async function lastChangeAt(caller: CallerOf = alice): Promise<string> {
   return (reply.body.data as { lastChangeAt: string }).lastChangeAt
 }
 
-test('sub-lists through router policies agree from every side', async () => {
+test('sub-lists through router policies are consistent, from whichever record they start', async () => {
   const printer = await service('printer', ['office'])
   const east = await router('east', ['east'])
   const west = await router('west', ['west'])
@@ -128,7 +128,7 @@ test('sub-lists through router policies agree from every side', async () => {
   await removed('services', printer)
 })
 
-test('a session is refused in the order of the checks, and lists its routers once they all pass', async () => {
+test('a session is refused by the checks in their order, and lists its routers once all checks pass', async () => {
   const wiki = await service('wiki', ['wiki'])
   const open = (type?: string, serviceId = wiki) =>
     alice.call('POST', `${client}/sessions`, { serviceId, ...(type === undefined ? {} : { type }) })
@@ -331,7 +331,7 @@ test('the service update marker changes exactly when the services that the clien
   expect(await lastChangeAt(late)).toBe((session.body.data as Row)['createdAt'])
 })
 
-test('a config changes the service update marker of identities that see it, not of identities with an override', async () => {
+test('a config changes the service update marker of identities that use it, but not of identities with their own config instead', async () => {
   const seen = await service('configured', ['shared'])
   const type = await created('config-types', { name: 'test.v1' })
   const [theirs, own] = await Promise.all(
@@ -371,7 +371,7 @@ test('a refused change leaves every service update marker unchanged', async () =
   expect(await lastChangeAt()).toBe(before)
 })
 
-test('a caller sees its enrolled routers; an administrator sees all of these', async () => {
+test('a caller sees the enrolled routers that its policies allow; an administrator sees all enrolled routers', async () => {
   const url = `${client}/current-identity/edge-routers`
   const none = (await alice.get(url)).body
   expect(none.data).toEqual([])
@@ -407,7 +407,7 @@ interface Usage {
   readonly usage: Readonly<Record<string, { readonly count: number; readonly ids: unknown }>>
 }
 
-test('role attributes are listed with filter, sort and paging, and with their users', async () => {
+test('role attributes can be filtered, sorted and paged, and are listed with the records that have them', async () => {
   const id = await service('with attributes', ['zeta', 'eta', 'theta'])
   const policy = await grant('names another', 'Dial', ['#theta', '#unheld'])
   const list = async (query: string) => {

@@ -45,7 +45,7 @@ async function sweep(): Promise<void> {
   await Promise.resolve()
 }
 
-test('a log-in answers with the session, its token in both headers and its expiry', async () => {
+test('a log-in returns the session, its expiry, and its token in both headers', async () => {
   const alice = new CallerOf(controller)
   const reply = await alice.call('POST', `${client}/authenticate?method=password`, {
     ...user,
@@ -126,7 +126,7 @@ test('a session expires by inactivity, and every use counts as activity', async 
 const touches = () =>
   controller.cluster.proposals.filter(({ kind }) => kind === CommandKind.SESSION_TOUCH)
 
-test('activity is shared with the other controllers if it moved by more than half a minute, and not through the log', async () => {
+test('activity is shared with the other controllers if it advanced by more than half a minute, but not through the log', async () => {
   controller.clock.advance(29_000)
   await root.get(current)
   await spread()
@@ -142,7 +142,7 @@ test('activity is shared with the other controllers if it moved by more than hal
   expect(touches()).toHaveLength(0)
 })
 
-test('the leader writes activity to the log periodically, and withdraws the logged part from the soft state', async () => {
+test('the leader writes activity to the log periodically, and then stops sharing the logged activity outside the log', async () => {
   controller.clock.advance(31_000)
   await root.get(current)
   await spread()
@@ -159,7 +159,7 @@ test('the leader writes activity to the log periodically, and withdraws the logg
   expect(controller.activity.own.size).toBe(0)
 })
 
-test('a use on another controller keeps the session alive, even after that controller has left the cluster', async () => {
+test('a request to another controller keeps the session alive, even after that controller has left the cluster', async () => {
   const { id } = (await root.get(current)).body.data as Session
   controller.clock.advance(29 * minute)
   controller.activity.hear('ctrl2', id, controller.clock.nowMs())
@@ -171,7 +171,7 @@ test('a use on another controller keeps the session alive, even after that contr
   expect((await root.get(current)).status).toBe(200)
 })
 
-test('a use reported with a future time counts as a use now', async () => {
+test('a session use that is reported with a future time counts as a use now', async () => {
   const { id } = (await root.get(current)).body.data as Session
   controller.activity.hear('ctrl2', id, controller.clock.nowMs() + 600 * minute)
   controller.clock.advance(30 * minute + 1)
@@ -185,7 +185,7 @@ test('a controller publishes pending activity before it stops', async () => {
   expect(controller.activity.own.size).toBe(1)
 })
 
-test('the leader removes expired sessions after it has led long enough to learn of uses elsewhere', async () => {
+test('the leader removes expired sessions only after it has led long enough to learn of their use at other controllers', async () => {
   await new CallerOf(controller).logIn(user)
   expect(controller.machine.count('apiSession')).toBe(2)
   controller.clock.advance(40 * minute)
@@ -198,7 +198,7 @@ test('the leader removes expired sessions after it has led long enough to learn 
   expect(controller.machine.count('apiSession')).toBe(0)
 })
 
-test('a session used here is not removed, even if the log contains no use', async () => {
+test('a session used at this controller is not removed, even if the log contains no use', async () => {
   await sweep()
   controller.clock.advance(29 * minute)
   await root.get(current)
@@ -208,7 +208,7 @@ test('a session used here is not removed, even if the log contains no use', asyn
   expect((await root.get(current)).status).toBe(200)
 })
 
-test('a controller without contact to the leader honors sessions for a quarter of an hour', async () => {
+test('a controller without contact to the leader accepts sessions for a quarter of an hour', async () => {
   controller.cluster.contactMs = 15 * minute
   expect((await root.get(current)).status).toBe(200)
   controller.cluster.contactMs = 15 * minute + 1
@@ -234,7 +234,7 @@ test('an administrator lists and ends sessions, and sees only the token of its o
   expect((await root.call('DELETE', url)).status).toBe(404)
 })
 
-test('after ten wrong passwords even the right one must wait, and the answer gives the time', async () => {
+test('after ten wrong passwords even the right password must wait, and the response contains the waiting time', async () => {
   const guesser = new CallerOf(controller)
   for (let guess = 0; guess < 10; guess += 1) {
     expect((await guesser.logIn({ ...user, password: 'a wrong guess' })).status).toBe(401)

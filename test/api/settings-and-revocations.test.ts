@@ -10,7 +10,7 @@ describe('a revocation', () => {
   const revocations = `${management}/revocations`
   const tokenId = '0197b3a0-5b1e-7c4e-9d2f-0123456789ab'
 
-  test('has the given id, and ends after the last token that it covers expires', async () => {
+  test('has the given id, and expires after the last token that it covers', async () => {
     const body = {
       id: tokenId,
       type: 'JTI',
@@ -35,7 +35,7 @@ describe('a revocation', () => {
     expect((await root.call('DELETE', `${revocations}/${tokenId}`)).status).toBe(405)
   })
 
-  test('of an identity or a session ends earlier sessions, but no later ones', async () => {
+  test('for an identity or a session ends earlier sessions, but no later sessions', async () => {
     const bob = await newIdentity(root, 'bob')
     const [first, second] = [sessionOf(bob), sessionOf(bob)]
     const status = async (caller: CallerOf) =>
@@ -50,7 +50,7 @@ describe('a revocation', () => {
     expect(await status(sessionOf(bob))).toBe(200)
   })
 
-  test('can be repeated, and ends the sessions that were opened since the previous one', async () => {
+  test('can be repeated, and ends the sessions opened since the previous revocation', async () => {
     const eve = await newIdentity(root, 'eve')
     const revoke = (type: string, id: string) => root.call('POST', revocations, { id, type })
     for (let round = 0; round < 3; round += 1) {
@@ -68,7 +68,7 @@ describe('a revocation', () => {
     expect([other.status, other.body.error?.cause?.['field']]).toEqual([400, 'id'])
   })
 
-  test('of an enrollment token ends the enrollment', async () => {
+  test('for an enrollment token deletes the enrollment', async () => {
     const identityId = await newIdentity(root, 'fay')
     const expiresAt = new Date(controller.clock.nowMs() + 3_600_000).toISOString()
     const wanted = { identityId, method: 'updb', username: 'fay of old', expiresAt }
@@ -85,7 +85,7 @@ describe('a revocation', () => {
     expect(enrolled.status).toBe(400)
   })
 
-  test('of an administrator is refused if the caller is no administrator', async () => {
+  test('for an administrator is refused if the caller is not an administrator', async () => {
     const body = { permissions: ['revocation'] }
     await root.call('PATCH', `${management}/identities/alice-id`, body)
     const alice = sessionOf('alice-id')
@@ -110,13 +110,13 @@ describe('a revocation', () => {
     ['id', { id: `${tokenId} `, type: 'JTI' }],
     ['type', { id: 'a' }],
     ['type', { id: 'a', type: 'EVERYTHING' }],
-  ])('is refused on %s for %j', async (field, body) => {
+  ])('is refused, with the field %s, for %j', async (field, body) => {
     const reply = await root.call('POST', revocations, body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('of an identity requires an existing identity', async () => {
+  test('for an identity requires an existing identity', async () => {
     const unknown = await root.call('POST', revocations, { id: 'nobody', type: 'IDENTITY' })
     expect(unknown.status).toBe(404)
     expect(unknown.body.error?.code).toBe('NOT_FOUND')
@@ -124,7 +124,7 @@ describe('a revocation', () => {
     expect(known.status, known.text).toBe(201)
   })
 
-  test('is removed once it has ended and another one is created', async () => {
+  test('is removed after its expiry, when another revocation is created', async () => {
     controller.clock.advance(revocationLimits.lifetimeMs)
     root.token = controller.openSession('admin-id')
     const ended = 'aSession0123'
@@ -140,7 +140,7 @@ describe('controller settings', () => {
   const shown = async (path: string): Promise<unknown> =>
     (await root.get(`${settings}/${path}`)).body.data
 
-  test('of one controller take precedence over those of all controllers', async () => {
+  test('for one controller take precedence over those for all controllers', async () => {
     const all = {
       controllerId: 'global',
       oidc: { redirectUris: ['https://a.test'], postLogoutUris: ['https://b.test'] },

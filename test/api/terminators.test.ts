@@ -65,7 +65,7 @@ describe('a terminator', () => {
     expect(await shown(root, `${terminators}/${id}`)).toMatchObject({ binding })
   })
 
-  test('keeps service, identity and secret; router, address, binding, cost and precedence can change', async () => {
+  test('keeps service, identity and secret; only router, address, binding, cost and precedence can change', async () => {
     const id = await hosted({ identity: 'host-1' })
     const url = `${terminators}/${id}`
     const other = await newService(root, `other ${serial}`)
@@ -112,7 +112,7 @@ describe('a terminator', () => {
     if (status === 400) expect(reply.body.error?.cause).toMatchObject({ field: name })
   })
 
-  test('is found by its service and its router', async () => {
+  test('can be filtered by its service and its router', async () => {
     const id = await hosted({ identity: 'host-1' })
     await made(root, `${management}/routers`, { name: `empty ${serial}` })
     for (const filter of [
@@ -140,7 +140,7 @@ describe('a terminator', () => {
     }
   })
 
-  test('is found by the current names of its service and its router', async () => {
+  test('can be filtered by the current names of its service and its router', async () => {
     const id = await hosted()
     const found = async (filter: string): Promise<unknown[]> => {
       const url = `${terminators}?limit=500&filter=${encodeURIComponent(filter)}`
@@ -158,7 +158,7 @@ describe('a terminator', () => {
   })
 
   test.each(['service.name', 'router.name desc'])(
-    'cannot be sorted by %s, a field of another record',
+    'cannot be sorted by %s, which is a field of another record',
     async (sort) => {
       const reply = await root.get(`${terminators}?sort=${encodeURIComponent(sort)}`)
       expect(reply.status).toBe(400)
@@ -179,7 +179,7 @@ describe('the terminators of a service on the client API', () => {
     expect((await new CallerOf(controller).get(url(service))).status).toBe(401)
   })
 
-  test('show no address and no cost, and cannot be filtered by them', async () => {
+  test('show no address and no cost, and cannot be filtered by these fields', async () => {
     const id = await hosted({ identity: 'host-1', address: 'tcp:10.0.0.1:80' })
     await made(root, `${management}/service-policies`, {
       name: `policy ${serial}`,

@@ -45,26 +45,26 @@ async function ask(head: string, rest: string | Buffer = ''): Promise<Seen> {
 
 const close = 'connection: close\r\n\r\n'
 
-test('every answer forbids caching and content sniffing, and requires TLS', async () => {
+test('every response forbids caching and content sniffing, and requires TLS', async () => {
   const { headers } = await ask(`GET /version HTTP/1.1\r\nhost: x\r\n${close}`)
   expect(headers).toContain('cache-control: no-store')
   expect(headers).toContain('x-content-type-options: nosniff')
   expect(headers).toContain('strict-transport-security: max-age=31536000')
 })
 
-test('a request without a Host is refused in the envelope', async () => {
+test('a request without a Host header is refused with an error envelope', async () => {
   expect(await ask(`GET /version HTTP/1.1\r\n${close}`)).toMatchObject({
     status: 400,
     code: 'COULD_NOT_VALIDATE',
   })
 })
 
-test('a request with an unknown expectation is refused in the envelope', async () => {
+test('a request with an unknown expectation is refused with an error envelope', async () => {
   const answer = await ask(`GET /version HTTP/1.1\r\nhost: x\r\nexpect: a-miracle\r\n${close}`)
   expect(answer).toMatchObject({ status: 417, code: 'EXPECTATION_FAILED' })
 })
 
-test('an OPTIONS request that is no preflight is refused in the envelope', async () => {
+test('an OPTIONS request that is not a preflight is refused with an error envelope', async () => {
   const answer = await ask(`OPTIONS * HTTP/1.1\r\nhost: x\r\n${close}`)
   expect([answer.status, answer.code]).toEqual([400, 'COULD_NOT_VALIDATE'])
 })
@@ -93,7 +93,7 @@ test.for([
   ['404', 'POST /edge/management/v1/nowhere', 'NOT_FOUND'],
   ['413', `POST ${management}/services`, 'REQUEST_ENTITY_TOO_LARGE'],
 ] as const)(
-  'a %s reaches a client that is still sending its body',
+  'a response with %s reaches a client that is still sending its body',
   async ([status, what, code]) => {
     const bytes = status === '413' ? 3_000_000 : 900_000
     const socket = connect(port, '127.0.0.1')
@@ -119,7 +119,7 @@ test('a connection without complete headers is closed after the timeout', async 
   expect(tookMs).toBeGreaterThan(300)
 })
 
-test('a refused connection is closed even if its client never closes it', async () => {
+test('a refused connection is closed even if the client keeps its side open', async () => {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.write('HELLO\r\n\r\n')
   socket.on('data', () => undefined)

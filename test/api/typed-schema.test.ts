@@ -30,7 +30,7 @@ interface Order {
   readonly tags?: JsonObject
 }
 
-test('the type of a body has the members, nulls and lists of its schema', () => {
+test('the TypeScript type of a body has the members, nulls and lists of its schema', () => {
   expectTypeOf<SchemaValue<typeof order.schema>>().toExtend<Order>()
   expectTypeOf<Order>().toExtend<SchemaValue<typeof order.schema>>()
   expect(order.schema.required).toEqual(['id', 'verb'])
@@ -44,7 +44,7 @@ test('a schema without required members lists none', () => {
   expect(schema).toEqual({ type: 'object', properties: { id: { type: 'string' } } })
 })
 
-test('the type of an optional body, or of one that may be text, has only optional members', () => {
+test('the type of an optional body, or of a body that may be a string, has only optional members', () => {
   const body = { schema: order, isRequired: false, textTypes: ['text/plain'] } as const
   expectTypeOf<string>().toExtend<OperationBody<typeof body>>()
   expectTypeOf<Partial<Order>>().toExtend<OperationBody<typeof body>>()

@@ -6,7 +6,7 @@ import {
   CommandKind,
   FeatureLevelRaiseSchema,
 } from '../../proto/gen/command_pb.ts'
-import { secureAfterRemoval } from '../../src/cluster/secrets/secret-rotation.ts'
+import { rotateAfterRemoval } from '../../src/cluster/secrets/secret-rotation.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { CallerOf, client, management } from '../api/support/caller.ts'
 import { admin } from '../api/support/controller.ts'
@@ -86,7 +86,7 @@ describe('after the removal of a compromised controller', () => {
     expect((await root.get(`${management}/identities`)).status).toBe(200)
   })
 
-  test('the leader ends them once the cluster key has changed', async () => {
+  test('the leader ends all earlier sessions and enrollments once the cluster key has changed', async () => {
     const cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'])
     const level = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
     await cluster.propose({
@@ -96,7 +96,7 @@ describe('after the removal of a compromised controller', () => {
     })
     cluster.expel('ctrl3')
     const before = cluster.proposals.length
-    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', { isCompromised: true })
+    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', { isCompromised: true })
     const kinds = cluster.proposals.slice(before).map(({ kind }) => kind)
     expect(kinds).toEqual([
       CommandKind.ADMISSION_DELETE,
@@ -110,7 +110,7 @@ describe('after the removal of a compromised controller', () => {
   })
 })
 
-test('no administrator can end all sessions with a command meant for one session', async () => {
+test('a command for ending one session cannot be misused to end all sessions', async () => {
   const sessionId = root.token?.split('.')[1] ?? ''
   const { identityId } = controller.state.get('apiSession', sessionId) ?? {}
   const actor = anySession({ sessionId, identityId: identityId ?? '' })

@@ -211,7 +211,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
 }
 
 test.each(Object.keys(reasons))(
-  'a service session ends as %s, and with it the circuit at its router',
+  'a service session ends as %s, and then its circuit at the router ends too',
   async (reason) => {
     const of = await dialed()
     await reasons[reason]?.(of)
@@ -244,7 +244,7 @@ test.each([
   ['the CA that says who it is takes no log-ins any more', ofCa],
   ['the CA of its credential takes no log-ins any more', enrolledByCa],
 ])(
-  'a service session ends as %s, and with it the circuit at its router',
+  'a service session ends as %s, and then its circuit at the router ends too',
   async (_reason, holder) => {
     const { caId, ...device } = await holder()
     const [of, other] = [await dialed(device), await dialed(await ofCa())]

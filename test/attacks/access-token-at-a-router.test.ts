@@ -22,7 +22,7 @@ async function isAdmitted(token: string, person = ann): Promise<boolean> {
   return (await bearers.bench.connect(person, { token })).isAdmitted
 }
 
-test('A token is refused without the certificate that it names', async () => {
+test('A token is refused without the client certificate to which it is bound', async () => {
   const mallory = await bearers.person('mallory')
   expect(await isAdmitted(ann.token, mallory)).toBe(false)
   expect(await isAdmitted(ann.token), 'its owner').toBe(true)
@@ -43,13 +43,13 @@ test('A token is refused before it becomes valid and after it expires', async ()
   expect(await isAdmitted(await bearers.token(ann, { nbf: nowSeconds() + 600 }))).toBe(false)
 })
 
-test('A token signed by a key for another use is refused', async () => {
+test('A token signed with a key for another purpose is refused', async () => {
   const authority = await bearers.bench.network.leaf('authority', [], [])
   bearers.tellKey(authority.certificatePem, false)
   expect(await isAdmitted(await bearers.token(ann, {}, authority))).toBe(false)
 })
 
-test('A token with changed text is refused', async () => {
+test('A token with modified claims is refused', async () => {
   const [head = '', , mac = ''] = ann.token.split('.')
   const claims = { sub: 'ann', z_t: 'a', aud: ['openziti'], exp: nowSeconds() + 900 }
   const forged = Buffer.from(JSON.stringify(claims)).toString('base64url')
@@ -58,7 +58,7 @@ test('A token with changed text is refused', async () => {
   expect(await isAdmitted(`${none}.${forged}.`)).toBe(false)
 })
 
-describe('A client that is connected is cut off', () => {
+describe('A connected client is disconnected', () => {
   test('when its session is revoked', async () => {
     const client = await bearers.bench.connect(ann)
     bearers.tell(revocationOf(ann.sessionId, 'API_SESSION', Date.now()))
@@ -112,7 +112,7 @@ describe('A client that is connected is cut off', () => {
   })
 })
 
-test('The token of another session does not replace that of a channel', async () => {
+test('A token from another client’s session cannot replace the token of a channel', async () => {
   const mallory = await bearers.person('mallory')
   const thief = await bearers.bench.connect(mallory)
   const request = { contentType: 60_803, body: encodeText(ann.token) }

@@ -66,7 +66,7 @@ describe('an address that does not belong to the controller', () => {
     'token_endpoint',
     'device_authorization_endpoint',
     'revocation_endpoint',
-  ])('as the %s ends the log-in', async (name) => {
+  ])('ends the log-in if it is the %s', async (name) => {
     for (const address of addresses()) {
       endpoints = { [name]: address }
       await expect(discovered(), address).rejects.toThrow(
@@ -76,7 +76,7 @@ describe('an address that does not belong to the controller', () => {
   })
 
   test.each(['verification_uri', 'verification_uri_complete'])(
-    'as the %s is not shown',
+    'is not shown to the user if it is the %s',
     async (name) => {
       const provider = await discovered()
       for (const address of addresses()) {
@@ -108,7 +108,7 @@ test('a browser is not started with an address that does not belong to the contr
   expect(other.requests).toEqual([])
 })
 
-test('a controller cannot decide how often or how long it is polled', async () => {
+test('a controller cannot control how often or how long the client polls', async () => {
   device = { expires_in: 1e12, interval: 1e-9 }
   const begun = await (await discovered()).beginDevice()
   expect([begun.expiresInMs, begun.intervalMs]).toEqual([3_600_000, 1000])

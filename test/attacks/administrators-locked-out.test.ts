@@ -44,17 +44,20 @@ test.each([
   ['no end', 0],
   ['an end in ten years', 10 * 365 * 24 * 60],
   ['an end in 16 minutes', 16],
-])('a policy that locks with %s locks an administrator for 15 minutes', async (_end, minutes) => {
-  await lockAfter(1, minutes)
-  expect((await guess(admin.username)).status).toBe(401)
-  expect((await logIn(admin)).status).toBe(401)
-  controller.clock.advance(lockMs - 1)
-  expect((await logIn(admin)).status).toBe(401)
-  controller.clock.advance(1)
-  expect((await logIn(admin)).status).toBe(200)
-})
+])(
+  'a policy that locks the password with %s locks an administrator’s password for 15 minutes',
+  async (_end, minutes) => {
+    await lockAfter(1, minutes)
+    expect((await guess(admin.username)).status).toBe(401)
+    expect((await logIn(admin)).status).toBe(401)
+    controller.clock.advance(lockMs - 1)
+    expect((await logIn(admin)).status).toBe(401)
+    controller.clock.advance(1)
+    expect((await logIn(admin)).status).toBe(200)
+  },
+)
 
-test('each further wrong password locks an administrator again, which limits guesses', async () => {
+test('each further wrong password locks an administrator’s password again, which limits guesses', async () => {
   await lockAfter(3, 0)
   for (let attempt = 0; attempt < 3; attempt += 1) await guess(admin.username)
   for (let hour = 0; hour < 4; hour += 1) {

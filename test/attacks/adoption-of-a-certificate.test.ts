@@ -10,7 +10,11 @@ import type { Authenticator } from '../../src/entities/kinds/authenticator.ts'
 import type { Router } from '../../src/entities/kinds/router.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../src/pki/authority/authority.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
@@ -101,7 +105,7 @@ const leafOf = ({ certificatePem }: CertifiedKey): string =>
 const ofNetwork = (commonName: string): Promise<CertifiedKey> =>
   clientKey(controller.authorities.issuing, commonName, nowMs())
 
-test('A router is adopted with its first connection, in one entry, and keeps its public names', async () => {
+test('A router’s certificate is adopted at its first connection, in one log entry, and the router keeps its public names', async () => {
   const { id } = await migratedRouter()
   const key = await issueLeaf({
     issuer: controller.authorities.issuing,
@@ -109,7 +113,7 @@ test('A router is adopted with its first connection, in one entry, and keeps its
     uris: [],
     hosts: ['edge.acme.test', '10.1.2.3', 'localhost', 'ctrl1'],
     usages: ['client'],
-    validity: validityFrom(nowMs(), DAY_MS),
+    validity: validityStartingAt(nowMs(), DAY_MS),
   })
   mark(id, fingerprintOf(key))
   expect(await attacked.entriesOf(() => connect(key))).toBe(1)
@@ -126,20 +130,20 @@ test('A router is adopted with its first connection, in one entry, and keeps its
   expect(await connect(key)).toMatchObject(accepted)
 })
 
-test('Connections to several controllers adopt a router once', async () => {
+test('Connections to several controllers adopt the certificate of a router once', async () => {
   const { id, key } = await migratedRouter()
   const replies = await Promise.all([connect(key), connect(key), connect(key)])
   for (const reply of replies) expect(reply).toMatchObject(accepted)
   expect(adopting(id, key)).toEqual({ ok: true, id })
 })
 
-test('Another key is not adopted, although the network issued its certificate for the same id', async () => {
+test('A certificate with another key is not adopted, although the network issued it for the same id', async () => {
   const { id, key } = await migratedRouter()
   await refusedWithout(id, await ofNetwork(id))
   expect(await connect(key)).toMatchObject(accepted)
 })
 
-test('A certificate of the network with the same SHA-1 is not adopted for another router', async () => {
+test('A certificate of the network with the same SHA-1 fingerprint is not adopted for another router', async () => {
   const { id } = await migratedRouter()
   const stray = await attacked.newRouter(generatePrivateKeyPem())
   await root.call('DELETE', `${management}/edge-routers/${stray.id}`)
@@ -147,7 +151,7 @@ test('A certificate of the network with the same SHA-1 is not adopted for anothe
   await refusedWithout(id, stray.key)
 })
 
-test('A certificate of another network is not adopted, although it has the SHA-1 and the id', async () => {
+test('A certificate of another network is not adopted, although it has the same SHA-1 fingerprint and id', async () => {
   const { id } = await migratedRouter()
   const foreign = await clientKey(await attacked.newCaKey(), id, nowMs())
   mark(id, fingerprintOf(foreign))
@@ -157,7 +161,7 @@ test('A certificate of another network is not adopted, although it has the SHA-1
   await refusedWithout(id, ofPartner)
 })
 
-test('The SHA-1 of a record without the mark, or with another one, finds no router', async () => {
+test('A SHA-1 fingerprint finds no router if the record is not marked for adoption, or is marked with another fingerprint', async () => {
   const { id, key } = await migratedRouter()
   mark(id, null, fingerprintOf(key))
   await refusedWithout(id, key)
@@ -165,7 +169,7 @@ test('The SHA-1 of a record without the mark, or with another one, finds no rout
   await refusedWithout(id, key)
 })
 
-test('A record that has a certificate takes no other one', async () => {
+test('A router that already has a certificate does not adopt another one', async () => {
   const { id, key } = await migratedRouter()
   await connect(key)
   const second = await ofNetwork(id)
@@ -175,7 +179,7 @@ test('A record that has a certificate takes no other one', async () => {
   await refusedWithout(id, second)
 })
 
-test('A router that was disabled, must enroll again or was deleted is not adopted', async () => {
+test('The certificate of a router that was disabled, must enroll again or was deleted is not adopted', async () => {
   const { id, key } = await migratedRouter()
   const path = `${management}/edge-routers/${id}`
   await root.call('PATCH', path, { disabled: true })
@@ -187,7 +191,7 @@ test('A router that was disabled, must enroll again or was deleted is not adopte
   await refusedWithout(id, key)
 })
 
-test('A router that is revoked between its connection and the entry is not adopted', async () => {
+test('The certificate of a router that is revoked between its connection and the log entry is not adopted', async () => {
   const { id, key } = await migratedRouter()
   const { cluster } = controller
   const { propose } = cluster
@@ -215,7 +219,7 @@ function adopting(id: string, { certificatePem }: CertifiedKey, by = id): object
     .outcome
 }
 
-test('An entry stores no certificate with another SHA-1, and none for another router', async () => {
+test('A log entry stores no certificate with another SHA-1 fingerprint, and no certificate of another router', async () => {
   const { id, key } = await migratedRouter()
   const other = await migratedRouter()
   const before = routerOf(id)
@@ -231,7 +235,7 @@ async function noLogIn(authenticatorId: string, key: CertifiedKey): Promise<void
   expect(state.get('authenticator', authenticatorId)).toEqual(before)
 }
 
-test('An authenticator is adopted with its first log-in, in one entry', async () => {
+test('An authenticator’s certificate is adopted at its first log-in, in one log entry', async () => {
   const { key, authenticatorId } = await migratedDevice()
   // One entry opens the session.
   expect(await attacked.entriesOf(() => attacked.logIn(key))).toBe(2)
@@ -244,21 +248,21 @@ test('An authenticator is adopted with its first log-in, in one entry', async ()
   expect(await attacked.entriesOf(() => attacked.logIn(key))).toBe(1)
 })
 
-test('A certificate of the network with the same SHA-1 is not adopted for another identity', async () => {
+test('A certificate of the network with the same SHA-1 fingerprint is not adopted for another identity', async () => {
   const { authenticatorId } = await migratedDevice()
   const stray = await ofNetwork('another-identity')
   markDevice(authenticatorId, fingerprintOf(stray))
   await noLogIn(authenticatorId, stray)
 })
 
-test('A certificate of a third-party CA is not adopted, although it has the SHA-1 and the id', async () => {
+test('A certificate of a third-party CA is not adopted, although it has the same SHA-1 fingerprint and id', async () => {
   const { id, authenticatorId } = await migratedDevice()
   const ofPartner = await clientKey((await attacked.verifiedCa()).key, id, nowMs())
   markDevice(authenticatorId, fingerprintOf(ofPartner))
   await noLogIn(authenticatorId, ofPartner)
 })
 
-test('An identity that is disabled, must enroll again or was deleted is not adopted', async () => {
+test('The certificate of an identity that is disabled, must enroll again or was deleted is not adopted', async () => {
   const { id, key, authenticatorId } = await migratedDevice()
   const identity = `${management}/identities/${id}`
   expect((await root.call('POST', `${identity}/disable`, { durationMinutes: 0 })).status).toBe(200)

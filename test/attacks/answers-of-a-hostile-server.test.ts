@@ -127,7 +127,7 @@ async function mustEndWithASentence(words: readonly string[], said: unknown): Pr
 }
 
 test(
-  'no command fails with a stack trace on any response of a server',
+  'no command fails with a stack trace on any server response',
   { timeout: 120_000 },
   async () => {
     for (const words of verbs()) {
@@ -152,7 +152,7 @@ test(
   },
 )
 
-test('a status with an invalid field is refused, with the path of the field', async () => {
+test('a status response with an invalid field is refused, with the path of the field', async () => {
   const member = {
     id: 'a',
     address: 'a:1',
@@ -187,7 +187,7 @@ test('a status with an invalid field is refused, with the path of the field', as
   expect(await run({ ...status, term: 'passes' })).toEqual([0, ''])
 })
 
-test('a token that no header can contain opens no session', async () => {
+test('a token that cannot be sent in a header opens no session', async () => {
   for (const token of ['two\r\nx-header: lines', 'ä', '', 'a'.repeat(70_000)]) {
     expect(() => readSessionAnswer({ token, identity: { name: 'a' }, authQueries: [] })).toThrow(
       'no session',

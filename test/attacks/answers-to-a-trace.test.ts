@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('a trace answer is forwarded only for a pending trace request, and only once', async () => {
+test('a traceroute response is forwarded only for a pending traceroute request, and only once', async () => {
   const client = await bench.admitted('ann')
   bench.controller.circuits = () => madeCircuit('c7')
   await client.request(60_783, 7, serviceToken('s1'))

@@ -21,7 +21,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 // The attack: somebody with an ordinary session, or a router, writes so often that the audit no
 // longer contains the actions of others.
 
-test('each ordinary session can begin a limited number of second factors per minute', async () => {
+test('each ordinary session can begin a limited number of MFA enrollments per minute', async () => {
   const controller = await startController()
   const begin = async (identityId: string): Promise<number> => {
     const headers = { 'net-session': controller.openSession(identityId) }
@@ -69,7 +69,7 @@ test('a router can extend its certificates a limited number of times per minute'
   expect(taken).toHaveLength(writeLimits.routerExtensionsMax + 2)
 })
 
-test('a certificate is not signed if it cannot be recorded', async () => {
+test('a certificate is not signed if its issuance cannot be recorded', async () => {
   const stage = new RouterStage()
   stage.certPem = (await newCa('a router', 0)).certificatePem
   const proposer = new WriteAllowance(
@@ -105,7 +105,7 @@ test('a certificate is not signed if it cannot be recorded', async () => {
   stage.channels.stop()
 })
 
-test('a router can write a limited number of entries per minute, of all kinds together', async () => {
+test('a router can write a limited number of log entries of all kinds per minute', async () => {
   const { taken, write } = allowance()
   const half = Math.ceil(writeLimits.routerWritesMax * 0.75)
   await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, half)
@@ -127,7 +127,7 @@ function remember(state: ClusterState, index: number, actor: string): void {
   state.forget()
 }
 
-test('a flood of one actor removes its own audit records first, also after a restart', async () => {
+test('audit records of the actor that floods the audit are evicted first, also after a restart', async () => {
   const state = new ClusterState()
   const store = new TestStore()
   state.featureLevel = 2
@@ -157,7 +157,7 @@ test('a flood of one actor removes its own audit records first, also after a res
   expect(loaded.stateDigest()).toBe(state.stateDigest())
 })
 
-test('below feature level 2, the oldest record is removed, whichever actor it belongs to', () => {
+test('below feature level 2, the oldest audit record is evicted, regardless of its actor', () => {
   const state = new ClusterState()
   remember(state, 1, 'alice')
   for (let index = 2; index <= auditLimits.recordsMax + 200; index += 1) {

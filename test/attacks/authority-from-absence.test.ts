@@ -40,7 +40,7 @@ const kind = CommandKind.ENTITY_PATCH
 test.each([
   ...incomplete,
   ['the session of somebody else', session('admin-id', aliceSession, 'admin')] as const,
-])('an entry with %s makes no identity an administrator', (_what, actor) => {
+])('a log entry with %s makes no identity an administrator', (_what, actor) => {
   const command = create(CommandSchema, { kind, level: 1, payload, actor })
   const { outcome } = controller.cluster.apply(toBinary(CommandSchema, command))
   expect(outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })

@@ -77,12 +77,12 @@ async function renewedBy(changes: Partial<LeafOptions>): Promise<void> {
   await renewer.reload().catch((error: unknown) => faults.push(String(error)))
 }
 
-test('a valid certificate is accepted, so the refusals below are meaningful', async () => {
+test('a valid certificate is accepted, which shows that the refusals below have the intended reason', async () => {
   await renewedBy({})
   expect([taken.length, faults]).toEqual([1, []])
 })
 
-test('a certificate of the same authority without the SPIFFE id of the controller is refused', async () => {
+test('a certificate that the same authority issued without the controller’s SPIFFE id is refused', async () => {
   for (const uris of [
     [],
     ['spiffe://net.example/controller/ctrl2'],
@@ -94,7 +94,7 @@ test('a certificate of the same authority without the SPIFFE id of the controlle
   expect(faults).toHaveLength(3)
 })
 
-test('a certificate that peers would refuse from a client is refused', async () => {
+test('a certificate that peers would refuse as a client certificate is refused', async () => {
   await renewedBy({ usages: ['server'] })
   expect(taken).toEqual([])
   expect(faults.join()).toContain('lacks clientAuth')

@@ -37,7 +37,7 @@ async function change(caId: string, fields: object): Promise<void> {
   expect(reply.status, reply.text).toBe(200)
 }
 
-test('a leaf of a CA with the SPIFFE ID and names of an identity of the network does not log in', async () => {
+test('a leaf that a third-party CA issued with the SPIFFE ID and names of an identity of the network does not log in', async () => {
   const { key: own, identityId } = await attacked.newDevice()
   const { key: ca } = await attacked.verifiedCa()
   const [leaf] = parseCertificates(own.certificatePem)
@@ -51,7 +51,7 @@ test('a leaf of a CA with the SPIFFE ID and names of an identity of the network 
   dataOf(await attacked.logIn(own))
 })
 
-test('a credential issued by the network does not log in through another CA', async () => {
+test('a credential issued by the network cannot log in as a credential of a third-party CA', async () => {
   // An authority that was the network's, and is registered as somebody else's since.
   const { key: ca } = await attacked.verifiedCa()
   const key = await clientKey(ca, 'a device', attacked.nowMs())
@@ -76,7 +76,7 @@ test('a credential issued by the network does not log in through another CA', as
   expect(await attacked.logIn(key)).toMatchObject(notLoggedIn)
 })
 
-test('a leaf of a disabled CA cannot log in or enroll, and writes no log entry', async () => {
+test('a leaf issued by a disabled CA cannot log in or enroll, and writes no log entry', async () => {
   const now = attacked.nowMs()
   await withExternalId('unit 1')
   const off = { isAuthEnabled: false, isAutoCaEnrollmentEnabled: false }
@@ -89,7 +89,7 @@ test('a leaf of a disabled CA cannot log in or enroll, and writes no log entry',
   expect(entries).toBe(0)
 })
 
-test('a leaf of an unverified CA cannot log in or enroll', async () => {
+test('a leaf issued by an unverified CA cannot log in or enroll', async () => {
   await withExternalId('unit 2')
   const key = await attacked.newCaKey()
   const body = {
@@ -111,7 +111,7 @@ test('a leaf of an unverified CA cannot log in or enroll', async () => {
   expect(entries).toBe(0)
 })
 
-test('a leaf of a CA that is disabled or deleted during the log-in opens no session', async () => {
+test('a leaf whose CA is disabled or deleted during the log-in opens no session', async () => {
   const identityId = await withExternalId('unit 3')
   for (const take of [
     (id: string) => change(id, { isAuthEnabled: false }),
@@ -132,7 +132,7 @@ test('a leaf of a CA that is disabled or deleted during the log-in opens no sess
   expect(controller.state.table('apiSession').indexes.ids('identityId', identityId).size).toBe(0)
 })
 
-test('a leaf outside its validity cannot enroll, and logs in only if the policy of its holder allows it', async () => {
+test('a leaf outside its validity period cannot enroll, and can log in only if the policy of its holder allows it', async () => {
   const ca = await attacked.verifiedCa({ externalIdClaim: COMMON_NAME })
   await withExternalId('unit 4')
   const now = attacked.nowMs()

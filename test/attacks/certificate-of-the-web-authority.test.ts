@@ -10,7 +10,11 @@ import { parseControllerConfig } from '../../src/config/controller/load.ts'
 import { ServerCertificates } from '../../src/controller/service/server-certificates.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
 import { openTlsPorts } from '../../src/controller/service/ports.ts'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { externalSpiffeId } from '../../src/pki/spiffe.ts'
@@ -86,7 +90,7 @@ function leaf(
   hosts: readonly string[],
   uris: readonly string[] = [],
 ): Promise<CertifiedKey> {
-  const validity = validityFrom(controller.clock.nowMs(), DAY_MS)
+  const validity = validityStartingAt(controller.clock.nowMs(), DAY_MS)
   return issueLeaf({ issuer, commonName, uris, hosts, usages: ['server', 'client'], validity })
 }
 
@@ -124,14 +128,14 @@ function ask(method: string, path: string, name: string, by: CertifiedKey | null
   })
 }
 
-test('a client certificate of that authority cannot read metrics, even with the names of a monitor', async () => {
+test('a client certificate issued by the web CA cannot read metrics, even with the names of a monitoring client', async () => {
   const monitor = await leaf(publicCa, 'prometheus', [], [externalSpiffeId('test.internal')])
   for (const name of [CONSOLE, ENROLLING]) {
     expect((await ask('GET', '/metrics', name, monitor)).status, name).toBe(401)
   }
 })
 
-test('a certificate of that authority is not accepted as that of an identity, controller or router', async () => {
+test('a certificate issued by the web CA is not accepted for an identity, controller or router', async () => {
   const path = '/edge/client/v1/authenticate?method=cert'
   for (const id of ['identity/admin', 'controller/ctrl1', 'router/gate']) {
     const by = await leaf(publicCa, id.split('/')[1] ?? '', [], [`spiffe://test.internal/${id}`])
@@ -139,14 +143,14 @@ test('a certificate of that authority is not accepted as that of an identity, co
   }
 })
 
-test('a client that enrolls gets the server certificate whose key signed the token, even if the other one has the same names', async () => {
+test('an enrolling client gets the server certificate whose key signed the token, even if the web certificate has the same names', async () => {
   const [{ sha256 }] = parseCertificates(own.certificatePem)
   expect(await ask('GET', '/edge/client/v1/version', ENROLLING, null)).toMatchObject({ sha256 })
   const other = await ask('GET', '/edge/client/v1/version', CONSOLE, null)
   expect(other.sha256).not.toBe(sha256)
 })
 
-test('a client that enrolls through the console receives only the authorities of the network', async () => {
+test('a client that enrolls through the console receives only the CA certificates of the network', async () => {
   const { status, text } = await ask('GET', '/.well-known/est/cacerts', CONSOLE, null)
   expect(status).toBe(200)
   const der = Buffer.from(text.replaceAll(/\s/g, ''), 'base64')

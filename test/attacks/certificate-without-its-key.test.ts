@@ -31,7 +31,7 @@ test('a certificate in a header is ignored', async () => {
 })
 
 test.each(['TLSv1.2', 'TLSv1.3'] as const)(
-  'a connection that resumes a TLS session of %s does not get the client certificate of that session',
+  'a connection that resumes a TLS session of %s does not inherit the client certificate of that session',
   async (version) => {
     const { key } = await attacked.newDevice()
     const begun = await exchange({ version, cert: key.certificatePem, key: key.privateKeyPem })

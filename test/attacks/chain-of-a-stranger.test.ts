@@ -4,12 +4,16 @@ import { connect, createServer, type TLSSocket } from 'node:tls'
 import { expect, test } from 'vitest'
 
 import { peerCertificateChain } from '../../src/api/http/transport/peer.ts'
-import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityStartingAt,
+} from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
 
 // A stranger needs no login to present certificates, and chooses their size.
 
-test('an unauthenticated client cannot make a controller parse a chain beyond its limit', async () => {
+test('an unauthenticated client cannot make a controller parse a certificate chain beyond the limit', async () => {
   const nowMs = Date.now()
   const issuer = await newCa('stranger', nowMs)
   const names = Array.from({ length: 200 }, (_, at) => `https://${'a'.repeat(180)}/${at}`)
@@ -19,7 +23,7 @@ test('an unauthenticated client cannot make a controller parse a chain beyond it
     uris: names,
     hosts: [],
     usages: ['client', 'server'],
-    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, LEAF_LIFETIME_MS),
   })
   const server = createServer({ cert, key, requestCert: true, rejectUnauthorized: false })
   server.listen(0, '127.0.0.1')

@@ -26,23 +26,23 @@ async function ask(id: string): Promise<readonly string[]> {
   return routes(stolen).map(({ circuitId }) => circuitId)
 }
 
-test('a router cannot create a circuit with the ID of one that this controller owns', async () => {
+test('a router cannot create a circuit with the ID of a circuit that this controller owns', async () => {
   stage.circuits.set(taken, circuitOf(taken))
   expect(await ask(taken)).toEqual([])
   expect(stage.circuits.get(taken)).toMatchObject({ clientId: 'i1' })
 })
 
-test('a router cannot create a circuit with the ID of a pending one', async () => {
+test('a router cannot create a circuit with the ID of a pending circuit', async () => {
   expect(await ask(taken)).toEqual([taken])
   expect(await ask(taken)).toEqual([taken])
 })
 
-test('a router cannot create a circuit with the ID of one that another controller owns', async () => {
+test('a router cannot create a circuit with the ID of a circuit that another controller owns', async () => {
   stage.told('ctrl0', taken)
   expect(await ask(taken)).toEqual([])
 })
 
-test('a router cannot create a circuit with the ID of one whose controller is gone', async () => {
+test('a router cannot create a circuit with the ID of a circuit whose controller is gone', async () => {
   stage.isInQuorum = false
   stage.told('ctrl0', taken)
   await stage.lose('ctrl0')

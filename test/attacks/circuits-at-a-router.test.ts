@@ -54,7 +54,7 @@ async function missed(router: TestRouter | undefined, count: number): Promise<vo
   await eventually(() => at(router).forwarder.figures()['forwarder.faults']).toBe(count)
 }
 
-test('a router cannot send into a circuit that is not routed over its link', async () => {
+test('a router cannot send into a circuit that does not use its link', async () => {
   const { clientEnd, hostEnd } = await laid()
   for (const [victim, id] of [
     [client, 'l2'],
@@ -84,7 +84,7 @@ test('frames over a link that the circuit does not use are not counted as usage 
   expect(told()).toEqual([])
 })
 
-test('a link with the ID of a closed link gives no access to its circuits', async () => {
+test('a link that reuses the ID of a closed link gives no access to the circuits of the closed link', async () => {
   const { cut, hostEnd } = await laid()
   cut()
   const { ofFirst } = linked(at(attacker), at(host), 'l1')
@@ -93,7 +93,7 @@ test('a link with the ID of a closed link gives no access to its circuits', asyn
   expect(hostEnd.bodies).toEqual(['mine'])
 })
 
-test('a link with the ID of a closed link receives no frames of its circuits', async () => {
+test('a link that reuses the ID of a closed link receives no frames for the circuits of the closed link', async () => {
   const { cut, clientEnd } = await laid()
   cut()
   linked(at(attacker), at(client), 'l1')

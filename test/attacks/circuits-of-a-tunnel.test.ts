@@ -29,7 +29,7 @@ test('a service that requires encryption gets no unencrypted circuit', async () 
   expect(target.sockets).toEqual([])
 })
 
-test('a circuit ends when the right to host its service ends', async () => {
+test('a circuit ends when its client loses the right to host the service', async () => {
   const { controller, address, target } = await hosting(false)
   expect(await controller.dial(address)).toMatchObject({ isSuccess: true })
   await eventually(() => target.sockets.length).toBe(1)

@@ -58,7 +58,7 @@ function kept(id: string, routerId: string, clientId: string): boolean {
   return table.set(id, circuit)
 }
 
-test('A router cannot exceed its rate of circuit requests by presenting other sessions', () => {
+test('A router cannot exceed its rate of circuit requests by presenting other clients’ sessions', () => {
   const flood = 2 * circuitsOfRouterBurst
   expect(admitted(flood, 'stolen', (at) => `client ${at}`)).toBe(circuitsOfRouterBurst)
   expect(
@@ -69,7 +69,7 @@ test('A router cannot exceed its rate of circuit requests by presenting other se
   expect(admitted(flood, 'stolen', (at) => `client ${at}`)).toBe(circuitsOfRouterPerSecond)
 })
 
-test('A client has a limited rate of requests, whichever routers it uses', () => {
+test('A client has a limited rate of requests over all routers together', () => {
   const [half, flood] = [circuitsOfClientBurst / 2, 2 * circuitsOfClientBurst]
   expect(admitted(half, 'r1', () => 'mallory')).toBe(half)
   expect(admitted(flood, 'r2', () => 'mallory')).toBe(half)
@@ -81,7 +81,7 @@ test('A client has a limited rate of requests, whichever routers it uses', () =>
   expect(admitted(flood, 'r3', () => 'mallory')).toBe(circuitsOfClientPerSecond)
 })
 
-test('A router that dials for itself has the limits of a router', () => {
+test('A router that dials with its own identity has the limits of a router', () => {
   expect(admitted(2 * circuitsOfRouterBurst, 'r1', () => 'r1')).toBe(circuitsOfRouterBurst)
 })
 

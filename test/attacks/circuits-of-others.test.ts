@@ -160,7 +160,7 @@ test.each([
   ['ingress', FaultSubject.INGRESS],
   ['egress', FaultSubject.EGRESS],
 ])(
-  'a router cannot end a circuit that it does not carry by a fault of its %s',
+  'a router cannot end a circuit that it does not carry by reporting a fault of its %s',
   async (_, subject) => {
     const { stolen, near, id } = await laid()
     await fault(stolen, subject, id)
@@ -176,7 +176,7 @@ test('a router cannot reroute a circuit that it does not carry', async () => {
   expect(unroutes(stolen)).toEqual([id])
 })
 
-test('a router that confirms circuits does not learn which circuits others carry', async () => {
+test('a router that confirms circuits does not learn which circuits other routers carry', async () => {
   const { stolen, near, id } = await laid()
   const asked = create(CircuitConfirmationSchema, { circuitIds: [id, 'a guess'] })
   for (const pipe of [stolen, near]) {
@@ -194,7 +194,7 @@ test('a router cannot end a link between other routers', async () => {
   expect(links.get('l2')).toBeDefined()
 })
 
-test('a router cannot reroute circuits by a link between others whose router is away', async () => {
+test('a router cannot reroute circuits by reporting a link between other routers, one of which is disconnected', async () => {
   const { middle, stolen, near, id } = await laid()
   middle.destroy()
   await settle()
@@ -204,7 +204,7 @@ test('a router cannot reroute circuits by a link between others whose router is 
   expect(unroutes(near)).toEqual([])
 })
 
-test('a router cannot answer the routes of others', async () => {
+test('a router cannot respond to route messages that were sent to other routers', async () => {
   const { stolen, near } = await dialed()
   const id = routeOf(near)?.circuitId ?? ''
   await answer(stolen, id, 'key of the stolen one')
@@ -212,7 +212,7 @@ test('a router cannot answer the routes of others', async () => {
   expect(unroutes(stolen)).toEqual([id])
 })
 
-test('an intermediate router cannot replace the key of the host', async () => {
+test('an intermediate router cannot replace the host’s encryption key', async () => {
   const { near, middle, far } = await dialed()
   const id = routeOf(near)?.circuitId ?? ''
   await answer(far, id, 'key of the host')
@@ -224,7 +224,7 @@ test('an intermediate router cannot replace the key of the host', async () => {
   expect(Buffer.from(told?.get(PUBLIC_KEY) ?? []).toString()).toBe('key of the host')
 })
 
-test('an intermediate router cannot have a terminator of another router removed by reporting it invalid', async () => {
+test('an intermediate router cannot cause the removal of another router’s terminator by reporting it as invalid', async () => {
   const { near, middle, far } = await dialed()
   const refuse = async (pipe: Pipe, attempt: number): Promise<void> => {
     const headers = new Map([
@@ -241,7 +241,7 @@ test('an intermediate router cannot have a terminator of another router removed 
   expect(invalid).toEqual(['t1'])
 })
 
-test('a router cannot attract circuits by links that only it has measured', async () => {
+test('a router cannot attract circuits by reporting links that no other router has measured', async () => {
   const { near, stolen } = await dialed()
   for (const to of ['client', 'host']) {
     const id = `false-${to}`

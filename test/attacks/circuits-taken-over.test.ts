@@ -22,7 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => stage.routers.channels.stop())
 
-test('a router cannot move a circuit of others to another controller', async () => {
+test('a router cannot move a circuit of other routers to another controller', async () => {
   const er1 = await stage.routers.dial('er1')
   const stolen = await stage.routers.dial('stolen')
   stage.told('ctrl0', 'c1')
@@ -40,7 +40,7 @@ test('a router cannot move a circuit of others to another controller', async () 
   ])
 })
 
-test('a circuit ends if the session of its client ended while it had no owner', async () => {
+test('a circuit ends if the session of its client ended while no controller owned the circuit', async () => {
   const er1 = await stage.routers.dial('er1')
   const er2 = await stage.routers.dial('er2')
   stage.linked('l1', 'er2', 'er1')
@@ -51,7 +51,7 @@ test('a circuit ends if the session of its client ended while it had no owner', 
   expect([...unroutes(er1), ...unroutes(er2)]).toEqual(['c1 now', 'c1 now'])
 })
 
-test('a circuit of a tunnel ends if the right to it ended while it had no owner', async () => {
+test('a circuit of a tunneler ends if the right to it ended while no controller owned the circuit', async () => {
   const er1 = await stage.routers.dial('er1')
   const { live } = circuitOf('c1')
   stage.told('ctrl0', 'c1', { live: { ...live, sessionId: '' }, isOfTunnel: true })
@@ -61,7 +61,7 @@ test('a circuit of a tunnel ends if the right to it ended while it had no owner'
   expect(unroutes(er1)).toEqual(['c1 now'])
 })
 
-test('a controller that reconnects with ever more circuits fills only a limited part of the table of the others', () => {
+test('a controller that repeatedly reconnects with new circuits fills only a limited part of the circuit table of the others', () => {
   const topic = new LocalTopic<Uint8Array>('ctrl1')
   const shared = new SharedCircuits({
     topic,
@@ -81,7 +81,7 @@ test('a controller that reconnects with ever more circuits fills only a limited 
   expect(shared.orphaned).toBe(65_536)
 })
 
-test('a controller cannot publish a circuit over more routers than a path may have', async () => {
+test('a controller cannot publish a circuit with more routers than the maximum path length', async () => {
   const routerIds = Array.from({ length: 65 }, (_, at) => `er${at}`)
   const links = routerIds.slice(1).map((destRouterId, at) => {
     return { id: `l${at}`, iteration: 1, sourceRouterId: routerIds[at] ?? '', destRouterId }

@@ -74,7 +74,7 @@ test('Unacknowledged data of a client is limited for all its circuits together',
   await eventually(buffered).toBeLessThan(2 * MIB)
 })
 
-test('Data ahead of a missing payload is limited in the same way', async () => {
+test('Data received after a missing payload is limited in the same way', async () => {
   const circuits = await circuitsOfMallory()
   const text = 'x'.repeat(32 * 1024)
   for (let sequence = 2; sequence < 130; sequence += 1) {

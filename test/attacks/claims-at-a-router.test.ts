@@ -82,7 +82,7 @@ describe('a claim at a router', () => {
     expect(await judged({ apiSessionToken, fingerprints })).toEqual({ ok: false, fault: 'session' })
   })
 
-  test('is refused for another use (dial or bind) than that of its session', async () => {
+  test('is refused for a use (dial or bind) that its session does not allow', async () => {
     expect(await judged({ type: 'Bind' })).toEqual({ ok: false, fault: 'sessionType' })
   })
 

@@ -105,7 +105,7 @@ describe('a claim by an access token', () => {
     }
   })
 
-  test('is refused after the client has logged out, and routers are informed', async () => {
+  test('is refused after the client has logged out, and the controller informs the routers', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     await new OidcClient(controller).send('POST', '/oidc/revoke', {
@@ -140,7 +140,7 @@ describe('a claim that names a service', () => {
     expect(await clients.judge({ ...claim, fingerprints })).toEqual(noSession)
   })
 
-  test('is refused for another identity than that of the token', async () => {
+  test('is refused for an identity other than the one in the token', async () => {
     const [ann, bob] = [await newPerson(), await newPerson()]
     const claim = await claimOf(ann.tokens)
     expect(await clients.judge(byServiceOf(claim, bob.identityId))).toEqual(noSession)
@@ -179,7 +179,7 @@ describe('a claim that names a service', () => {
   })
 })
 
-test('OIDC sessions are not sent to any router', async () => {
+test('the controller sends OIDC sessions to no router', async () => {
   const { identityId, tokens } = await newPerson()
   await claimOf(tokens)
   const ids = [...clients.sessionIds()].flatMap((id) => clients.session(id)?.identityId ?? [])

@@ -7,7 +7,7 @@ import {
   CreateTerminatorV2Schema,
 } from '../../proto/gen/router_pb.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
-import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
@@ -66,7 +66,7 @@ beforeEach(() => {
   const log = { info: () => undefined, warn: () => undefined }
   stage.channels.add(
     new TerminatorHandler({
-      clients: new ShownSessions(clients, reads, { monotonicMs: () => nowMs }),
+      clients: new PresentedSessionTokens(clients, reads, { monotonicMs: () => nowMs }),
       writes: new RouterWrites({ proposer, log }),
     }),
   )
@@ -95,7 +95,7 @@ async function ask(
   return fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? new Uint8Array()).result
 }
 
-test('Forged API sessions cause a limited number of reads at the latest commit per router', async () => {
+test('Per router, forged API sessions cause a limited number of reads that wait for the latest commit', async () => {
   judge = ({ apiSessionToken }) =>
     apiSessionToken === 'of ann' ? { ok: true, client } : { ok: false, fault: 'apiSession' }
   const [stolen, honest] = [await stage.dial('stolen'), await stage.dial('honest')]
@@ -111,7 +111,7 @@ test('Forged API sessions cause a limited number of reads at the latest commit p
   expect(looks).toBe(refusedClaimsOfRouterMax + 2)
 })
 
-test('Refused claims of a client cause a limited number of reads at the latest commit, independently of other clients of its router', async () => {
+test('Refused claims of a client cause a limited number of reads that wait for the latest commit, independently of other clients of its router', async () => {
   judge = () => ({ ok: false, fault: 'session' })
   const router = await stage.dial('honest')
   const sessions = Math.ceil(refusedClaimsOfRouterMax / refusedClaimsOfSessionMax) + 1
@@ -125,7 +125,7 @@ test('Refused claims of a client cause a limited number of reads at the latest c
   expect(looks).toBe(sessions * refusedClaimsOfSessionMax + 1)
 })
 
-test('After a limited number of rejected entries of a client, no more are created', async () => {
+test('After a limited number of rejected log entries, a client creates no more entries', async () => {
   outcome = {
     ok: false,
     code: 'COULD_NOT_VALIDATE',

@@ -72,7 +72,7 @@ describe.each([
     port = await SharedPort.open(limits, { balancers, isSeparate })
   }
 
-  test('sees the client of each connection, and that of no header within', async () => {
+  test('uses the client address of each connection’s PROXY header, and ignores headers inside the connection', async () => {
     await open()
     expect(await addressOfLogIn(await balanced(CLIENT))).toBe(CLIENT)
     expect(await addressOfLogIn(await balanced('2001:db8::7'))).toBe('2001:db8::7')
@@ -84,7 +84,7 @@ describe.each([
     expect((await port.handshake({ socket: before })).destroyed).toBe(true)
   })
 
-  test('refuses every host that is no load balancer, with a header and without', async () => {
+  test('refuses every host that is not a load balancer, with or without a PROXY header', async () => {
     await open()
     for (const bytes of [proxyHeader(CLIENT, 1), Buffer.alloc(0)]) {
       const socket = await connection(STRANGER, bytes)
@@ -95,7 +95,7 @@ describe.each([
     ])
   })
 
-  test('refuses connections of a load balancer that begin otherwise', async () => {
+  test('refuses connections of a load balancer that do not begin with a valid PROXY header', async () => {
     await open()
     const tooLong = rawProxyHeader(0x21, 0x11, Buffer.alloc(521)).subarray(0, 16)
     const v1 = Buffer.from('PROXY TCP4 198.51.100.7 127.0.0.1 1 443\r\n')
@@ -110,7 +110,7 @@ describe.each([
     ])
   })
 
-  test('limits the connections of each client, not of the load balancer', async () => {
+  test('limits the connections of each client, not those of the load balancer', async () => {
     await open({ connectionsPerSourceMax: 2 })
     const held = [await balanced(CLIENT), await balanced(CLIENT)]
     expect((await balanced(CLIENT)).destroyed).toBe(true)
@@ -126,7 +126,7 @@ describe.each([
   })
 })
 
-test('A router behind a load balancer has the address of its header', async () => {
+test('A router behind a load balancer has the address in its PROXY header', async () => {
   port = await SharedPort.open({}, { balancers })
   port.stage.admitNext('er1')
   const below = await connection(BALANCER, proxyHeader(CLIENT, 40_000))
@@ -134,7 +134,7 @@ test('A router behind a load balancer has the address of its header', async () =
   expect(port.stage.channels.connection('er1')?.address).toBe(CLIENT)
 })
 
-describe('Connections without a complete header', () => {
+describe('Connections without a complete PROXY header', () => {
   /** A port that waits for headers of 127.0.0.1. */
   async function openPort(handshakeTimeoutMs: number, room = new FairShare(1000)) {
     port = await SharedPort.open()
@@ -158,7 +158,7 @@ describe('Connections without a complete header', () => {
     return socket
   }
 
-  test('are limited in total, and close with the port', async () => {
+  test('are limited in total, and are closed when the port closes', async () => {
     const room = new FairShare(1000)
     const opened = await openPort(60_000, room)
     for (let count = 0; count < 24; count += 1) silent(opened.port)
@@ -169,7 +169,7 @@ describe('Connections without a complete header', () => {
     await eventually(() => room.largest()).toBe('')
   })
 
-  test('are closed after the time of a handshake, also if bytes keep coming', async () => {
+  test('are closed at the handshake timeout, even if bytes keep arriving', async () => {
     const opened = await openPort(300)
     const header = proxyHeader(CLIENT, 1)
     const slow = silent(opened.port)
@@ -182,7 +182,7 @@ describe('Connections without a complete header', () => {
   })
 })
 
-test('A configuration in which every host is a load balancer is refused', () => {
+test('A configuration that treats every host as a load balancer is refused', () => {
   const from = (network: string): string[] =>
     faultsOf(`${GOOD}    proxyProtocol: {from: ["${network}"]}\n`)
   expect(from('10.0.0.0/8')).toEqual([])

@@ -1,7 +1,11 @@
 import { webcrypto } from 'node:crypto'
 import { expect, test } from 'vitest'
 
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../src/pki/authority/authority.ts'
 import {
   BasicConstraintsExtension,
   KeyUsageFlags,
@@ -39,7 +43,7 @@ async function below(
   const keys = await subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const pkcs8 = Buffer.from(issuer.privateKeyPem.replace(/-----[A-Z ]+-----|\s/g, ''), 'base64')
   const signingKey = await subtle.importKey('pkcs8', pkcs8, ALGORITHM, false, ['sign'])
-  const { notBeforeMs, notAfterMs } = validityFrom(attacked.nowMs(), 30 * DAY_MS)
+  const { notBeforeMs, notAfterMs } = validityStartingAt(attacked.nowMs(), 30 * DAY_MS)
   const certificate = await X509CertificateGenerator.create({
     serialNumber: '0102030405',
     subject: `CN=${name}`,
@@ -87,14 +91,14 @@ async function logInBelow(issuer: CertifiedKey, name: string, between = issuer.c
   return attacked.logIn({ ...leaf, certificatePem: own + between })
 }
 
-test('a leaf below a certificate that is not a CA logs in no identity', async () => {
+test('a leaf issued by a certificate that is not a CA logs in no identity', async () => {
   const ca = await speaking('unit 1')
   const between = await below(ca, [new BasicConstraintsExtension(false, undefined, true)])
   expect(await logInBelow(between, 'unit 1')).toMatchObject(notLoggedIn)
   dataOf(await logInBelow(await below(ca, [authority(0)]), 'unit 1'))
 })
 
-test('a leaf deeper than the path length of its CA logs in no identity', async () => {
+test('a leaf that exceeds the path length constraint of its CA logs in no identity', async () => {
   const ca = await speaking('unit 2')
   const first = await below(ca, [authority(0)])
   // One of the same name would count as the same authority with another key.
@@ -103,11 +107,11 @@ test('a leaf deeper than the path length of its CA logs in no identity', async (
   expect(await logInBelow(second, 'unit 2', between)).toMatchObject(notLoggedIn)
 })
 
-test('a leaf with a name outside the constraints of its CA cannot log in', async () => {
+test('a leaf with a name outside the name constraints of its CA cannot log in', async () => {
   const ca = await speaking('unit 3')
   const issuer = await below(ca, [authority(0), onlyNamesOf('corp.test')])
   const named = async (host: string) => {
-    const validity = validityFrom(attacked.nowMs(), DAY_MS)
+    const validity = validityStartingAt(attacked.nowMs(), DAY_MS)
     const leaf = await issueLeaf({
       issuer,
       commonName: 'unit 3',

@@ -79,7 +79,7 @@ async function settled(places: readonly RepeatedPlace[]): Promise<number> {
   return before
 }
 
-test('A limited number of bytes waits for an end of a circuit, and the rest is dropped', async () => {
+test('A limited number of bytes is queued for a circuit endpoint, and further data is discarded', async () => {
   const place = await circuitOf('mallory', 'c1')
   place.repeat(20_000, KIB)
   const delivered = await settled([place])
@@ -91,7 +91,7 @@ test.each([
   ['bytes', 16 * KIB, 90, 100],
   ['frames', 0, 10, 8000],
 ] as const)(
-  'A limited number of %s of a client waits for all ends together',
+  'A limited number of %s of a client is queued for all circuit endpoints together',
   async (_, bytes, ends, times) => {
     const ids = Array.from({ length: ends }, (_each, at) => `c${at}`)
     const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
@@ -102,7 +102,7 @@ test.each([
   },
 )
 
-test('A client gets its turn beside one that sends repeatedly', async () => {
+test('A client is served beside a client that repeats data all the time', async () => {
   const ids = Array.from({ length: 90 }, (_, at) => `c${at}`)
   const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
   const ann = await circuitOf('ann', 'of ann')
@@ -116,7 +116,7 @@ test('A client gets its turn beside one that sends repeatedly', async () => {
   expect(await settled(places)).toBe(9000)
 })
 
-test('A channel that is never empty handles a few messages before others get their turn', async () => {
+test('A channel that is never empty handles a few messages before other channels are served', async () => {
   const [near, far] = duplexPair()
   let handled = 0
   const stretches: number[] = []

@@ -41,7 +41,7 @@ test('A certificate that names another session, identity or network is refused',
   expect(admitted).toEqual([])
 })
 
-test('A certificate that names the session but comes from a foreign authority is refused', async () => {
+test('A certificate that names the session but was issued by a foreign authority is refused', async () => {
   const ann = await bench.person('ann')
   bench.controller.tellSessions([ann])
   const other = await EdgeBench.open()

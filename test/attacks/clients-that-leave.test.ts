@@ -28,7 +28,7 @@ afterEach(async () => {
   edge = null
 })
 
-test('disconnected clients do not use up the places of clients that wait for their session', async () => {
+test('disconnected clients occupy no slots of clients that wait for their session', async () => {
   const bench = await EdgeBench.open({ options: ', lookupApiSessionTimeout: 1h' })
   edge = bench
   const ann = await bench.person('ann')
@@ -47,7 +47,7 @@ test('disconnected clients do not use up the places of clients that wait for the
   expect((await connecting).isAdmitted).toBe(true)
 })
 
-test('a router stops waiting for the key of a token when its client leaves', async () => {
+test('a router stops waiting for the key that signed a token when the client disconnects', async () => {
   const { bearers, waiting } = await openBearers()
   const ann = await bearers.person('ann')
   const stranger = strangerAt(bearers.bench, ann, await tokenOfUnknownKey(bearers, ann))
@@ -56,7 +56,7 @@ test('a router stops waiting for the key of a token when its client leaves', asy
   await eventually(waiting).toEqual({ begun: 1, now: 0 })
 })
 
-test('a router stops waiting for the key of a renewed token when its client leaves', async () => {
+test('a router stops waiting for the key that signed a renewed token when the client disconnects', async () => {
   const { bearers, waiting } = await openBearers()
   const ann = await bearers.person('ann')
   const client = await bearers.bench.connect(ann)

@@ -93,7 +93,7 @@ test.each([
   },
 )
 
-test('A controller whose clock was ahead reports session use to the others after it was corrected', async () => {
+test('A controller whose clock was ahead shares the use of sessions with the others after the clock was corrected', async () => {
   jump(20 * minute, true)
   await root.get(`${management}/current-api-session`)
   scheduler.run(limits.activityFlushMs)
@@ -108,7 +108,7 @@ test('A controller whose clock was ahead reports session use to the others after
   expect([...controller.activity.own.values()]).toContain(clock.nowMs())
 })
 
-test('A leader whose clock is ahead ends no service session as if its second factor had timed out', async () => {
+test('A leader whose clock is ahead does not end service sessions because their second factor seems to have timed out', async () => {
   const id = await newIdentity(root, 'bob', { roleAttributes: ['mfa'] })
   const roles = { semantic: 'AnyOf', identityRoles: ['#mfa'] }
   const serviceId = await newService(root, 'mail', { roleAttributes: ['mfa'] })
@@ -135,7 +135,7 @@ test('A leader whose clock is ahead ends no service session as if its second fac
   expect(controller.state.table('session').indexes.ids('identityId', id).size).toBe(1)
 })
 
-test('A controller whose clock is ahead ends no session whose client repeats its last refresh', async () => {
+test('A controller whose clock is ahead does not end a session whose client repeats its last refresh', async () => {
   const oidc = new OidcClient(controller)
   const { refresh_token: first } = await oidc.logIn(user.username, user.password)
   const second = String((await oidc.refresh(first)).json['refresh_token'])

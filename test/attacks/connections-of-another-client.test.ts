@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('The ID of a connection or circuit gives no access to those of another client', async () => {
+test('The ID of a connection or circuit gives no access to the connections or circuits of another client', async () => {
   const [ann, mallory] = [await bench.admitted('ann'), await bench.admitted('mallory')]
   bench.controller.circuits = () => madeCircuit('c1')
   await ann.request(60_783, 7, serviceToken('s1'))

@@ -15,7 +15,7 @@ const pathOf = (count: number): string => {
   return `${management}/identities?filter=${filter}`
 }
 
-test('the filter of an administrator is evaluated in turns', async () => {
+test('the filter of an administrator is evaluated in several event loop turns', async () => {
   let turns = 0
   let next = setImmediate(function turn() {
     turns += 1
@@ -27,7 +27,7 @@ test('the filter of an administrator is evaluated in turns', async () => {
   expect(turns).toBeGreaterThan(10)
 })
 
-test('an expensive filter of any other caller is refused with a reason', async () => {
+test('an expensive filter of a caller who is not an administrator is refused with a reason', async () => {
   const alice = await root.call('PATCH', `${management}/identities/alice-id`, {
     permissions: ['identity.read'],
   })
@@ -41,7 +41,7 @@ test('an expensive filter of any other caller is refused with a reason', async (
   expect((await reader.get(pathOf(10))).status).toBe(200)
 })
 
-test('a long filter of any other caller is not parsed', async () => {
+test('a long filter of a caller who is not an administrator is not parsed', async () => {
   const refused = await sessionOf('alice-id').get(pathOf(500))
   expect([refused.status, refused.body.error?.cause?.['message']]).toEqual([
     400,

@@ -45,7 +45,7 @@ async function costOf(task: () => unknown): Promise<number> {
   return Math.min(...costs)
 }
 
-test('a search for a long text in long texts takes no longer if an attacker chose both', async () => {
+test('searching long strings for a long string chosen by an attacker takes about as long as searching for a harmless one', async () => {
   const look = async (part: string): Promise<void> => {
     const reply = await filtered(reader, `tags.long contains "${part}"`)
     expect([reply.status, reply.body.data]).toEqual([200, []])
@@ -54,7 +54,7 @@ test('a search for a long text in long texts takes no longer if an attacker chos
   expect(await costOf(() => look(nasty(4000)))).toBeLessThan(20 * Math.max(1, plain))
 })
 
-test('a term that searches long texts counts as several terms', async () => {
+test('a filter term that searches long strings counts as several terms', async () => {
   const terms = Array.from({ length: 30 }, (_, at) => `tags.long contains "b${at}"`).join(' or ')
   const refused = await filtered(reader, terms)
   expect([refused.status, refused.body.error?.cause?.['message']]).toEqual([
@@ -65,7 +65,7 @@ test('a term that searches long texts counts as several terms', async () => {
   expect((await filtered(reader, onNames)).status).toBe(200)
 })
 
-test('searches of long texts take turns with other requests', async () => {
+test('searches of long strings take turns with other requests', async () => {
   let turns = 0
   let next = setImmediate(function turn() {
     turns += 1
@@ -78,7 +78,7 @@ test('searches of long texts take turns with other requests', async () => {
   expect(turns).toBeGreaterThan(40)
 })
 
-test('finding the claim of a CA takes no longer in an adversarial name', async () => {
+test('finding the external ID claim of a CA takes no longer in an adversarial name', async () => {
   const rule: ExternalIdRule = {
     index: 0,
     location: 'SAN_EMAIL',
@@ -95,7 +95,7 @@ test('finding the claim of a CA takes no longer in an adversarial name', async (
   expect(await costOf(look('a'))).toBeLessThan(20 * Math.max(1, plain))
 })
 
-test('a claim selector stops at the maximum depth of a token', () => {
+test('a claim selector is evaluated only to the maximum depth of a token', () => {
   let claims: JsonObject = { sub: 'admin-id' }
   for (let depth = 0; depth < 1000; depth += 1) claims = { a: claims }
   expect(selectClaim(claims, `${'/a'.repeat(1000)}/sub`)).toBeUndefined()
@@ -154,7 +154,7 @@ test('adversarial versions and version ranges are evaluated quickly', async () =
   expect(isVersionRange(`>1.0.0-${'9'.repeat(65)}`)).toBe(false)
 })
 
-test('a pattern whose evaluation never ends delays only its author', async () => {
+test('a regular expression whose evaluation never ends delays only its author', async () => {
   const appRegex = `^${'('.repeat(24)}.*${')*'.repeat(24)}!$`
   const before = process.threadCpuUsage()
   const reply = await root.call('POST', `${fabric}/inspections`, {

@@ -10,7 +10,7 @@ import { changesBody, finished, modelOf, wholeBody } from '../router/model/suppo
 const events: readonly ModelEvent[] = [...basis, ...serviceOf('s1', {}, [])]
 const grant = [member('Bind', 's1')]
 
-test('a change with the next index is applied', async () => {
+test('a change with the next index is applied to the data model', async () => {
   const model = await modelOf(events, 10)
   expect(finished(model.change(changesBody(grant, 11, 10), true))).toBe('applied')
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(true)
@@ -27,14 +27,14 @@ test.each<[string, Uint8Array, boolean]>([
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)
 })
 
-test('a model that grows beyond its limits permits nothing', async () => {
+test('a data model that grows beyond its limits permits nothing', async () => {
   const model = await modelOf([...events, ...grant], 10, { modelRecordsMax: 4 })
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(true)
   finished(model.change(changesBody(serviceOf('s2', {}, []), 11, 10), true))
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)
 })
 
-test('a model that exceeds its limits when it is sent permits nothing', async () => {
+test('a data model that exceeds its limits when it is received permits nothing', async () => {
   const model = await modelOf([...events, ...grant], 10, { modelRecordsMax: 4 })
   const body = await wholeBody([...events, ...grant, ...serviceOf('s2', {}, [])], 11)
   finished(model.replace(body))

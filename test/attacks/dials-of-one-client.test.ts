@@ -35,7 +35,7 @@ test('All channels of an identity together have a limited number of requests at 
   )
 })
 
-test('Dials beyond the queue of an identity fail, and the log mentions it once', async () => {
+test('Dials that exceed the queue of an identity fail, and are logged once', async () => {
   const bench = await EdgeBench.open()
   close = () => bench.close()
   const mallory = await bench.person('mallory')

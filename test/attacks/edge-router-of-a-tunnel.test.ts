@@ -168,7 +168,7 @@ async function opened(router: StolenEdgeRouter, edge: EdgeChannel, id: string): 
   return peer
 }
 
-test('an edge router can neither send into nor end a circuit over another edge router', async () => {
+test('an edge router can neither send data into nor end a circuit that uses another edge router', async () => {
   const { one, other, toOne, toOther } = await connected()
   const peer = await opened(one, toOne, 'c1')
   const own = await opened(other, toOther, 'c2')
@@ -192,7 +192,7 @@ test('an edge router cannot take over a circuit by using its ID', async () => {
   await eventually(() => peer.bytes).toBe(4)
 })
 
-test('an edge router reaches a hosted service only with the session that hosts it there', async () => {
+test('an edge router reaches a hosted service only with the session under which the service is hosted there', async () => {
   const { one, toOne } = await connected()
   const dialed: string[] = []
   const events = {

@@ -99,19 +99,19 @@ async function endSession(): Promise<void> {
 }
 
 describe('the token of an ended service session', () => {
-  test('dials in the session of the same ID once access is granted again', async () => {
+  test('dials in a session with the same ID once access is granted again', async () => {
     await endSession()
     const { identityId, serviceId, sessionId } = stage
     expect(await judged()).toMatchObject({ ok: true, client: { identityId, serviceId, sessionId } })
     expect(machine.get('session', sessionId)).toMatchObject({ identityId, serviceId, type: 'Dial' })
   })
 
-  test('dials again after its session was deleted, because the client may request another', async () => {
+  test('dials after its session was deleted, because the client may request another session', async () => {
     await remove(`sessions/${stage.sessionId}`)
     expect(await judged()).toMatchObject({ ok: true, client: { sessionId: stage.sessionId } })
   })
 
-  test('uses the session that its client has opened meanwhile', async () => {
+  test('uses the session that the client has opened meanwhile', async () => {
     await endSession()
     const other = await newClaim(stage.caller, stage.routerId, stage.serviceId)
     const sessionId = String(claimsOf(other.sessionToken).jti)
@@ -126,7 +126,7 @@ describe('the token of an ended service session', () => {
     expect(machine.appliedIndex).toBe(appliedIndex)
   })
 
-  test('grants nothing by a router that no policy gives to the service', async () => {
+  test('grants nothing at a router that no policy permits for the service', async () => {
     await endSession()
     await remove(`service-edge-router-policies/${stage.waysId}`)
     expect(await judged()).toEqual(refusedBy('router'))
@@ -144,7 +144,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toMatchObject({ ok: true })
   })
 
-  test('grants nothing once another controller has a report that fails', async () => {
+  test('grants nothing once another controller has a posture report that fails', async () => {
     const body = { name: `in the office ${serial}`, typeId: 'DOMAIN', domains: ['corp.test'] }
     const checkId = await made(root, `${management}/posture-checks`, body)
     const report = (domain: string): Promise<void> =>
@@ -172,7 +172,7 @@ describe('the token of an ended service session', () => {
     expect(await judged({ type: 'Bind' })).toEqual(refusedBy('sessionType'))
   })
 
-  test('grants nothing to a service that was created again', async () => {
+  test('grants nothing for a service that was deleted and created again', async () => {
     await remove(`services/${stage.serviceId}`)
     const body = { name: `again ${serial}`, encryptionRequired: true }
     await made(root, `${management}/services`, body)
@@ -200,7 +200,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('apiSession'))
   })
 
-  test('grants nothing with a certificate that is no longer one of the client', async () => {
+  test('grants nothing with a certificate that the client no longer has', async () => {
     await endSession()
     const path = `${client}/current-api-session/certificates`
     const list = await stage.caller.get(path)
@@ -210,7 +210,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('apiSession'))
   })
 
-  test('grants nothing where each request for a session needs an external JWT', async () => {
+  test('grants nothing if each request for a session must carry an external JWT', async () => {
     const signer = await made(root, `${management}/external-jwt-signers`, {
       name: `provider ${serial}`,
       issuer: `https://provider-${serial}.test`,
@@ -232,7 +232,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('session'))
   })
 
-  test('grants nothing if the right ends while the session is opened', async () => {
+  test('grants nothing if access ends while the session is being opened', async () => {
     await endSession()
     const writer: CommandWriter = {
       ...deps.writer,
@@ -254,7 +254,7 @@ describe('the token of an ended service session', () => {
     expect(machine.appliedIndex).toBe(appliedIndex + 1)
   })
 
-  test('opens a limited number of sessions a minute, without using up the limit of others', async () => {
+  test('opens a limited number of sessions a minute, without using up the limit of other clients', async () => {
     const before = stage
     for (let count = 0; count < REOPENS_MAX; count += 1) {
       await endSession()
@@ -273,7 +273,7 @@ describe('the token of an ended service session', () => {
   })
 })
 
-test('the token of another API session does not list the edge routers of a service', async () => {
+test('a token that belongs to another API session does not list the edge routers of a service', async () => {
   await endSession()
   const url = `${client}/services/${stage.serviceId}/edge-routers`
   const ask = async (caller: CallerOf): Promise<number> => {

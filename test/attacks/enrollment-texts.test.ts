@@ -12,7 +12,7 @@ import { attackedByCertificates, dataOf } from './support/certificates.ts'
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
 
-test('a controller signs only nonces as challenges', async () => {
+test('a controller signs only nonces in challenges', async () => {
   const keyId = String(controller.parts.jwt.publicJwk()['kid'])
   const encoded = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
   const jwt = `${encoded({ alg: 'ES256', kid: keyId })}.${encoded({ em: 'ott', sub: 'admin-id' })}`

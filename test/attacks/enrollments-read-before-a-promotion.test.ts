@@ -72,7 +72,7 @@ describe('A token that was read before its identity gained rights', () => {
 })
 
 describe('An enrollment', () => {
-  test('of an identity that is created with its rights stays open, as does one that is created afterwards', async () => {
+  test('stays open if its identity was created with its rights, whether it was created with the identity or later', async () => {
     const enrollment = { ott: true }
     const id = await newIdentity(root, 'new administrator', { isAdmin: true, enrollment })
     const updb = { identityId: id, method: 'updb', username: 'administrator', expiresAt }
@@ -94,7 +94,7 @@ describe('An enrollment', () => {
 })
 
 describe.each(['edge-routers', 'transit-routers'])(
-  'The enrollment of one of the %s',
+  'The enrollment of a router in %s',
   (collection) => {
     const routers = `${management}/${collection}`
     const field = collection === 'edge-routers' ? 'edgeRouterId' : 'transitRouterId'
@@ -104,7 +104,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       return [...controller.state.table('enrollment').indexes.ids(field, routerId)]
     }
 
-    test('is withdrawn, if others could read it, when its router is allowed a name', async () => {
+    test('is withdrawn, if others could read it, when the router is allowed a host name', async () => {
       const attacker = await attackerWith('router.read')
       const id = await made(root, routers, { name: `reader of ${collection}` })
       expect(await shown(attacker, `${routers}/${id}`)).toHaveProperty('enrollmentToken')
@@ -112,7 +112,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       expect(openOf(id)).toEqual([])
     })
 
-    test('is shown to administrators only, if its router may have names of others', async () => {
+    test('is shown only to administrators if its router may have the host names of others', async () => {
       const attacker = await attackerWith('router.read', 'enrollment.read')
       const id = await made(root, routers, { name: `shown ${collection}`, ...names })
       const { enrollmentToken } = await shown(root, `${routers}/${id}`)
@@ -127,7 +127,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       expect(openOf(id)).toHaveLength(1)
     })
 
-    test('is created by administrators only, if its router may have names of others', async () => {
+    test('is created only by administrators if its router may have the host names of others', async () => {
       const attacker = await attackerWith('router', 'enrollment')
       const id = await made(root, routers, { name: `made ${collection}`, ...names })
       const [enrollmentId = ''] = openOf(id)
@@ -171,7 +171,7 @@ describe('A backup', () => {
     expect(restore.end()).toEqual({ ok: true, id: 'one' })
   }
 
-  test('gives no rights to the holder of a token that was read since the backup', () => {
+  test('gives no rights to the holder of a token that could be read after the backup', () => {
     const { state, log } = withAnn(administrator)
     log.patch('identity', 'ann', { isAdmin: false })
     restoredInto(log)
@@ -179,7 +179,7 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('gives no names to the holder of a router token that was read since the backup', () => {
+  test('gives no host names to the holder of a router token that could be read after the backup', () => {
     const withRouter = () => {
       const formed = restorableState()
       formed.log.create('edgeRouter', 'r1', { name: 'r1', allowedNames: ['ctrl1.example'] })
@@ -205,7 +205,7 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('keeps the token of an identity that has the same rights today', () => {
+  test('restores the token of an identity that has the same rights today', () => {
     const { state, log } = withAnn(administrator)
     restoredInto(log)
     expect([...state.table('enrollment').ids]).toEqual(['e1'])

@@ -60,7 +60,7 @@ async function eve(...permissions: readonly string[]): Promise<CallerOf> {
   return sessionOf(await created('identities', { name, type: 'User', isAdmin: false, permissions }))
 }
 
-test('a caller who may read only one side receives no pairs', async () => {
+test('a caller who may read only identities or only services receives no pairs', async () => {
   for (const permissions of [['service.read'], ['identity.read'], []]) {
     const caller = await eve(...permissions)
     for (const asked of [url, url.replace(/identity=[^&]*&/, ''), url.replace(/&.*$/, '')]) {
@@ -89,7 +89,7 @@ test('an explanation contains no records that its caller may not read', async ()
   }
 })
 
-test('missing records are not counted for callers who may not list them', async () => {
+test('records that the caller may not list are not counted as missing', async () => {
   const other = await created('services', { name: 'printer', encryptionRequired: true })
   await created('service-policies', {
     semantic,
@@ -112,7 +112,7 @@ test('missing records are not counted for callers who may not list them', async 
   expect(told.text).not.toMatch(/[0-9]+ Bind polic|vault/)
 })
 
-test('a filter by count requests no more explanations than a page holds', async () => {
+test('a filter by count evaluates no more explanations than fit a page', async () => {
   for (let n = 0; n < 101; n += 1) {
     await created('services', { name: `one of many ${n}`, encryptionRequired: true })
   }

@@ -59,7 +59,7 @@ test('an ordinary identity adds no large tags to its service sessions or its aut
   expect(bytesOf('session')).toBe(0)
 })
 
-test('an ordinary identity fills the state with tags of many service sessions up to its bound and no further', async () => {
+test('an ordinary identity can fill the state with the tags of its service sessions only up to the limit', async () => {
   const tags = { a: 'x'.repeat(8000) }
   const statuses: number[] = []
   for (let apiSessions = 0; apiSessions < 2; apiSessions += 1) {

@@ -59,7 +59,7 @@ async function deletedDevice(): Promise<Device> {
   return stray
 }
 
-test('a certificate with the fingerprint of another credential does not log in', async () => {
+test('a certificate with the same fingerprint as another credential does not log in', async () => {
   const stray = await deletedDevice()
   const identityId = await newIdentity(root, 'an administrator', { isAdmin: true })
   plant(CommandKind.ENTITY_CREATE, 'authenticator', 'planted', {
@@ -73,7 +73,7 @@ test('a certificate with the fingerprint of another credential does not log in',
   dataOf(await attacked.logIn(mallory.key))
 })
 
-test('a certificate with the fingerprint of a router’s extends no router', async () => {
+test('a certificate with the same fingerprint as a router’s certificate cannot extend the router', async () => {
   const privateKeyPem = generatePrivateKeyPem()
   const router = await attacked.newRouter(privateKeyPem)
   const fingerprint = fingerprintOf(mallory.key)
@@ -85,7 +85,7 @@ test('a certificate with the fingerprint of a router’s extends no router', asy
   )
 })
 
-test('a caller with the session of another and its own certificate gets no certificate of the other', async () => {
+test('a caller with another client’s session and its own certificate gets no certificate of the other client', async () => {
   const stolen = String(dataOf(await attacked.logIn(victim.key))['token'])
   const stray = await deletedDevice()
   const path = `${client}/current-identity/authenticators/${victim.authenticatorId}/extend`

@@ -52,7 +52,7 @@ test('a token signed with the public key of the provider as an HMAC secret is re
   }
 })
 
-test('a token with an algorithm that does not fit the key is refused', async () => {
+test('a token whose algorithm does not match the key is refused', async () => {
   const other: ProviderKey = { ...rsa, algorithm: 'RS512' }
   expectRefused(await logIn(await provider.token('admin-id', { key: other })))
   expect((await logIn(await provider.token('admin-id', { key: rsa }))).status).toBe(200)
@@ -91,14 +91,14 @@ test('a token whose kid is a path, a query, a list, or the name of another key i
   }
 })
 
-test('a token with another audience, without one, or with one of the same prefix is refused', async () => {
+test('a token with another audience, without an audience, or with an audience that has the same prefix is refused', async () => {
   const { audience } = provider
   for (const aud of ['other', [], ['other'], '', `${audience}x`, audience.slice(1), undefined]) {
     expectRefused(await logIn(await provider.token('admin-id', { claims: { aud } })))
   }
 })
 
-test('a token for any audience is refused if the signer names no audience', async () => {
+test('a token for any audience is refused if the signer configures no audience', async () => {
   const issuer = 'https://no-audience.test'
   await newSigner({ issuer, audience: '', jwksEndpoint: server.url })
   for (const aud of ['', 'anything', undefined]) {
@@ -106,7 +106,7 @@ test('a token for any audience is refused if the signer names no audience', asyn
   }
 })
 
-test('a token of an issuer with a similar name is refused', async () => {
+test('a token from an issuer with a similar name is refused', async () => {
   const { issuer } = provider
   for (const iss of [
     `${issuer}/`,
@@ -143,7 +143,7 @@ test('a token whose expiry is a number but not a date is refused', async () => {
   expect((await logIn(await claimsOf('4000000000'))).status).toBe(200)
 })
 
-test('a second signer with the same issuer and keys of the attacker is refused', async () => {
+test('a second signer with the same issuer and an attacker’s keys is refused', async () => {
   const body = {
     name: 'twin',
     issuer: provider.issuer,
@@ -158,7 +158,7 @@ test('a second signer with the same issuer and keys of the attacker is refused',
   expect((await root.call('PATCH', `${path}/${other}`, { issuer })).status).toBe(400)
 })
 
-test('a token with endlessly nested claims, or of endless length, is refused', async () => {
+test('a token with extremely nested claims, or of extreme length, is refused', async () => {
   let nested: unknown = 'leaf'
   for (let depth = 0; depth < 1000; depth += 1) nested = [nested]
   expectRefused(await logIn(await provider.token('admin-id', { claims: { nested } })))
@@ -166,7 +166,7 @@ test('a token with endlessly nested claims, or of endless length, is refused', a
   expectRefused(await logIn(await provider.token('admin-id', { claims: { filler } })))
 })
 
-test('a token is refused if its claim is not a text, or not a claim of the token itself', async () => {
+test('a token is refused if the selected claim is not a string, or not an own property of the claims', async () => {
   for (const selector of [
     '/__proto__/constructor/name',
     '/constructor/name',
@@ -208,7 +208,7 @@ test('a log-in that was verified before the auth policy disallowed JWTs is refus
   await patch('identities', 'alice-id', { authPolicyId: 'default' })
 })
 
-test('a write with a second factor is refused if its signer is disabled before the entry', async () => {
+test('a write that requires a JWT as second factor is refused if the signer is disabled before the log entry', async () => {
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   const two = await newPolicy('two at apply', { secondary })
   await patch('identities', 'alice-id', { authPolicyId: two, isAdmin: true })
@@ -239,7 +239,7 @@ test('a token signed with a stolen key that the provider has withdrawn is refuse
   provider.key = next
 })
 
-test('answers do not reveal which identities exist, are disabled, or may log in with tokens', async () => {
+test('responses do not reveal which identities exist, are disabled, or may log in with tokens', async () => {
   const closed = await newPolicy('no tokens', { extJwt: { allowed: false, allowedSigners: [] } })
   await patch('identities', 'alice-id', { authPolicyId: closed })
   const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })

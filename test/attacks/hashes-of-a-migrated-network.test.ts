@@ -47,7 +47,7 @@ test('A wrong password replaces nothing', async () => {
   expect(storedHash()).toBe(weak)
 })
 
-test('No session stores a hash of a password that it does not know', async () => {
+test('A session cannot store the hash of a password that the session did not verify', async () => {
   const passwordHash = await weakHash('of an attacker')
   const message = create(PasswordRehashSchema, { authenticatorId: 'alice-updb', passwordHash })
   const payload = toBinary(PasswordRehashSchema, message)
@@ -76,10 +76,13 @@ test.each([
   ['memory', { memoryCost: 19_457, timeCost: 1, parallelism: 1 }],
   ['passes', { timeCost: 5 }],
   ['threads', { parallelism: 5 }],
-])('A hash that needs more %s than this program uses matches no password', async (_, cost) => {
-  setPasswordHash(controller, await weakHash(user.password, cost))
-  expect(await logIn()).toBe(401)
-})
+])(
+  'A hash that needs more %s than the program’s own hashes matches no password',
+  async (_, cost) => {
+    setPasswordHash(controller, await weakHash(user.password, cost))
+    expect(await logIn()).toBe(401)
+  },
+)
 
 /** The least processor time of all threads in ms; other work of this process only adds to it. */
 async function quickest(username: string, place: number): Promise<number> {
@@ -96,7 +99,7 @@ async function quickest(username: string, place: number): Promise<number> {
   return Math.min(...took)
 }
 
-test('A guess at a weak hash takes at least as much work as one at a name that nobody has', async () => {
+test('A guess for a user with a weak hash takes about as long as a guess for an unknown user name', async () => {
   setPasswordHash(controller, await weakHash(user.password))
   const known = await quickest(user.username, 1)
   const unknown = await quickest('nobody', 2)

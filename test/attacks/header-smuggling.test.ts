@@ -62,7 +62,7 @@ test('a session is accepted under either name of its header, in any case', async
   }
 })
 
-test('two sessions in one request are refused, under one name or both, in any order, case and spelling', async () => {
+test('two sessions in one request are refused, with one header name or both, in any order, case and spelling', async () => {
   for (const head of [
     [`net-session: ${alice}`, `zt-session: ${admin}`],
     [`zt-session: ${admin}`, `net-session: ${alice}`],
@@ -85,7 +85,7 @@ test('a repeated header does not select one of its values', async () => {
   }
 })
 
-test('a header with a similar name is a different header', async () => {
+test('a header with a similar name is ignored', async () => {
   for (const name of ['zt_session', 'net_session', 'net.session', 'x-net-session', 'cookie']) {
     expect((await whoIs([`${name}: ${alice}`])).status, name).toBe(401)
     // It does not interfere with the valid one either.
@@ -94,7 +94,7 @@ test('a header with a similar name is a different header', async () => {
   }
 })
 
-test('a request with an ambiguous end is refused and its connection closed', async () => {
+test('a request whose end is ambiguous is refused, and its connection is closed', async () => {
   const ownHead = [`net-session: ${alice}`, 'connection: close']
   const hidden = request(`DELETE ${client}/current-api-session`, ownHead)
   const chunked = `0\r\n\r\n${hidden}`
@@ -122,7 +122,7 @@ test('a request with an ambiguous end is refused and its connection closed', asy
   expect((await whoIs([`net-session: ${alice}`])).status).toBe(200)
 })
 
-test('a head with folded lines, stray line ends, blanks before a colon or bytes that end a text is refused', async () => {
+test('a request head with folded lines, stray line ends, blanks before a colon or NUL bytes is refused', async () => {
   for (const head of [
     [`net-session: ${alice}`, ` ${admin}`],
     ['net-session:', `\t${alice}`],
@@ -141,7 +141,7 @@ test('a request for two hosts is refused', async () => {
   expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('"Host"')])
 })
 
-test('bytes after a body are not part of the head', async () => {
+test('bytes after a body are not parsed as part of the head', async () => {
   const body = `2\r\n{}\r\n0\r\nnet-session: ${admin}\r\n\r\n`
   const head = ['content-type: application/json', 'transfer-encoding: chunked', 'connection: close']
   const answer = await only(
@@ -165,7 +165,7 @@ const told = (who: string): string[] => [
   'x-http-method-override: GET',
 ]
 
-test('headers of a proxy determine neither the caller nor the requested path', async () => {
+test('proxy headers change neither the caller nor the requested path', async () => {
   expect((await whoIs(told('admin-id'))).status).toBe(401)
   const own = await whoIs([...told('admin-id'), `net-session: ${alice}`])
   expect([own.status, own.text]).toEqual([200, expect.stringContaining('"alice-id"')])
@@ -176,7 +176,7 @@ test('headers of a proxy determine neither the caller nor the requested path', a
   expect([kept.status, controller.state.get('identity', 'alice-id')?.id]).toEqual([200, 'alice-id'])
 })
 
-test('headers do not determine the source of a guess', async () => {
+test('proxy headers do not change the source address to which a guess is attributed', async () => {
   const body = JSON.stringify({ username: user.username, password: 'a guess that is wrong' })
   const statuses: number[] = []
   for (let at = 0; at <= controller.parts.limits.logInFailuresMax; at += 1) {
@@ -201,7 +201,7 @@ test('headers do not determine the source of a guess', async () => {
   expect(statuses.at(-1)).toBe(429)
 })
 
-test('the tokens of two identities in one request are refused', async () => {
+test('two tokens for different identities in one request are refused', async () => {
   const bearer = async (who: string): Promise<string> =>
     `Authorization: Bearer ${await provider.token(who)}`
   const logIn = (head: readonly string[]): Promise<Answer> =>
@@ -219,7 +219,7 @@ test('the tokens of two identities in one request are refused', async () => {
   expect((await logIn(['authorization: Basic YTpi', await bearer('alice-id')])).status).toBe(200)
 })
 
-test('the token of another identity beside a session is ignored', async () => {
+test('a token for another identity is ignored beside a session token', async () => {
   const { signerId, newPolicy, patch } = withProvider
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   await patch('identities', 'alice-id', { authPolicyId: await newPolicy('two', { secondary }) })

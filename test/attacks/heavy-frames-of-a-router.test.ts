@@ -12,7 +12,7 @@ import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Pipe } from '../channel/pipe.ts'
@@ -60,7 +60,7 @@ test('a message with one oversized field is refused before it is decoded', async
   expect(reason()).toContain('elements in one field')
 })
 
-test('an oversized body is not stored as it arrives', async () => {
+test('an oversized body is not buffered while it arrives', async () => {
   const pipe = await dialed()
   const fault = { subject: FaultSubject.FORWARD, id: ' '.repeat(messageBounds.fault.bytesMax) }
   pipe.say({
@@ -85,7 +85,7 @@ test('a second oversized message closes the channel', async () => {
   expect(isRefused(pipe, 8)).toBe(false)
 })
 
-test('bodies that are costly to decode are refused for each type of message', async () => {
+test('bodies that are expensive to decode are refused for each message type', async () => {
   for (const [name, contentType, body] of hostileBodies(5 * 1024 * 1024)) {
     const pipe = await dialed()
     pipe.say({ contentType, sequence: 7, body })
@@ -104,7 +104,7 @@ const clients = Buffer.concat(
   ),
 )
 
-test('other work gets its turns while one frame is processed', async () => {
+test('the controller does other work between the steps of processing one frame', async () => {
   const pipe = await dialed()
   // Until it has to wait in its line.
   for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 20_415, sequence: at, body: clients })
@@ -122,7 +122,7 @@ test('other work gets its turns while one frame is processed', async () => {
   expect(turns).toBeGreaterThan(20)
 })
 
-test('nothing more is read from a router before its last frame is processed', async () => {
+test('the controller reads nothing more from a router before the router’s last frame is processed', async () => {
   const pipe = await dialed()
   let isWorked: () => void = () => undefined
   const done = new Promise<void>((resolve) => {
@@ -152,7 +152,7 @@ test('nothing more is read from a router before its last frame is processed', as
   expect(wasPaused).toBe(true)
 })
 
-test('a router with many messages leaves half of the time to others', async () => {
+test('processing messages of a busy router leaves half of the time to other work', async () => {
   const pipe = await dialed()
   const works: { fromMs: number; toMs: number; workedMs: number }[] = []
   stage.channels.add({
@@ -196,12 +196,12 @@ async function writing(): Promise<{ pipe: Pipe; proposed: ProposalInput[] }> {
     },
   }
   const writes = new RouterWrites({ log, proposer })
-  const clients = new ShownSessions(admittingClients, upToDate, systemClock)
+  const clients = new PresentedSessionTokens(admittingClients, upToDate, systemClock)
   stage.channels.add(new TerminatorHandler({ clients, writes }))
   return { pipe: await stage.dial('er1'), proposed }
 }
 
-test('terminators are removed by entries of a hundred, however many a router names', async () => {
+test('each log entry removes at most a hundred terminators, however many a router names', async () => {
   const { pipe, proposed } = await writing()
   const terminatorIds = Array.from({ length: 950 }, (_, at) => `terminator ${at}`)
   const message = create(RemoveTerminatorsSchema, { terminatorIds })
@@ -216,7 +216,7 @@ test('terminators are removed by entries of a hundred, however many a router nam
   expect(Math.max(...named.map((ids) => ids.length))).toBeLessThanOrEqual(100)
 })
 
-test('no entry of a router exceeds its limit', async () => {
+test('a message that would create a log entry larger than the limit for routers is refused', async () => {
   const { pipe, proposed } = await writing()
   const terminatorIds = ['x'.repeat(routerLimits.routerEntryBytesMax)]
   const removal = create(RemoveTerminatorsSchema, { terminatorIds })

@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-test('the name of a file reaches no shell', async () => {
+test('the name of a backup file is never interpreted by a shell', async () => {
   writeFileSync(path('hook'), `#!/bin/sh\nprintf '%s' "$*" > '${path('noted')}'\n`)
   chmodSync(path('hook'), 0o755)
   const name = `; touch ${path('pwned')}`

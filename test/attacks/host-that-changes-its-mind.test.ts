@@ -53,7 +53,7 @@ test('Only the latest change of a terminator is sent, at a limited rate', async 
   expect(bench.controller.ofType(health).length).toBeLessThan(20)
 })
 
-test('All terminators of an identity share a rate of changes, and each one gets its turn', async () => {
+test('All terminators of an identity share one rate limit for changes, and each terminator gets its turn', async () => {
   const count = 2 * edgeLimits.hostChangesBurst
   const ids = Array.from({ length: count }, (_, at) => at + 1)
   for (const id of ids) await host.request(bind, id, token, listener(`${id}`))
@@ -65,7 +65,7 @@ test('All terminators of an identity share a rate of changes, and each one gets 
   await eventually(() => costs().toSorted((a, b) => a - b)).toEqual(ids)
 })
 
-test('An identity can create terminators only at a limited rate, even if it unbinds others meanwhile', async () => {
+test('An identity can create terminators only at a limited rate, even if it unbinds others in between', async () => {
   const { hostCreationsBurst, hostedPerChannelMax } = edgeLimits
   expect(hostCreationsBurst, 'a channel may host all at once').toBeGreaterThanOrEqual(
     hostedPerChannelMax,

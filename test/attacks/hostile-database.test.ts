@@ -32,7 +32,7 @@ function pageWith(file: Buffer, flag: number): number {
   throw new Error(`no page has the flag ${flag}`)
 }
 
-test('a page that two branches lead to is refused, as its content would multiply', () => {
+test('a database page that two branch pages reference is refused, because its content would be read twice', () => {
   const file = database(400, 100)
   check(file)
   const branch = pageWith(file, 1)
@@ -44,7 +44,7 @@ test('a page that two branches lead to is refused, as its content would multiply
   expect(() => check(file)).toThrow(/is used twice/)
 })
 
-test('values that share their bytes are refused, as they would be larger than the file', () => {
+test('values that share bytes are refused, because together they would be larger than the file', () => {
   const file = database(60, 40)
   check(file)
   const leaf = pageWith(file, 2)
@@ -61,7 +61,7 @@ test('values that share their bytes are refused, as they would be larger than th
   expect(() => check(file)).toThrow(/an element leaves its page/)
 })
 
-test('a copy in which a page belongs to nothing is refused', () => {
+test('a database copy with a page that is neither in use nor free is refused', () => {
   const file = database(400, 100)
   const list = pageWith(file, 0x10)
   file.writeUInt16LE(0, list + 10)

@@ -4,22 +4,22 @@ import { Hosting } from '../fsm/support/hosting.ts'
 
 // The attack: a router, or a client through it, takes the traffic of a service that it may not host.
 
-test('a session that may only dial hosts nothing', () => {
+test('a session that allows only dialing cannot host', () => {
   expect(new Hosting().host({ sessionId: 'dial' })).toMatchObject({ code: 'INVALID_AUTH' })
 })
 
-test('a session that has ended hosts nothing', () => {
+test('a session that has ended cannot host', () => {
   const hosting = new Hosting()
   hosting.log.delete('servicePolicy', 'p1')
   expect(hosting.state.get('session', 'bind')).toBeUndefined()
   expect(hosting.host()).toMatchObject({ code: 'INVALID_AUTH' })
 })
 
-test('a router that no policy gives to the identity and the service hosts nothing', () => {
+test('a router that no policy permits for the identity and the service cannot host', () => {
   expect(new Hosting().host({}, 'r3')).toMatchObject({ code: 'NO_EDGE_ROUTERS_AVAILABLE' })
 })
 
-test('a router that is disabled hosts, changes and removes nothing', () => {
+test('a disabled router cannot create, change or remove terminators', () => {
   const hosting = new Hosting()
   hosting.host()
   hosting.log.patch('edgeRouter', 'r1', { disabled: true })
@@ -28,7 +28,7 @@ test('a router that is disabled hosts, changes and removes nothing', () => {
   expect(hosting.remove(['t1'])).toMatchObject({ code: 'UNAUTHORIZED' })
 })
 
-test('a router changes and removes no terminators of another router', () => {
+test('a router cannot change or remove terminators of another router', () => {
   const hosting = new Hosting()
   hosting.host()
   expect(hosting.change({ cost: 5 }, 'r2')).toMatchObject({ code: 'NOT_FOUND' })
@@ -36,7 +36,7 @@ test('a router changes and removes no terminators of another router', () => {
   expect(hosting.terminator()).toMatchObject({ routerId: 'r1', cost: 0 })
 })
 
-test('a router that removes the terminator of another router is refused, and removes none', () => {
+test('a request of a router to remove another router’s terminator is refused, and removes no terminator', () => {
   const hosting = new Hosting()
   hosting.host()
   hosting.host({ id: 't2' }, 'r2')
@@ -46,7 +46,7 @@ test('a router that removes the terminator of another router is refused, and rem
   expect(hosting.remove(['t2', 'gone'], 'r2').ok).toBe(true)
 })
 
-test('a host cannot join the instance of another identity, even with its secret', () => {
+test('a host cannot join another identity’s terminator instance, even with the instance secret', () => {
   const hosting = new Hosting()
   hosting.state.featureLevel = 2
   const instance = { instanceId: 'front', instanceSecret: 'c2VjcmV0' }
@@ -60,14 +60,14 @@ test('a host cannot join the instance of another identity, even with its secret'
   expect(hosting.host(again).ok).toBe(true)
 })
 
-test('a host cannot join the instance of another host without its secret', () => {
+test('a host cannot join another host’s terminator instance without the instance secret', () => {
   const hosting = new Hosting()
   hosting.host({ instanceId: 'front', instanceSecret: 'c2VjcmV0' })
   const other = { id: 't2', instanceId: 'front', instanceSecret: 'Z3Vlc3M=' }
   expect(hosting.host(other)).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
 })
 
-describe('a router cannot host through its own tunnel', () => {
+describe('a router cannot host through its own tunneler', () => {
   const itself = { sessionId: '', serviceId: 's1' }
   const tunneling = (): Hosting => {
     const hosting = new Hosting()
@@ -76,7 +76,7 @@ describe('a router cannot host through its own tunnel', () => {
     return hosting
   }
 
-  test('when the tunnel is disabled', () => {
+  test('when the tunneler is disabled', () => {
     const hosting = tunneling()
     expect(hosting.host(itself).ok).toBe(true)
     expect(hosting.terminator()).toMatchObject({ hostId: 'r1', binding: 'tunnel', isSystem: true })
@@ -85,14 +85,14 @@ describe('a router cannot host through its own tunnel', () => {
     expect(hosting.host({ ...itself, id: 't2' })).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('while its identity is disabled', () => {
+  test('while the router’s identity is disabled', () => {
     const hosting = tunneling()
     const identity = hosting.state.get('identity', 'r1')
     hosting.state.put('identity', { ...identity, id: 'r1', disabledAt: 1, disabledUntil: null })
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('if the policy requires posture, which a router cannot report', () => {
+  test('if the policy requires posture checks, because a router cannot report posture', () => {
     const hosting = tunneling()
     const check = { name: 'c', typeId: 'DOMAIN', domains: ['corp.test'] }
     hosting.log.create('postureCheck', 'c1', check)
@@ -102,7 +102,7 @@ describe('a router cannot host through its own tunnel', () => {
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('before the feature level at which all controllers support it', () => {
+  test('before the feature level at which all controllers support this', () => {
     const hosting = tunneling()
     hosting.state.featureLevel = 1
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })

@@ -109,13 +109,16 @@ const reasons: Readonly<Record<string, (of: Hosted) => Promise<void>>> = {
   'its identity is deleted': ({ identityId }) => manage('DELETE', `/identities/${identityId}`),
 }
 
-test.each(Object.keys(reasons))('a host that a router keeps is removed once %s', async (reason) => {
-  const [of, other] = [await hosted(), await hosted()]
-  await sweeps()
-  expect([await terminators(of), await terminators(other)]).toEqual([1, 1])
-  await reasons[reason]?.(of)
-  await sweeps()
-  expect([await terminators(of), await terminators(other)]).toEqual([0, 1])
-  // Otherwise the client does not host again when it may.
-  expect([of.endedIds(), other.endedIds()]).toEqual([[of.sessionId], []])
-})
+test.each(Object.keys(reasons))(
+  'a terminator that a router keeps open is removed once %s',
+  async (reason) => {
+    const [of, other] = [await hosted(), await hosted()]
+    await sweeps()
+    expect([await terminators(of), await terminators(other)]).toEqual([1, 1])
+    await reasons[reason]?.(of)
+    await sweeps()
+    expect([await terminators(of), await terminators(other)]).toEqual([0, 1])
+    // Otherwise the client does not host again when it may.
+    expect([of.endedIds(), other.endedIds()]).toEqual([[of.sessionId], []])
+  },
+)

@@ -41,26 +41,26 @@ async function begun(): Promise<TLSSocket> {
   return socket
 }
 
-describe('the certificate of', () => {
+describe('a mesh connection with the certificate of', () => {
   test.each([
     ['an identity', [`spiffe://${TRUST_DOMAIN}/identity/i1`]],
     ['a session', [`spiffe://${TRUST_DOMAIN}/identity/i1/apiSession/s1`]],
     ['a router', [`spiffe://${TRUST_DOMAIN}/router/r1`]],
     ['a controller of another network', ['spiffe://attacker.example/controller/b']],
     ['nobody that has a name', []],
-  ])('%s ends with the handshake', async (_whose, uris) => {
+  ])('%s is closed after the handshake', async (_whose, uris) => {
     const identity = await issueIdentity(mesh.authority, { commonName: 'b', uris })
     expect(await greeting(await mesh.tls(identity))).toBe('')
   })
 
-  test('a member, and that of a controller that requests admission, continues to HTTP/2', async () => {
+  test('a member, or of a controller that requests admission, continues with HTTP/2', async () => {
     expect(await greeting(await mesh.tls(mesh.member))).toBe('settings')
     const newcomer = await controllerIdentity(mesh.authority, 'new')
     expect(await greeting(await mesh.tls(newcomer))).toBe('settings')
   })
 })
 
-test('controllers that are no members share a few connections, and cannot displace those of members', async () => {
+test('controllers that are not members share a few connections, and cannot displace connections of members', async () => {
   const { meshSessionsPerStrangerMax, meshStrangersMax } = meshLimits
   const member = await begun()
   const stranger = await controllerIdentity(mesh.authority, 'stranger')
@@ -81,7 +81,7 @@ test('controllers that are no members share a few connections, and cannot displa
   for (const socket of [...held, ...sockets]) socket.destroy()
 })
 
-describe('a connection ends, even of a member, that', () => {
+describe('a mesh connection is closed, even for a member, if it', () => {
   test.each([
     ['pings', frame(PING, Buffer.alloc(8))],
     ['settings', frame(SETTINGS, Buffer.alloc(0))],
@@ -98,7 +98,7 @@ describe('a connection ends, even of a member, that', () => {
   test.each([
     ['resets them', (stream: ClientHttp2Stream) => stream.close(constants.NGHTTP2_CANCEL)],
     ['waits for their answers', (stream: ClientHttp2Stream) => stream.resume()],
-  ])('opens stream after stream and %s', async (_how, then) => {
+  ])('opens one stream after another and %s', async (_how, then) => {
     const socket = await mesh.tls(mesh.member)
     const session = connect('https://mesh.flotilla', { createConnection: () => socket })
     session.on('error', () => undefined)

@@ -14,7 +14,7 @@ import { eventually } from '../support/eventually.ts'
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())
 
-test('a value that nests without limit is returned as its text', async () => {
+test('a value with extremely deep nesting is returned as a string', async () => {
   const pipe = await stage.dial('er1')
   const asked = routerInspections(stage.channels).inspect('er1', ['links'])
   await eventually(() => expect(pipe.ofType(1013)).toHaveLength(1))
@@ -37,6 +37,6 @@ test('a value that nests without limit is returned as its text', async () => {
   ])
 })
 
-test('the answer has an error for a router that does not answer, before the request times out', () => {
+test('the response reports an error for a router that does not respond, before the request times out', () => {
   expect(routerLimits.routerInspectionTimeoutMs).toBeLessThan(defaultApiLimits.handlerTimeoutMs)
 })

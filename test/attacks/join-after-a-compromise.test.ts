@@ -6,7 +6,7 @@ import {
   CommandKind,
   FeatureLevelRaiseSchema,
 } from '../../proto/gen/command_pb.ts'
-import { secureAfterRemoval, isRotationDue } from '../../src/cluster/secrets/secret-rotation.ts'
+import { rotateAfterRemoval, isRotationDue } from '../../src/cluster/secrets/secret-rotation.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { SecretsCluster } from '../cluster/secrets-fixture.ts'
 import { Joining } from '../fsm/support/joining.ts'
@@ -41,7 +41,7 @@ describe('after the removal of a compromised controller', () => {
     expect(cluster.admission('ctrl9')).toBeUndefined()
   })
 
-  test('a controller that was admitted before and never connected has to join again', () => {
+  test('a controller that was admitted before the removal but never connected has to join again', () => {
     const cluster = new Joining()
     cluster.join('ctrl1')
     cluster.members([{ id: 'ctrl1', key: 'key-ctrl1' }])
@@ -52,11 +52,11 @@ describe('after the removal of a compromised controller', () => {
     expect(cluster.admission('ctrl1')).toBeDefined()
   })
 
-  test('no secret in force is one that such a controller could open', async () => {
+  test('a controller admitted before the removal can decrypt no secret that is still valid', async () => {
     const cluster = await formed(['ctrl1', 'ctrl2', 'ctrl3', 'ctrl9'])
     const leaves = ['ctrl1', 'ctrl2'].map((id) => [id, cluster.member(id).leaf] as const)
     cluster.configure(new Map(leaves))
-    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', { isCompromised: true })
+    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', { isCompromised: true })
     expect(cluster.machine.get('admission', 'ctrl9')).toBeUndefined()
     expect(isRotationDue(cluster.machine)).toBe(false)
     await cluster.member('ctrl9').keyring.refresh()
@@ -66,12 +66,12 @@ describe('after the removal of a compromised controller', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('ctrl9')
   })
 
-  test('access ends as well if its id has been admitted again by another key', async () => {
+  test('access of the controller is revoked even if its id has been admitted again with another key', async () => {
     const cluster = await formed(['ctrl1', 'ctrl2', 'ctrl3'])
     cluster.expel('ctrl3')
     const before = cluster.proposals.length
     const manner = { isCompromised: true, isAdmittedAgain: true }
-    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', manner)
+    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', manner)
     const kinds = cluster.proposals.slice(before).map(({ kind }) => kind)
     expect(kinds).toContain(CommandKind.ACCESS_REVOKE)
     expect(kinds).not.toContain(CommandKind.ADMISSION_DELETE)

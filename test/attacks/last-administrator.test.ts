@@ -60,7 +60,7 @@ test.each([
   },
 )
 
-test('a policy that requires codes does not lock out an administrator, who can enroll in MFA with a partial session', async () => {
+test('a policy that requires codes does not lock out an administrator, because a partial session can enroll in MFA', async () => {
   const totp = { secondary: { requireTotp: true } }
   expect((await root.call('PATCH', `${policies}/default`, totp)).status).toBe(200)
   const caller = new CallerOf(controller)
@@ -74,7 +74,7 @@ test('a policy that requires codes does not lock out an administrator, who can e
   expect(mfa.status).toBe(200)
 })
 
-test('a change that locks out one administrator is allowed while another one can log in', async () => {
+test('a change that locks out one administrator is allowed while another administrator can log in', async () => {
   const spareId = await newIdentity(root, 'spare', { isAdmin: true })
   const spare = { identityId: spareId, method: 'updb', username: 'spare', password: 'a password' }
   const spareCredential = await made(root, `${management}/authenticators`, spare)

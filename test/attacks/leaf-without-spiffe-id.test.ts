@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest'
 
-import { verifyCaller, verifyPeer, type PeerTrust } from '../../src/cluster/mesh/handshake.ts'
-import { issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  verifyCaller,
+  verifyPeer,
+  type PeerVerificationFacts,
+} from '../../src/cluster/mesh/handshake.ts'
+import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { newCa } from '../support/authorities.ts'
 
@@ -9,7 +13,7 @@ import { newCa } from '../support/authorities.ts'
 // servers and clients, with the name of a controller as common name, and calls a controller's mesh by it.
 
 const authority = await newCa('of the operator', Date.now())
-const trust: PeerTrust = {
+const trust: PeerVerificationFacts = {
   selfId: 'ctrl1',
   clusterId: 'a cluster',
   generation: 1,
@@ -24,12 +28,12 @@ async function shownBy(uris: readonly string[]): Promise<Uint8Array> {
     hosts: ['ctrl2.example'],
     uris,
     usages: ['server', 'client'],
-    validity: validityFrom(Date.now(), 60_000),
+    validity: validityStartingAt(Date.now(), 60_000),
   })
   return parseCertificate(certificatePem).der
 }
 
-test('a certificate of the authority is accepted as that of a controller by its SPIFFE ID only, not by its common name', async () => {
+test('a controller certificate is accepted only by its SPIFFE ID, not by its common name', async () => {
   const caller = verifyCaller(await shownBy(['spiffe://net.example/controller/ctrl2']), trust)
   expect(caller).toMatchObject({ ok: true, caller: { id: 'ctrl2' } })
   for (const uris of [

@@ -67,12 +67,12 @@ async function isLinked(
   return network.logged('link established').length > made
 }
 
-test('the certificate of one router cannot open a link as another', async () => {
+test('a router cannot open a link as another router with its own certificate', async () => {
   await start()
   expect(await isLinked('router3')).toBe(false)
 })
 
-test('a router that only claims the name of another cannot open a link', async () => {
+test('a router that only claims another router’s name cannot open a link', async () => {
   await start()
   expect(await isLinked('router2', [routerSpiffeId(trustDomain, 'router3')])).toBe(false)
   expect(await isLinked('router2', ['spiffe://test.internal/controller/router2'])).toBe(false)
@@ -87,7 +87,7 @@ test('a certificate that controllers no longer accept cannot open a link', async
   expect(await isLinked('router2')).toBe(true)
 })
 
-test('a router that uses the link ID of another cannot open a link', async () => {
+test('a router that uses another router’s link ID cannot open a link', async () => {
   await start()
   const linkId = 'the link of router2'
   expect(await isLinked('router2', [], { linkId })).toBe(true)
@@ -95,7 +95,7 @@ test('a router that uses the link ID of another cannot open a link', async () =>
   expect(await isLinked('router3', [], { routerId: 'router3', linkId: 'its own' })).toBe(true)
 })
 
-test('a router at the address of another gets no link', async () => {
+test('a router that listens at another router’s address gets no link', async () => {
   await start()
   const attacker = await TestNetwork.create(network, 'router3')
   const own = await attacker.controller('b')

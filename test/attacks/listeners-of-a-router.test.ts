@@ -64,13 +64,13 @@ async function dial({ router: { pipe } }: Target, service: string): Promise<stri
   })
 }
 
-test('a router can dial through a listener the services that its identity may dial, by ID and by name', async () => {
+test('a router’s listener can dial, by ID and by name, the services that the router’s identity may dial', async () => {
   const allowed = await target(['Dial'])
   expect(await dial(allowed, allowed.serviceId)).toBeNull()
   expect(await dial(allowed, allowed.serviceName)).toBeNull()
 })
 
-test('a stolen router cannot dial through a listener a service that its identity may not dial', async () => {
+test('a stolen router cannot use a listener to dial a service that its identity may not dial', async () => {
   const [none, hosting] = [await target([]), await target(['Bind'])]
   for (const { serviceId, serviceName } of [none, hosting]) {
     expect(await dial(none, serviceId)).toMatch(/^dial refused: /)
@@ -80,7 +80,7 @@ test('a stolen router cannot dial through a listener a service that its identity
   expect(await dial(hosting, hosting.serviceName)).toMatch(/^dial refused: /)
 })
 
-test('a stolen router cannot dial a service unencrypted that requires encryption', async () => {
+test('a stolen router cannot dial a service without encryption if the service requires encryption', async () => {
   const encrypted = await target(['Dial'], true)
   expect(await dial(encrypted, encrypted.serviceName)).toBe('the service is encrypted end to end')
 })

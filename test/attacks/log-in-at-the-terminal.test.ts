@@ -45,7 +45,7 @@ async function isEnded(waiting: Promise<unknown>): Promise<boolean> {
   ])
 }
 
-test('a code of another log-in with a different state is not accepted', async () => {
+test('a code from another log-in with a different state is not accepted', async () => {
   const listener = await RedirectListener.open()
   const waiting = listener.wait('the state of the log-in')
   expect(await statusOf(`${listener.uri}?state=another&code=stolen`)).toBe(400)
@@ -53,7 +53,7 @@ test('a code of another log-in with a different state is not accepted', async ()
   await listener.close()
 })
 
-test('a page that probes the ports of the host under its own name does not end the log-in', async () => {
+test('a web page that reaches the local redirect listener under its own host name does not end the log-in', async () => {
   const listener = await RedirectListener.open()
   const waiting = listener.wait('s')
   expect(await statusOf(`${listener.uri}?state=s&code=c`, 'rebound.example')).toBe(400)
@@ -87,7 +87,7 @@ test('a password is sent only to the trusted controller', async () => {
   other.close()
 })
 
-test('only one of several commands uses the refresh token when the session is near its end', async () => {
+test('only one of several concurrent commands uses the refresh token when the session is about to expire', async () => {
   await person.logIn('--context', 'net')
   const file = JSON.parse(readFileSync(path(), 'utf8')) as {
     contexts: Record<string, { renewal: { expiresAtMs: number } }>
@@ -104,7 +104,7 @@ test('only one of several commands uses the refresh token when the session is ne
   refresh.mockRestore()
 })
 
-test('a session file that others can read is not used, and its sessions make no request', async () => {
+test('a session file that other users can read is not used, and no request is sent with its sessions', async () => {
   await person.logIn('--context', 'net')
   chmodSync(path(), 0o604)
   const done = await person.run('list', 'identities')

@@ -20,7 +20,7 @@ function sendLogIn(socket: TLSSocket): void {
   )
 }
 
-test('a log-in whose connection has closed is not hashed', async () => {
+test('the password of a log-in whose connection has closed is not hashed', async () => {
   // Each attempt that is about to be hashed is one proposal, and the first of them is held up.
   const primary = { updb: { maxAttempts: 50, lockoutDurationMinutes: 0 } }
   await listener.root.call('PATCH', `${management}/auth-policies/default`, { primary })

@@ -26,7 +26,7 @@ function moved(log: LogWriter, targetMs: number, actor?: Actor): AppliedEntry {
   return log.command(CommandKind.LOG_TIME_RESET, toBinary(LogTimeResetSchema, message), input)
 }
 
-test('a session of an administrator cannot reset log time', () => {
+test('an administrator’s session cannot reset log time', () => {
   const { state, log } = restorableState()
   log.logIn('stolen')
   const nowMs = state.logTimeMs

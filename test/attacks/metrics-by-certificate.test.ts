@@ -7,7 +7,7 @@ import {
   type CertifiedKey,
   issueControllerCertificate,
   issueLeaf,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { externalSpiffeId } from '../../src/pki/spiffe.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
@@ -51,7 +51,7 @@ function leaf(
   usages: readonly ('client' | 'server')[] = ['client'],
   fromMs = controller.clock.nowMs(),
 ): Promise<CertifiedKey> {
-  const validity = validityFrom(fromMs, DAY_MS)
+  const validity = validityStartingAt(fromMs, DAY_MS)
   return issueLeaf({ issuer, commonName: 'prometheus', uris, hosts: [], usages, validity })
 }
 
@@ -74,7 +74,7 @@ function statusOf(path: string, shown: CertifiedKey | null): Promise<number | un
   })
 }
 
-test('a certificate of pki issue gives access to metrics and health, and to nothing else', async () => {
+test('a monitoring certificate from pki issue gives access to metrics and health, and to nothing else', async () => {
   const shown = await leaf(controller.authorities.issuing, [MONITOR])
   expect(await statusOf('/metrics', shown)).toBe(200)
   expect(await statusOf('/health-checks', shown)).toBe(200)
@@ -108,7 +108,7 @@ test('certificates of controllers, identities and servers of the network give no
     trustDomain: 'test.internal',
     id: 'ctrl9',
     hosts: ['localhost'],
-    validity: validityFrom(controller.clock.nowMs(), DAY_MS),
+    validity: validityStartingAt(controller.clock.nowMs(), DAY_MS),
   })
   const others = [
     member,

@@ -5,7 +5,7 @@ import {
   type CertifiedKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { externalSpiffeId } from '../../src/pki/spiffe.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
@@ -69,11 +69,11 @@ function leafOf(issuer: CertifiedKey, uris: readonly string[]): Promise<Certifie
     uris,
     hosts: [],
     usages: ['client'],
-    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+    validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
   })
 }
 
-test('A certificate for monitoring reads metrics in the format of Prometheus', async () => {
+test('A monitoring certificate can read metrics in the Prometheus format', async () => {
   await serve(BOTH)
   const { status, type, text } = await get('/metrics', await leafOf(network.root, [MONITOR]))
   expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
@@ -98,7 +98,7 @@ test('docs/reference/metrics.md lists every metric of a router (FLOTILLA_RECORD=
   expectOnMetricsPage('Routers', text)
 })
 
-test('No other certificate of the network, and none of another network, reads metrics', async () => {
+test('Without a monitoring certificate of the network, metrics cannot be read', async () => {
   await serve(BOTH)
   const stranger = await newCa('another network', Date.now())
   const refused = await Promise.all([
@@ -115,12 +115,12 @@ test('No other certificate of the network, and none of another network, reads me
   expect((await get('/health-checks')).status).toBe(200)
 })
 
-test('A server has only the APIs of its configuration', async () => {
+test('A server provides only the APIs in its configuration', async () => {
   await serve('{binding: metrics}')
   expect((await get('/health-checks')).status).toBe(404)
 })
 
-test('Without the API, the path of metrics shows health checks, as every other path', async () => {
+test('Without the metrics API, the metrics path shows health checks, like every other path', async () => {
   await serve('{binding: health-checks}')
   const { type, text } = await get('/metrics', await leafOf(network.root, [MONITOR]))
   expect([type, text.includes('flotilla_router')]).toEqual(['application/json', false])

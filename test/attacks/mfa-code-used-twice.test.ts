@@ -45,7 +45,7 @@ function giveTo(tokens: readonly (string | null)[], code: string) {
   }
 }
 
-test('one of two controllers accepts a time-based code that both receive in the same step', async () => {
+test('if two controllers receive the same time-based code in the same step, only one of them accepts it', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const sessions = apps.map(() => sessionOf('alice-id'))
   const code = app.freshCode()
@@ -56,7 +56,7 @@ test('one of two controllers accepts a time-based code that both receive in the 
   await sessions[0]?.call('DELETE', `${client}/current-identity/mfa`)
 })
 
-test('one of two controllers accepts a recovery code that both receive at once', async () => {
+test('if two controllers receive the same recovery code at once, only one of them accepts it', async () => {
   const app = await turnOnMfa(controller, sessionOf('admin-id'))
   const tokens = apps.map(() => sessionOf('admin-id').token)
   const [code = ''] = app.recoveryCodes

@@ -15,7 +15,7 @@ afterAll(() => Promise.all(apps.map((app) => app.close())))
 
 const guesses = 4 * mfaLimits.attemptsMax
 
-test('simultaneous guesses at a code, spread over controllers, sessions and sources, are limited together', async () => {
+test('simultaneous guesses of a code through several controllers, sessions and sources are limited together', async () => {
   await Promise.all(apps.map((app) => app.ready()))
   const authenticator = await turnOnMfa(controller, sessionOf('alice-id'))
   const wrong = authenticator.wrongCode()

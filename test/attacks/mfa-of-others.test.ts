@@ -11,7 +11,7 @@ async function isMfaEnabled(id: string): Promise<unknown> {
   return (reply.body.data as Record<string, unknown>)['isMfaEnabled']
 }
 
-test('a caller who may write identities cannot remove MFA from an administrator, and other callers cannot remove it at all', async () => {
+test('a caller who may write identities cannot remove MFA from an administrator; a caller without this permission cannot remove MFA at all', async () => {
   const boss = await newIdentity(root, 'boss', { isAdmin: true })
   await turnOnMfa(controller, sessionOf(boss))
   const helper = await newIdentity(root, 'helper', { permissions: ['identity'] })
@@ -23,7 +23,7 @@ test('a caller who may write identities cannot remove MFA from an administrator,
   expect(await isMfaEnabled(boss)).toBe(true)
 })
 
-test('the codes of one identity are refused for another, and its paths only lead to the caller', async () => {
+test('codes of one identity are refused for another identity, and the MFA paths always refer to the caller', async () => {
   const ann = await newIdentity(root, 'ann', {})
   const ben = await newIdentity(root, 'ben', {})
   const ofAnn = await turnOnMfa(controller, sessionOf(ann))

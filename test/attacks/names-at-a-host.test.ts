@@ -90,7 +90,7 @@ test.each<[string, (query: Buffer) => Buffer]>([
   expect((await asked.ask(query))?.subarray(-4).join('.')).toBe('203.0.113.1')
 })
 
-test('forwarded queries have an unpredictable ID and port', async () => {
+test('forwarded queries have an unpredictable ID and source port', async () => {
   const seen: string[] = []
   const upstream = await bound((query, socket, port) => {
     seen.push(`${query.readUInt16BE(0)} ${port}`)
@@ -123,7 +123,7 @@ test('a flood of queries causes a limited number of forwarded queries at a time'
   await Promise.all(asked)
 })
 
-test('names below a wildcard do not exhaust addresses and memory', () => {
+test('queries for names below a wildcard do not exhaust addresses and memory', () => {
   const network = parseCidr('100.64.0.1/10')
   if (network === null) throw new Error('no network')
   const names = new ServiceNames(network, systemClock, () => false)

@@ -61,8 +61,8 @@ async function printed(...words: string[]): Promise<string> {
   return stdout
 }
 
-describe('names with control characters, from before the API refused them,', () => {
-  test('move no cursor in a table, a document or an export', async () => {
+describe('names with control characters that were stored before the API refused them', () => {
+  test('cannot move the cursor in a table, a document or an export', async () => {
     for (const kind of kinds) {
       await printed('list', kind)
       const [row] = JSON.parse(
@@ -78,7 +78,7 @@ describe('names with control characters, from before the API refused them,', () 
     await printed('export', '-o', 'json')
   })
 
-  test('take one line each in a list of names, by which a script finds the same record', async () => {
+  test('are replaced by IDs in a list of names, one line each, with which a script finds the same record', async () => {
     for (const kind of kinds) {
       const names = (await printed('list', kind, '-o', 'name')).trimEnd().split('\n')
       expect(names).toContain(ids[kind])
@@ -98,7 +98,7 @@ describe('names with control characters, from before the API refused them,', () 
     }
   })
 
-  test('move no cursor in refusals, questions and results', async () => {
+  test('cannot move the cursor in refusals, prompts and results', async () => {
     const id = ids['identities'] ?? ''
     await printed('update', 'identity', id, `nosuch=${evil('value')}`)
     await printed('delete', 'identity', evil('unknown'), '--yes')
@@ -116,7 +116,7 @@ describe('names with control characters, from before the API refused them,', () 
     expect(controls.exec(String(output.read()))).toBeNull()
   })
 
-  test('move no cursor in tables, events and logs', () => {
+  test('cannot move the cursor in tables, events and logs', () => {
     const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
     printLine(evil('line'))
     expect(write.mock.calls).toEqual([['line?]0;owned??[2J??31m?gnp??\nvictim?\n']])
@@ -137,7 +137,7 @@ describe('names with control characters, from before the API refused them,', () 
   })
 })
 
-describe('from the feature level on that refuses names with control characters', () => {
+describe('once the feature level refuses names with control characters', () => {
   beforeAll(async () => {
     await raiseLevel(person.cluster.controller)
   })
@@ -159,7 +159,7 @@ describe('from the feature level on that refuses names with control characters',
     }) as unknown,
   })
 
-  test('no record gets such a name', async () => {
+  test('no record can be given such a name', async () => {
     expect(
       await refusal('POST', '/services', { name: evil('new'), encryptionRequired: true }),
     ).toEqual(refused('name'))
@@ -172,7 +172,7 @@ describe('from the feature level on that refuses names with control characters',
     )
   })
 
-  test('a record that has one can be changed, renamed and deleted', async () => {
+  test('a record that already has such a name can be changed, renamed and deleted', async () => {
     const { cluster } = person
     const path = `/services/${ids['services']}`
     await cluster.ask('PATCH', path, { tags: { a: 1 } })

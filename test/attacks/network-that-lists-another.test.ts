@@ -58,7 +58,7 @@ function expectNothingSecret(): void {
   expect([sent.includes('the password'), sent.includes('/authenticate')]).toEqual([false, false])
 }
 
-test('a log-in at an address that only a server listed does not use the CA of that network', async () => {
+test('a log-in at an address that only another network’s server listed does not use the CA of that network', async () => {
   await poisoned()
   expect(Object.values(contexts())).toMatchObject([
     { controllers: [hostile.origin, other.origin], named: [hostile.origin] },
@@ -71,13 +71,13 @@ test('a log-in at an address that only a server listed does not use the CA of th
   expectNothingSecret()
 })
 
-test('a log-in at such an address does not use that CA in the context of the network either', async () => {
+test('a log-in at such an address, in the context of that network, does not use that CA either', async () => {
   await poisoned('--context', 'net')
   expect((await logIn(other.origin, '--context', 'net')).code).toBe(1)
   expectNothingSecret()
 })
 
-test('a command with --url sends no session to an address that only its network listed', async () => {
+test('a command with --url sends no session to an address that only the network’s server listed', async () => {
   await poisoned()
   const done = await run('cluster', 'status', '--url', other.origin)
   expect([done.code, done.stderr]).toEqual([
@@ -87,7 +87,7 @@ test('a command with --url sends no session to an address that only its network 
   expect(other.requests).toEqual([])
 })
 
-test('the suggested log-in command names no address that only a server listed', async () => {
+test('the suggested log-in command contains no address that only a server listed', async () => {
   await poisoned('--context', 'net')
   await hostile.close()
   expect((await run('list', 'identities')).code).toBe(0)
@@ -98,7 +98,7 @@ test('the suggested log-in command names no address that only a server listed', 
   )
 })
 
-test('a context of an earlier release is selected by the address in its name, and by no other', async () => {
+test('a context of an earlier release is selected only by the address in its name', async () => {
   await poisoned()
   const name = new URL(hostile.origin).host
   const { named: _, ...old } = contexts()[name] ?? { named: [] }

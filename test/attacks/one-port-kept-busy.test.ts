@@ -28,8 +28,8 @@ function connection(localAddress: string, bytes: Uint8Array | null = null): Sock
   return socket
 }
 
-describe('Connections without a hello', () => {
-  test('are limited for one source, whose routers and clients still connect', async () => {
+describe('Connections that have not sent a TLS ClientHello', () => {
+  test('are limited for one source, and routers and clients at that source still connect', async () => {
     router = await OnePort.open(LONG)
     const { hellosWaitingPerSourceMax } = socketLimits
     const some = Array.from({ length: hellosWaitingPerSourceMax + 40 }, () =>
@@ -40,7 +40,7 @@ describe('Connections without a hello', () => {
     expect((await router.client('ann')).isAdmitted).toBe(true)
   })
 
-  test('are limited in total, and other sources still connect', async () => {
+  test('are limited in total, and then other sources still connect', async () => {
     router = await OnePort.open(LONG)
     const { hellosWaitingMax } = socketLimits
     const sources = Array.from({ length: 12 }, (_, at) => `127.0.1.${at + 1}`)
@@ -58,7 +58,7 @@ describe('Connections without a hello', () => {
   })
 })
 
-test('Connections without a hello count toward the room of all listeners', async () => {
+test('Connections without a ClientHello count toward the shared limit of all listeners', async () => {
   router = await OnePort.open()
   const room = new FairShare(8)
   const bind = { host: '127.0.0.1', port: await freePort() }
@@ -80,7 +80,7 @@ test('Connections without a hello count toward the room of all listeners', async
   await port.close()
 })
 
-test('Hellos of routers without a handshake have the limit of the link listener, and clients still connect', async () => {
+test('ClientHellos for links without a complete handshake have the limit of the link listener, and clients still connect', async () => {
   router = await OnePort.open(LONG)
   const hello = await clientHelloBytes(['ziti-link'])
   const { linkHandshakesPerSourceMax } = linkLimits
@@ -92,7 +92,7 @@ test('Hellos of routers without a handshake have the limit of the link listener,
   await router.linked('127.0.0.1')
 })
 
-test('A hello that comes late does not extend the time of its handshake', async () => {
+test('A late ClientHello does not extend the handshake timeout', async () => {
   router = await OnePort.open('tls: {handshakeTimeout: 1500ms}\n')
   const hello = await clientHelloBytes(['ziti-edge'])
   const lasted = await Promise.all(
@@ -110,7 +110,7 @@ test('A hello that comes late does not extend the time of its handshake', async 
   expect(Math.min(...lasted)).toBeLessThan(2600)
 })
 
-test('Connections that another server accepted count toward the limit of all open ones', async () => {
+test('Connections that another server accepted count toward the limit of all open connections', async () => {
   router = await OnePort.open()
   const limited = createServer(() => undefined)
   limitConnections(limited, {

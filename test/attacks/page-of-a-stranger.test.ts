@@ -46,7 +46,7 @@ test.each(['/console/', '/zac/'])('no other page can show %s in a frame', async 
   expect(headers['x-content-type-options']).toBe('nosniff')
 })
 
-test('the console runs only scripts from its own files, and creates no markup from text', async () => {
+test('the console runs only scripts from its own files, and creates no markup from strings', async () => {
   const { headers } = await app.inject({ method: 'GET', url: '/console/' })
   const policy = policyIn(headers['content-security-policy'])
   expect(Object.fromEntries(policy)).toEqual({
@@ -85,11 +85,11 @@ test.each([
   "https://b.test;script-src 'unsafe-inline'/",
   'https://user:secret@*.test/',
   'no address',
-])('an address of a member that is %s adds nothing to the policy', (url) => {
+])('a member address that is %s adds nothing to the content security policy', (url) => {
   expect(connectOf(member(url))).toBe("'self'")
 })
 
-test('members beyond the limit are not in the policy', () => {
+test('members beyond the limit are not in the content security policy', () => {
   const many = Array.from({ length: 500 }, (_, at) => member(`https://m${at}.test/`))
   expect(connectOf(...many)?.split(' ')).toHaveLength(65)
 })

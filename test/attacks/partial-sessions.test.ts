@@ -60,7 +60,7 @@ const policies = {
 }
 
 describe.each(Object.entries(policies))('a session that lacks %s', (factor, authPolicyId) => {
-  test('may only call operations that complete or end it, on any API, for any identity', async () => {
+  test('may only call operations that complete or end the session, on any API, for any identity', async () => {
     const name = `administrator without ${factor}`
     const adminId = await made('identities', { name, type: 'User', isAdmin: true, authPolicyId })
     const permissions = ['admin_readonly', 'identity', 'ops', 'service']
@@ -81,7 +81,7 @@ describe.each(Object.entries(policies))('a session that lacks %s', (factor, auth
   })
 })
 
-test('a full session becomes partial when its policy requires a factor', async () => {
+test('a fully authenticated session becomes partial when its policy requires a factor', async () => {
   const authPolicyId = await made('auth-policies', {
     name: 'none at first',
     primary: openPolicy,
@@ -100,7 +100,7 @@ test('a full session becomes partial when its policy requires a factor', async (
   expect((await caller.get(`${management}/services`)).status).toBe(401)
 })
 
-test('exactly these operations are open to a session that lacks a second factor', async () => {
+test('a session that lacks a second factor may call exactly these operations', async () => {
   for (const [base, expected] of [
     [client, openToPartial],
     [management, openToPartial],

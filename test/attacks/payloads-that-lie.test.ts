@@ -28,7 +28,7 @@ function expectAlive(end: LoneEnd): void {
   expect(end.closed).toEqual([])
 }
 
-describe('an end that sends false values', () => {
+describe('a circuit endpoint that sends false values', () => {
   test('cannot fill the store with payloads far ahead of the missing one', () => {
     const end = attacked()
     for (let at = 2; at < 200_000; at += 1) end.payload(at, { body: Buffer.from('x') })
@@ -40,7 +40,7 @@ describe('an end that sends false values', () => {
     expectAlive(end)
   })
 
-  test('cannot fill a gap below a high sequence with more than twice the buffer', () => {
+  test('cannot fill a gap below a high sequence with more bytes than twice the buffer', () => {
     const end = attacked()
     end.payload(10_000, { body: Buffer.from('x') })
     for (let at = 2; at < 1000; at += 1) end.payload(at, { body: new Uint8Array(16 * KIB) })
@@ -55,7 +55,7 @@ describe('an end that sends false values', () => {
     expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(rxBufferSize + 16 * KIB)
   })
 
-  test('cannot wrap a sequence into one that was delivered', () => {
+  test('cannot make a sequence number wrap to one that was already delivered', () => {
     const end = attacked()
     end.payload(2 ** 32 + 1, { body: Buffer.from('forged') })
     expect(end.application.delivered).toEqual([])
@@ -63,7 +63,7 @@ describe('an end that sends false values', () => {
     expectAlive(end)
   })
 
-  test('cannot announce chunks beyond the buffer', () => {
+  test('cannot announce chunks that do not fit the buffer', () => {
     const end = attacked()
     // 2^28 bytes are announced, and come one by one.
     end.payload(1, { flags: 8, body: Buffer.from('80808080014141', 'hex') })
@@ -72,14 +72,14 @@ describe('an end that sends false values', () => {
     expect(end.closed).toEqual([['the other end sent malformed chunks', true]])
   })
 
-  test('cannot have the payloads of this end delivered back to it', () => {
+  test('cannot have payloads delivered back to the endpoint that sent them', () => {
     const end = attacked()
     end.receive(1100, { sequence: 1, flags: 2 }, Buffer.from('my own'))
     expect([end.application.delivered, end.sent()]).toEqual([[], []])
     expectAlive(end)
   })
 
-  test('cannot have this end accept its own acknowledgement', () => {
+  test('cannot have an endpoint accept an acknowledgement that the endpoint itself sent', () => {
     const end = attacked()
     end.xgress.send(pieceOf(10))
     const body = Uint8Array.of(0, 0, 0, 0)
@@ -89,7 +89,7 @@ describe('an end that sends false values', () => {
     expect(end.xgress.inFlightBytes).toBe(0)
   })
 
-  test('cannot keep large buffers in memory by small payloads out of order', () => {
+  test('cannot keep large buffers in memory by sending small payloads out of order', () => {
     const end = attacked()
     const pinned = new Set<ArrayBufferLike>()
     end.application.deliver = ({ body }) => {
@@ -120,7 +120,7 @@ describe('an end that sends false values', () => {
     expect(end.payloads().length).toBeGreaterThan(0)
   })
 
-  test('cannot send a million sequences in one acknowledgement', () => {
+  test('cannot acknowledge a million sequences in one message', () => {
     const end = attacked()
     end.xgress.send(pieceOf(10))
     const sequences = Array.from({ length: 20_000 }, (_, at) => at)

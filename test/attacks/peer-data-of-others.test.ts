@@ -48,7 +48,7 @@ const host = {
   ...({ cost: 0, precedence: 'default', instanceId: '' } as const),
 }
 
-test('Each end receives from the controller only the permitted data of the other', async () => {
+test('Each circuit endpoint receives only the permitted data of the other endpoint from the controller', async () => {
   const { channels } = stage
   const connection = channels.connection.bind(channels)
   channels.add(
@@ -122,7 +122,7 @@ test('Each end receives from the controller only the permitted data of the other
   ])
 })
 
-test('A router forwards no other peer data from a controller to its client', () => {
+test('A router forwards no other peer data to its client than the data that the controller permits', () => {
   const said = [1, key.publicKey, key.appData, key.localAddress, key.remoteAddress, 1200]
   const told = connectAnswerHeaders(new Map(said.map((at) => [at, encodeText('said')])))
   expect([...told].map(([at]) => at)).toEqual([key.publicKey])

@@ -9,14 +9,14 @@ const { accepted, connect } = await attackedListener({ pipelinedRequestsMax: 8 }
 const narrow = await attackedListener({ unsentBytesMax: 64 * 1024 })
 const get = 'GET /edge/client/v1/version HTTP/1.1\r\nhost: x\r\n\r\n'
 
-test('a connection that brings request after request before it reads an answer is closed', async () => {
+test('a connection that sends many requests without reading a response is closed', async () => {
   const socket = await connect()
   socket.pause()
   socket.write('GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(40))
   await until(() => accepted.at(-1)?.destroyed === true, 2000)
 })
 
-test('a connection whose waiting requests are too much for its source is closed', async () => {
+test('a connection whose pending requests exceed the limit of its source is closed', async () => {
   const socket = await narrow.connect()
   socket.pause()
   socket.write(get.repeat(8))

@@ -67,7 +67,7 @@ describe('A posture check that a policy names', () => {
   test.each([
     ['a holder of posture-check.delete', 'attacker'],
     ['an administrator', 'administrator'],
-  ])('is not deleted by %s', async (_who, caller) => {
+  ])('cannot be deleted by %s', async (_who, caller) => {
     const target = await guarded(['posture-check.delete'], byId)
     const by = caller === 'attacker' ? target.attacker : root
     const reply = await by.call('DELETE', `${checks}/${target.checkId}`)
@@ -100,7 +100,7 @@ describe('A posture check that a policy selects by attribute', () => {
   ]
 
   test.each(ways)(
-    'is not removed from it by %s of a caller who may not change policies',
+    'cannot be removed from the policy by %s of a caller who may not change policies',
     async (_how, take) => {
       for (const semantic of ['AnyOf', 'AllOf']) {
         const target = await guarded(permissions, byAttribute, semantic)
@@ -117,7 +117,7 @@ describe('A posture check that a policy selects by attribute', () => {
   )
 
   test.each(ways)(
-    'is not removed from it by %s of an administrator while it is the only one',
+    'cannot be removed from the policy by %s of an administrator while it is the only check there',
     async (_how, take) => {
       const target = await guarded(permissions, byAttribute)
       const refused = await take(root, `${checks}/${target.checkId}`)
@@ -136,7 +136,7 @@ describe('A posture check that a policy selects by attribute', () => {
     },
   )
 
-  test('keeps being selected by each attribute of AllOf', async () => {
+  test('stays selected by each attribute of AllOf', async () => {
     const roles = (): string[] => [...byAttribute(), '#managed']
     const target = await guarded(permissions, roles, 'AllOf')
     const change = { typeId: 'MAC', roleAttributes: [`laptops-${serial}`] }
@@ -145,7 +145,7 @@ describe('A posture check that a policy selects by attribute', () => {
     expect(await target.dial()).toBe(409)
   })
 
-  test('is changed and given other attributes by holders of posture-check.update', async () => {
+  test('can be changed and given other attributes by holders of posture-check.update', async () => {
     const target = await guarded(permissions, byAttribute)
     const roleAttributes = [`laptops-${serial}`, 'inventory']
     const change = { typeId: 'MAC', name: `renamed ${serial}`, roleAttributes }
@@ -158,7 +158,7 @@ describe('A posture check that a policy selects by attribute', () => {
     })
   })
 
-  test('is removed from it by a holder of service-policy.update, who could change the policy as well', async () => {
+  test('can be removed from the policy by a holder of service-policy.update, who could also change the policy', async () => {
     const target = await guarded([...permissions, 'service-policy.update'], byAttribute)
     await newCheck(
       `other of ${serial}`,
@@ -170,7 +170,7 @@ describe('A posture check that a policy selects by attribute', () => {
   })
 })
 
-test('A posture check that no policy selects is deleted by holders of posture-check.delete', async () => {
+test('A posture check that no policy selects can be deleted by holders of posture-check.delete', async () => {
   const target = await guarded(['posture-check.delete'], byId)
   const free = await newCheck('free', ['unused'])
   const reply = await target.attacker.call('DELETE', `${checks}/${free}`)

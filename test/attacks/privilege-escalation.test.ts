@@ -55,7 +55,7 @@ test.each([
   },
 )
 
-test('a caller who may write identities can do nothing to an administrator, including its trace and second factor', async () => {
+test('a caller who may write identities can do nothing to an administrator, not even trace it or remove its second factor', async () => {
   const adminId = await newIdentity(root, 'another administrator', { isAdmin: true })
   for (const [name, reply] of Object.entries(await attemptsOn(sessionOf(helperId), adminId))) {
     expect(reply.status, `${name}: ${reply.text}`).toBe(401)
@@ -64,7 +64,7 @@ test('a caller who may write identities can do nothing to an administrator, incl
   expect(state.body.data).toMatchObject({ traceId: '' })
 })
 
-test('a caller who may write identities can write those with no more rights than its own', async () => {
+test('a caller who may write identities can write only identities with no more rights than its own', async () => {
   const same = await holderOf('identity.update', 'enrollment', 'service.read')
   const helper = sessionOf(helperId)
   const { replace, ...attempts } = await attemptsOn(helper, same)

@@ -5,7 +5,7 @@ import {
   type CertifiedKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { encodeText } from '../../src/channel/headers.ts'
@@ -29,7 +29,7 @@ async function strangersKey(): Promise<CertifiedKey> {
     uris: [],
     hosts: [],
     usages: ['client'],
-    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+    validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
   })
 }
 
@@ -56,19 +56,19 @@ test.each([
 test.each([
   ['ziti-link', ['ziti-link']],
   ['ziti-link after ziti-edge', ['ziti-edge', 'ziti-link']],
-])('A stranger that offers %s does not reach the hello of a link', async (_, protocols) => {
+])('A stranger that offers %s cannot send the hello message of a link', async (_, protocols) => {
   for (const key of [await strangersKey(), null]) {
     await getsNoLink(await router.handshake({ key, protocols }))
   }
   expect(router.network.logged('link refused')).toEqual([])
 })
 
-test('A router with its certificate that offers ziti-edge gets no link', async () => {
+test('A router that offers ziti-edge with its router certificate gets no link', async () => {
   await getsNoLink(await router.handshake({ protocols: ['ziti-edge'] }))
   await eventually(() => router.network.logged('client refused')).toHaveLength(1)
 })
 
-test('A client with a session that offers ziti-link is no client', async () => {
+test('A client that offers ziti-link with a valid session is not accepted as a client', async () => {
   const { token, key } = await router.person('ann')
   const socket = await router.handshake({ key, protocols: ['ziti-link'] })
   const headers = new Map([[1002, encodeText(token)]])

@@ -16,20 +16,23 @@ const spellings = [
   '\\u005f\\u005f\\u0070\\u0072\\u006f\\u0074\\u006f\\u005f\\u005f',
 ]
 
-test.each(spellings)('a member written as %s is refused, at the top and inside', async (name) => {
-  const bodies = [
-    `{"name": "a", "encryptionRequired": true, "${name}": {"isAdmin": true}}`,
-    `{"name": "b", "encryptionRequired": true, "tags": {"${name}": "x"}}`,
-    `{"name": "c", "encryptionRequired": true, "configs": [{"${name}": []}]}`,
-  ]
-  for (const body of bodies) {
-    const reply = await root.call('POST', `${management}/services`, body)
-    expect(reply.status, body).toBe(400)
-    expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
-  }
-})
+test.each(spellings)(
+  'a prototype member written as %s is refused, at the top level and in nested objects',
+  async (name) => {
+    const bodies = [
+      `{"name": "a", "encryptionRequired": true, "${name}": {"isAdmin": true}}`,
+      `{"name": "b", "encryptionRequired": true, "tags": {"${name}": "x"}}`,
+      `{"name": "c", "encryptionRequired": true, "configs": [{"${name}": []}]}`,
+    ]
+    for (const body of bodies) {
+      const reply = await root.call('POST', `${management}/services`, body)
+      expect(reply.status, body).toBe(400)
+      expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
+    }
+  },
+)
 
-test('the name as a value, and other escapes, are accepted', async () => {
+test('the same name is accepted as a value, and other escapes are accepted', async () => {
   const body = `{"name": "\\u005f_proto__", "encryptionRequired": true, "tags": {"\\u0061": "\\u00e4"}}`
   const reply = await root.call('POST', `${management}/services`, body)
   expect(reply.status, reply.text).toBe(201)

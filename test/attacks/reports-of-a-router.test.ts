@@ -8,12 +8,12 @@ import { MetricsSchema, RouterLinksSchema } from '../../proto/gen/router_pb.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
-import { LiveFollower } from '../../src/events/sources/live-follower.ts'
+import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { linkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { routerLimitedLogger } from '../../src/fabric/router-log.ts'
+import { perRouterRateLimitedLogger } from '../../src/fabric/router-log.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
@@ -33,7 +33,7 @@ class Reports {
     limits: eventLimits,
     appliedIndex: () => 7,
   })
-  readonly #live = new LiveFollower({
+  readonly #live = new ObservationEvents({
     bus: this.#bus,
     clock: systemClock,
     dials: new DialCounter(systemClock.nowMs()),
@@ -58,7 +58,7 @@ class Reports {
         table,
         isCertificateOf: () => false,
         onOtherFault: () => undefined,
-        log: routerLimitedLogger({ info: () => undefined, warn }, systemClock),
+        log: perRouterRateLimitedLogger({ info: () => undefined, warn }, systemClock),
         onMetrics: (metrics) => this.#live.publishFact({ kind: 'routerMetrics', metrics }),
       }),
     )
@@ -94,7 +94,7 @@ test.each([2n ** 60n, -(2n ** 60n), 0n])(
   },
 )
 
-test('the limit of stored metrics counts their size', async () => {
+test('the size of stored metrics counts toward their limit', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const tags = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}`, 'x'.repeat(255)]))
@@ -104,7 +104,7 @@ test('the limit of stored metrics counts their size', async () => {
   expect(weight).toBeGreaterThan(8000)
 })
 
-test('a reported link counts with the size of its report', async () => {
+test('the size of a link report counts toward the limit', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const text = 'x'.repeat(255)
@@ -121,7 +121,7 @@ test('a reported link counts with the size of its report', async () => {
   expect(weight).toBeGreaterThan(12_000)
 })
 
-test('the kept beginning of a long text does not keep the rest in memory', async () => {
+test('storing the beginning of a long string does not keep the rest of the string in memory', async () => {
   setFlagsFromString('--expose_gc')
   const collect = runInNewContext('gc') as () => void
   const heldMiB = (): number => {
@@ -152,7 +152,7 @@ test('the kept beginning of a long text does not keep the rest in memory', async
   expect(heldMiB() - beforeMiB).toBeLessThan(96)
 })
 
-test('repeated faults of a router are logged at a limited rate', async () => {
+test('repeated protocol errors of a router are logged at a limited rate', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const beyond = routerLimits.linksPerRouterMax + 1

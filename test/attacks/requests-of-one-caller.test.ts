@@ -53,7 +53,7 @@ test('requests of one caller on many connections do not delay a request of anoth
   expect(judged.indexOf(root.token ?? '')).toBeLessThan(50)
 })
 
-test('a request that waits longer than an answer may take times out, and its operation is not run', async () => {
+test('a request that waits longer than the response timeout times out, and its operation is not run', async () => {
   const { controller } = forFile
   const socket = await connect()
   expect(await answered(socket, flooder.token)).toBe(200)

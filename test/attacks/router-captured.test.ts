@@ -58,7 +58,7 @@ async function known(configured: readonly ScriptedController[] = []): Promise<vo
   await network.running(endpoints.length === 0 ? ['tls:127.0.0.1:1'] : endpoints)
 }
 
-test('A captor that claims to lead alone removes no controller, and is removed by the others', async () => {
+test('A compromised controller that claims to be the leader alone removes no controller, and is removed by the others', async () => {
   await known()
   await connected(a, b, x)
   x.tell([x], 1e15, true)
@@ -69,7 +69,7 @@ test('A captor that claims to lead alone removes no controller, and is removed b
   expect(onDisk()).toBe('a b')
 })
 
-test('Controllers invented by a captor have no vote, and are removed with it', async () => {
+test('Controllers invented by a compromised controller have no vote, and are removed with it', async () => {
   const made = await Promise.all(['y', 'z', 'v'].map((id) => network.controller(id)))
   await known()
   await connected(a, b, x)
@@ -84,7 +84,7 @@ test('Controllers invented by a captor have no vote, and are removed with it', a
   expect(onDisk()).toBe('a b')
 })
 
-test('A captor can make a router dial only a few others, and a few addresses of each', async () => {
+test('A compromised controller can make a router dial only a few other controllers, and only a few addresses of each', async () => {
   await known()
   await connected(a, b, x)
   const nowhere = Array.from({ length: 200 }, (_, number) => ({
@@ -133,7 +133,7 @@ test('A captor can make a router dial only a few others, and a few addresses of 
   ])
 })
 
-test('A wrong name from a captor for the address of another controller does not end the channel to that one', async () => {
+test('A wrong ID that a compromised controller reports for another controller’s address does not close the channel to that controller', async () => {
   await known()
   await connected(a, b, x)
   const hellos = a.hellos.length
@@ -176,14 +176,14 @@ async function haveListedApis(): Promise<void> {
   for (const each of [a, b, x]) await heard(each)
 }
 
-test('A captor cannot redirect the renewal of certificates to another API', async () => {
+test('A compromised controller cannot replace the APIs that other controllers list for certificate renewal', async () => {
   await known()
   await connected(a, b, x)
   await haveListedApis()
   expect(apisOnDisk()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A captor that answers first after the endpoints file was lost does not choose the API for certificates', () => {
+test('A compromised controller that responds first after the endpoints file was lost does not choose the API for certificates', () => {
   const address = (id: string): string => `tls:${id}.test:1`
   const membership = new ControllerMembership({
     controllers: [],
@@ -207,14 +207,14 @@ test('A captor that answers first after the endpoints file was lost does not cho
   expect(membership.apis.toSorted()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A captor that is reached alone for hours adds no API to those that a majority has listed', () => {
+test('A compromised controller that alone was reachable for hours adds no API to those that a majority has listed', () => {
   const { clock, membership } = alone(['a', 'b'], (id) => [apiOf(id)])
   clock.nowMs += limits.controllerAbsentMs - 1
   membership.onTime()
   expect(membership.apis).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A removed captor is not asked for certificates, even if it issued the last ones', async () => {
+test('A router does not request certificates from a removed compromised controller, even if that controller issued the last certificates', async () => {
   await known()
   await connected(a, b, x)
   for (const each of [a, b, x]) each.clientApis = [apiOf(each.id)]
@@ -233,7 +233,7 @@ test('A removed captor is not asked for certificates, even if it issued the last
   expect(apisOnDisk()).toEqual([apiOf('a'), apiOf('b')])
 })
 
-test('A key that the cluster has removed is refused, even if it is reached before all others', async () => {
+test('A controller key that the cluster has removed is refused, even if its holder is reached before all other controllers', async () => {
   await known([x])
   await connected(a, b, x)
   for (const each of [a, b]) each.tell([a, b], 6, false, [x])
@@ -249,7 +249,7 @@ test('A key that the cluster has removed is refused, even if it is reached befor
   expect(x.hellos).toHaveLength(hellos)
 })
 
-test('A certificate issued for the ID of another controller is refused by its key', async () => {
+test('A certificate issued for the ID of another controller is refused because its key differs', async () => {
   await known()
   await connected(a, b, x)
   for (const each of [a, b]) each.tell([a, b, x], 6, false)
@@ -267,7 +267,7 @@ test('A certificate issued for the ID of another controller is refused by its ke
   expect(minted.hellos).toEqual([])
 })
 
-test('A router that knows only a malicious controller recovers through its configuration, even if that controller reports the others as removed', async () => {
+test('A router that knows only a malicious controller recovers through its configuration, even if the malicious controller reports the others as removed', async () => {
   const captors = [{ id: 'x', addresses: [x.address], keySha256: null, toldBy: null }]
   const none = { endpoints: [], apis: [], removed: [] }
   writeEndpoints(network.path('endpoints.yml'), { ...none, controllers: captors, trustDomain })
@@ -305,14 +305,14 @@ function alone(configured: readonly string[], apis?: (id: string) => readonly st
   return { clock, membership, ids }
 }
 
-test('The time that a router was off does not help a captor', () => {
+test('A compromised controller gains nothing from the time during which a router was off', () => {
   const { clock, membership, ids } = alone([])
   clock.nowMs += limits.controllerAbsentMs - 1
   membership.onTime()
   expect(ids()).toEqual(['a', 'b', 'x'])
 })
 
-test('A captor that was alone for a long time cannot remove a configured controller by its list', () => {
+test('A compromised controller that alone was reachable for a long time cannot remove a configured controller by the list that it sends', () => {
   const { clock, membership, ids } = alone(['a', 'b'])
   clock.nowMs += 2 * limits.controllerAbsentMs
   membership.onTime()
@@ -354,7 +354,7 @@ function configuredWith(known: string) {
   return { answers, voters }
 }
 
-test('A captor that answers at its configured address as many controllers has one vote', () => {
+test('A compromised controller that poses as many controllers at its configured address has one vote', () => {
   const own = { x: ['x'], y: ['x'], z: ['x'], v: ['x'] }
   for (const listedByCaptor of [{ x: ['x'] }, own]) {
     const { answers, voters } = configuredWith('a b x')
@@ -364,7 +364,7 @@ test('A captor that answers at its configured address as many controllers has on
   }
 })
 
-test('A captor that lists addresses of others as its own does not take their votes', () => {
+test('A compromised controller that lists other controllers’ addresses as its own does not take their votes', () => {
   const { answers, voters } = configuredWith('x')
   answers('x', 'x', { x: ['x', 'a', 'b'] })
   for (const id of ['a', 'b']) answers(id, id, { a: ['a'], b: ['b'] })

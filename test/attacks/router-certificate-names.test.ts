@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
 
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../src/pki/authority/authority.ts'
 import { type Certificate, parseCertificates } from '../../src/pki/certificate.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { createRouterRequest } from '../../src/pki/authority/router-request.ts'
@@ -26,7 +30,7 @@ const leaf = await issueLeaf({
   uris: [controllerSpiffeId(testTrustDomain, 'ctrl1')],
   hosts: ['control.example', '10.1.0.1', 'localhost', '127.0.0.1'],
   usages: ['client', 'server'],
-  validity: validityFrom(attacked.nowMs(), DAY_MS),
+  validity: validityStartingAt(attacked.nowMs(), DAY_MS),
 })
 const members = controller.cluster.members()
 controller.cluster.members = () =>
@@ -92,7 +96,7 @@ async function extended(
   return parseCertificates(String(serverCert))[0]
 }
 
-test('no router enrolls by a name of a controller', async () => {
+test('no router can enroll with a host name of a controller', async () => {
   const { id, path } = await newRouter()
   for (const dns of [
     'control.example',
@@ -111,7 +115,7 @@ test('no router enrolls by a name of a controller', async () => {
   expect(await listener.call({ path, body })).toMatchObject(refusal(400, 'COULD_NOT_PROCESS_CSR'))
 })
 
-test('no router enrolls by a wildcard', async () => {
+test('no router can enroll with a wildcard name', async () => {
   const { id, path } = await newRouter()
   for (const dns of ['*.com', '*.example']) {
     const body = await requests(id, { dns: [dns] }, generatePrivateKeyPem())
@@ -121,7 +125,7 @@ test('no router enrolls by a wildcard', async () => {
   }
 })
 
-test('the names of another router are left out, and those of the loopback are shared', async () => {
+test('names of another router are omitted from the certificate, and loopback names are allowed for every router', async () => {
   const victim = await enrolled(['victim.example', 'localhost'])
   // An id that ends in a hyphen is no DNS name, and is refused as such.
   const idAsName = victim.id.toLowerCase()
@@ -140,7 +144,7 @@ test('the names of another router are left out, and those of the loopback are sh
   expect(record['certificateNames']).toEqual([...server.dnsNames, '127.0.0.1'])
 })
 
-test('a stolen router gets no certificate with names other than its own', async () => {
+test('a stolen router gets no certificate with names of others', async () => {
   const router = await enrolled(['stolen.example', 'localhost'])
   const other = await enrolled(['other.example'])
   const dns = [

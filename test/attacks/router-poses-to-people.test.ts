@@ -4,7 +4,11 @@ import { createServer } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { sendHttpsRequest as askServer } from '../../src/cli/client/https.ts'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../src/pki/authority/authority.ts'
 import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'
 
@@ -25,7 +29,7 @@ function leafOf(uris: readonly string[]): Promise<CertifiedKey> {
     uris,
     hosts: ['localhost', '127.0.0.1'],
     usages: ['server'],
-    validity: validityFrom(Date.now(), 60_000),
+    validity: validityStartingAt(Date.now(), 60_000),
   })
 }
 
@@ -62,7 +66,7 @@ const posing = [
   [controllerSpiffeId(DOMAIN, 'ctrl1'), routerSpiffeId(DOMAIN, 'router2')],
 ]
 
-test('a log-in is sent to a controller, but not to a router at its address', async () => {
+test('a log-in is sent to a controller, but not to a router that answers at the controller’s address', async () => {
   const caPem = (): string => authorities.anchorsPem()
   const ask = (url: string) =>
     askServer({
@@ -81,7 +85,7 @@ test('a log-in is sent to a controller, but not to a router at its address', asy
   expect((await ask(controller.url)).status).toBe(200)
 })
 
-test('an enrollment token is not sent to a router at the address of a controller either', async () => {
+test('an enrollment token is not sent to a router that answers at a controller’s address', async () => {
   const ask = (origin: string) =>
     askServer({
       url: origin,

@@ -54,7 +54,7 @@ function bodiesFor({ properties = {} }: Schema): unknown[] {
 }
 
 test.each([client, management, fabric])(
-  'no refusal of %s repeats a bare text, a text in place of an object, or the value of a secret field',
+  'no refusal of %s repeats a bare string, a string in place of an object, or the value of a secret field',
   async (base) => {
     const caller = new CallerOf(controller)
     let asked = 0
@@ -83,7 +83,7 @@ test.each([client, management, fabric])(
   },
 )
 
-test('credentials in a URL that is refused stay out of the answer', async () => {
+test('credentials in a refused URL are not in the response', async () => {
   const body = {
     name: 'signer',
     issuer: 'signer',

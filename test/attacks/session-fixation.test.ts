@@ -7,7 +7,7 @@ import { giveCode, turnOnMfa } from '../api/support/mfa.ts'
 const { controller, root, sessionOf } = await controllerForFile()
 
 /** An attacker who knows the password has a session that waits for the code of its owner. */
-test('a code that an identity gives in its own session completes no other session of it', async () => {
+test('a code that an identity gives in one session completes none of its other sessions', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const thief = new CallerOf(controller)
   expect((await thief.logIn(user, client)).status).toBe(200)
@@ -19,7 +19,7 @@ test('a code that an identity gives in its own session completes no other sessio
   await root.call('DELETE', `${management}/identities/alice-id/mfa`)
 })
 
-test('a log-in ignores a session that its client names, and gets a new ID and token', async () => {
+test('a log-in ignores a session ID that its client sends, and gets a new ID and token', async () => {
   const fixed = sessionOf('alice-id')
   const victim = new CallerOf(controller)
   const reply = await victim.call(

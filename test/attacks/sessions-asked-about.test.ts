@@ -5,7 +5,7 @@ import { SessionRemovedSchema, ValidateSessionsSchema } from '../../proto/gen/ro
 import { unverifiedSessionId } from '../../src/auth/sessions/service-session-token.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
-import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
@@ -27,7 +27,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
   stage.channels.add(
     new SessionHandler({
       clients,
-      shown: new ShownSessions(clients, upToDate, systemClock),
+      shown: new PresentedSessionTokens(clients, upToDate, systemClock),
       clock: systemClock,
       isLeader: () => true,
       onEnded: () => undefined,
@@ -39,7 +39,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
 
 const part = (claims: object): string => Buffer.from(JSON.stringify(claims)).toString('base64url')
 
-test('service sessions are looked up one per step, and none of their tokens is verified', async () => {
+test('service sessions that a router asks about are looked up one per step, without verifying their tokens', async () => {
   let steps = 0
   const pipe = await staged({
     begin: (_caller, work) => {
@@ -60,7 +60,7 @@ test('service sessions are looked up one per step, and none of their tokens is v
   expect(steps).toBeGreaterThanOrEqual(routerLimits.sessionsValidatedMax)
 })
 
-test('all sessions are sent once, however often a router asks for them', async () => {
+test('all API sessions are sent once, however often a router requests them', async () => {
   const pipe = await staged().dial('er1')
   stage.channels.sweep()
   const before = pipe.ofType(20_200).length

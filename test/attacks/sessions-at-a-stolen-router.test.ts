@@ -64,8 +64,8 @@ async function newAdmin(): Promise<Device> {
   return device
 }
 
-describe('a router receives only the sessions', () => {
-  test('of identities that a policy lets use it', async () => {
+describe('the sessions that a router receives', () => {
+  test('belong to identities that a policy allows to use the router', async () => {
     const [own, other] = [await attacked.newDevice(), await attacked.newDevice()]
     const id = await newRouterId()
     await newPolicy([`@${own.identityId}`], [`@${id}`])
@@ -78,7 +78,7 @@ describe('a router receives only the sessions', () => {
     expect(await router.tokens()).toEqual(new Map([[own.identityId, after]]))
   })
 
-  test('that it may currently know, and loses others when roles and policies change', async () => {
+  test('are those that the router may currently know, also when roles and policies change', async () => {
     const device = await attacked.newDevice()
     const token = await logIn(device.key)
     const id = await newRouterId()
@@ -101,7 +101,7 @@ describe('a router receives only the sessions', () => {
     expect(await timesLost()).toBe(2)
   })
 
-  test('that cannot manage the network, whichever identity they belong to', async () => {
+  test('cannot manage the network, whatever rights their identities have', async () => {
     const router = await newOpenRouter()
     const [admin, clerk] = [await newAdmin(), await attacked.newDevice()]
     const tokens = [await logIn(admin.key, management), await logIn(clerk.key, management)]
@@ -110,7 +110,7 @@ describe('a router receives only the sessions', () => {
     expect((await get(identities, String(tokens[0]))).status).toBe(200)
   })
 
-  test('that were opened by a certificate, of identities with rights', async () => {
+  test('do not include sessions that an identity with rights opened with a certificate', async () => {
     const router = await newOpenRouter()
     const device = await attacked.newDevice()
     controller.openSession(device.identityId)
@@ -120,8 +120,8 @@ describe('a router receives only the sessions', () => {
   })
 })
 
-describe('the token of a session that a router knows', () => {
-  test('manages nothing, even after its identity has become an administrator', async () => {
+describe('a session token that a router knows', () => {
+  test('gives no management access, even after its identity has become an administrator', async () => {
     const router = await newOpenRouter()
     const device = await attacked.newDevice()
     await logIn(device.key)
@@ -139,7 +139,7 @@ describe('the token of a session that a router knows', () => {
     expect((await get(`${client}/current-identity`, token, device.key)).status).toBe(200)
   })
 
-  test('is useless at the client API without the key of its certificate', async () => {
+  test('is useless at the client API without the key of the client certificate', async () => {
     const router = await newOpenRouter()
     const [device, other] = [await attacked.newDevice(), await attacked.newDevice()]
     await logIn(device.key)
@@ -157,7 +157,7 @@ describe('the token of a session that a router knows', () => {
     expect((await get(own, token, device.key)).status).toBe(200)
   })
 
-  test('continues over the connection of a client whose certificate is extended, and elsewhere with the new one', async () => {
+  test('stays valid on the connection over which the client’s certificate was extended, and elsewhere with the new certificate', async () => {
     const { key: by, authenticatorId } = await attacked.newDevice()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const token = await logIn(by)
@@ -178,7 +178,7 @@ describe('the token of a session that a router knows', () => {
     expect((await get(own, token, next)).status).toBe(200)
   })
 
-  test('of a client without rights that logged in by password is accepted at the client API', async () => {
+  test('is accepted at the client API if the identity has no rights and logged in by password', async () => {
     const router = await newOpenRouter()
     const { identityId } = await attacked.newDevice()
     await made(root, `${management}/authenticators`, {
@@ -195,7 +195,7 @@ describe('the token of a session that a router knows', () => {
     expect(await get(identities, token)).toMatchObject(refusal(401, 'UNAUTHORIZED'))
   })
 
-  test('cannot be kept alive by a router that its identity may not use', async () => {
+  test('cannot be kept alive by heartbeats of a router that the identity may not use', async () => {
     const [open, closed] = [await newOpenRouter(), await routers.connect(await newRouterId())]
     const device = await attacked.newDevice()
     const token = await logIn(device.key)
@@ -223,7 +223,7 @@ describe('the token of a session that a router knows', () => {
   })
 })
 
-test('a caller who may enroll routers cannot become an administrator through one', async () => {
+test('a caller who may enroll routers cannot become an administrator with the tokens sent to a router', async () => {
   const clerk = await attacked.newDevice()
   await patch(`identities/${clerk.identityId}`, { permissions: ['router.create'] })
   const admin = await newAdmin()

@@ -22,7 +22,7 @@ async function sessionBy(token: string): Promise<CallerOf> {
   return caller
 }
 
-test('a session opened with a token of a signer that was disabled later is refused', async () => {
+test('a session opened with a token from a signer that was disabled later is refused', async () => {
   const alice = await sessionBy(await provider.token('alice-id'))
   expect((await alice.get(`${client}/current-identity`)).status).toBe(200)
   await patch('external-jwt-signers', signerId, { enabled: false })
@@ -31,7 +31,7 @@ test('a session opened with a token of a signer that was disabled later is refus
   await patch('external-jwt-signers', signerId, { enabled: true })
 })
 
-test('a write that was admitted before the signer was disabled is refused at apply', async () => {
+test('a write that passed the permission check before the signer was disabled is refused at apply', async () => {
   const alice = await sessionBy(await provider.token('alice-id'))
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
@@ -46,7 +46,7 @@ test('a write that was admitted before the signer was disabled is refused at app
   await patch('external-jwt-signers', signerId, { enabled: true })
 })
 
-test('the deletion of a signer ends its sessions', async () => {
+test('deleting a signer ends the sessions opened with its tokens', async () => {
   const issuer = 'https://short-lived.test'
   const id = await newSigner({ issuer, jwksEndpoint: server.url })
   const alice = await sessionBy(await provider.token('alice-id', { claims: { iss: issuer } }))
@@ -55,7 +55,7 @@ test('the deletion of a signer ends its sessions', async () => {
   expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
 })
 
-test('sessions end when their signer is disabled, with everything that they opened', async () => {
+test('when a signer is disabled, the sessions opened with its tokens end, with their service sessions and circuits', async () => {
   await raiseLevel(controller)
   const other = await newSigner({ issuer: 'https://other.test', jwksEndpoint: server.url })
   const token = { claims: { iss: 'https://other.test' } }

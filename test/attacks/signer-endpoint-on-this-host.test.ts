@@ -86,7 +86,7 @@ test.each([...ownHost, ...metadata])(
   },
 )
 
-test('the configuration may allow this host, and never a link-local or metadata address', async () => {
+test('the configuration may allow addresses of this host, but never a link-local or metadata address', async () => {
   const allowing = await startController({}, undefined, { allowsReservedSignerHosts: true })
   try {
     const caller = new CallerOf(allowing)

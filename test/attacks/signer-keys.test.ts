@@ -32,7 +32,7 @@ test('keys of a correct provider are fetched', async () => {
   expect(JSON.parse(await endpointBy({}).fetch(server.url))).toEqual({ keys: server.keys })
 })
 
-test('a controller stops waiting for an endpoint that sends its answer byte by byte, or none', async () => {
+test('a controller stops waiting for an endpoint that sends its response byte by byte, or sends none', async () => {
   for (const isSilent of [true, false]) {
     server.answer = (_request, response) => {
       if (isSilent) return
@@ -47,7 +47,7 @@ test('a controller stops waiting for an endpoint that sends its answer byte by b
   }
 })
 
-test('an answer without end is not read to its end', async () => {
+test('the controller stops reading a response that never ends', async () => {
   let sent = 0
   server.answer = (_request, response) => {
     response.setHeader('content-type', 'application/json')
@@ -91,7 +91,7 @@ test('an address of this host is not requested, under any name', async () => {
   expect(server.requests).toBe(before)
 })
 
-test('a name that leads to a metadata service is not requested, also where this host is allowed', async () => {
+test('a name that resolves to a metadata service is not requested, even if addresses of this host are allowed', async () => {
   const before = server.requests
   for (const address of ['169.254.169.254', '168.63.129.16', 'fe80::1%lo', 'fd00:ec2::254']) {
     const judged = [
@@ -104,7 +104,7 @@ test('a name that leads to a metadata service is not requested, also where this 
   expect(server.requests).toBe(before)
 })
 
-test('a name whose DNS answer changes after the check is fetched from the checked address', async () => {
+test('if the DNS response for a name changes after the check, the checked address is used', async () => {
   const before = server.requests
   // Judged as an address of documentation (RFC 5737); the system would find this host by the same name.
   const judged = { address: '203.0.113.1', family: 4 }
@@ -113,7 +113,7 @@ test('a name whose DNS answer changes after the check is fetched from the checke
   expect(server.requests).toBe(before)
 })
 
-test('hanging name lookups do not occupy the threads of the program', async () => {
+test('hanging DNS lookups do not occupy the threads of the program', async () => {
   let lookups = 0
   const hanging = (): Promise<never> => {
     lookups += 1
@@ -126,7 +126,7 @@ test('hanging name lookups do not occupy the threads of the program', async () =
   expect(lookups).toBe(defaultApiLimits.keyLookupsMax)
 })
 
-test('a name with one refused address among others is not requested', async () => {
+test('a name is not requested if one of its addresses is refused', async () => {
   const addresses = [
     { address: '127.0.0.1', family: 4 },
     { address: '10.1.2.3', family: 4 },
@@ -136,7 +136,7 @@ test('a name with one refused address among others is not requested', async () =
   await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
 })
 
-test('keys are not loaded without TLS, nor from an unverified server', async () => {
+test('keys are not loaded without TLS, and not from a server whose certificate is not trusted', async () => {
   let requests = 0
   const plain = createServer((_request, response) => {
     requests += 1
@@ -156,7 +156,7 @@ test('keys are not loaded without TLS, nor from an unverified server', async () 
   expect(server.requests).toBe(before)
 })
 
-test('unknown key IDs cause requests at a limited rate', async () => {
+test('unknown key IDs cause requests to the signer at a limited rate', async () => {
   const { provider, logIn, controller } = attacked
   const forged = (at: number): Promise<string> =>
     provider.token('admin-id', { header: { kid: `unknown ${at}` } })

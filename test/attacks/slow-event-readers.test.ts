@@ -54,7 +54,7 @@ test('a caller can open a limited number of streams at a time', async () => {
   await eventually(() => expect(connections()).resolves.toBe(0))
 })
 
-test('a client that does not read occupies little memory, and is disconnected', async () => {
+test('a client that does not read events occupies little memory, and is disconnected', async () => {
   const answer = await open(sessionOf('admin-id').token ?? '')
   answer.pause()
   emitMuch()

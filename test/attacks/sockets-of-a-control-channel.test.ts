@@ -54,7 +54,7 @@ const reasonOf = ({ sent: [answer] }: Pipe): string | null =>
     ? null
     : Buffer.from(answer?.body ?? []).toString()
 
-test('An additional socket with ID and secret of the group carries requests and replies of the channel', async () => {
+test('An additional socket with the ID and secret of the socket group carries requests and replies of the channel', async () => {
   const first = await stage.dial('er1')
   const second = await join('er1', groupOf(first))
   expect(reasonOf(second)).toBe(null)
@@ -74,7 +74,7 @@ test('An additional socket with ID and secret of the group carries requests and 
   expect(Buffer.from((await reply)?.body ?? []).toString()).toBe('over the second')
 })
 
-test('The channel continues without an additional socket, and ends with its first one', async () => {
+test('The channel continues when an additional socket closes, and ends when its first socket closes', async () => {
   const first = await stage.dial('er1')
   const second = await join('er1', groupOf(first))
   const channel = stage.channels.connection('er1')?.channel
@@ -90,7 +90,7 @@ test('The channel continues without an additional socket, and ends with its firs
   expect([third.destroyed, stage.channels.connection('er1')]).toEqual([true, undefined])
 })
 
-test('A socket with another secret, or of another router, is refused', async () => {
+test('A socket with another secret, or from another router, is refused', async () => {
   const first = await stage.dial('er1')
   await stage.dial('er2')
   const { id, secret } = groupOf(first)
@@ -119,7 +119,7 @@ test('A channel has a limited number of sockets', async () => {
   expect(reasonOf(await join('er1', groupOf(first)))).toBe('the channel has too many sockets')
 })
 
-test('The sockets of a channel have one rate together', async () => {
+test('The sockets of a channel share one rate limit', async () => {
   const first = await stage.dial('er1')
   const second = await join('er1', groupOf(first))
   const { messagesPerSecondMax } = channelLimits

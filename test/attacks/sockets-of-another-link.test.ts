@@ -82,7 +82,7 @@ async function linkOf(key: CertifiedKey): Promise<LinkGroup> {
 const certificateOf = (routerId: string): Promise<CertifiedKey> => network.leaf(routerId, [], [])
 const refusals = () => network.logged('link refused').map(({ fields }) => fields['reason'])
 
-test('the router itself adds a socket with the secret, and none without it', async () => {
+test('the router that owns the link can add a socket with the link secret, and not without it', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   const join = (secret: Uint8Array) =>
@@ -95,7 +95,7 @@ test('the router itself adds a socket with the secret, and none without it', asy
   expect(new Set(refusals())).toEqual(new Set(['the secret of the group is another']))
 })
 
-test('another router cannot add a socket, even if it knows ID and secret', async () => {
+test('another router cannot add a socket, even if it knows the ID and the secret', async () => {
   const of = await linkOf(await certificateOf('router2'))
   const key = await certificateOf('router3')
   const group = { of, type: 'link.default' } as const

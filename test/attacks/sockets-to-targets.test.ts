@@ -56,7 +56,7 @@ function dialer(binding: 'transport' | 'tunnel', protocol: string, port: number)
 }
 
 test.each(['transport', 'tunnel'] as const)(
-  'Sockets of the binding %s count until they are closed, and the dialing identities share them fairly',
+  'Sockets of the binding %s count toward the limit until they are closed, and the dialing identities share the limit fairly',
   async (binding) => {
     const to = dialer(binding, 'tcp', target.port)
     const { signal } = new AbortController()
@@ -85,7 +85,7 @@ test.each(['transport', 'tunnel'] as const)(
   },
 )
 
-test('Connecting sockets count as well, and those of failed dials do not', async () => {
+test('Sockets that are connecting count toward the limit, and sockets of failed dials do not', async () => {
   const { port } = target
   await target.close()
   const to = dialer('transport', 'tcp', port)
@@ -108,7 +108,7 @@ test('Connecting sockets count as well, and those of failed dials do not', async
 })
 
 test.each(['transport', 'tunnel'] as const)(
-  'Sockets for datagrams of the binding %s count',
+  'UDP sockets of the binding %s count toward the limit of sockets',
   async (binding) => {
     const server = createSocket('udp4')
     await new Promise<void>((done) => server.bind(0, '127.0.0.1', done))

@@ -42,7 +42,7 @@ test.each([
   '//x/../edge/management/v1/version',
   '//health-checks',
   '/fabric/%761/routers',
-])('%s is answered as a path that does not exist', async (path) => {
+])('%s is answered with 404 like an unknown path', async (path) => {
   const answer = await get(path)
   expect(answer).toMatch(/^HTTP\/1\.1 404 /)
   expect(answer).toContain('"code":"NOT_FOUND"')
@@ -59,7 +59,7 @@ test.each([
   '/edge/management/v1/version//',
   '/edge/client/v1//version',
   '/edge/v1//version?limit=1',
-])('%s is served: behind the version, repeated slashes are one', async (path) => {
+])('%s is served: repeated slashes after the version count as one', async (path) => {
   expect(await get(path)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
@@ -72,6 +72,6 @@ test.each(['//version', '//version?limit=1'])(
   },
 )
 
-test('behind the version of the fabric API, repeated slashes are one', async () => {
+test('repeated slashes after the version count as one on the fabric API', async () => {
   expect(await get('/fabric/v1//routers')).toMatch(/^HTTP\/1\.1 401 /)
 })

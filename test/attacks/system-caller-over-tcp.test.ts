@@ -65,7 +65,7 @@ function statusOf(to: number, path: string, headers: Record<string, string>): Pr
   })
 }
 
-test('no header makes a caller over TCP the user of the host', async () => {
+test('no header gives a caller over TCP the rights of the host user', async () => {
   const status = `${fabric}/cluster/status`
   for (const name of [
     'flotilla-caller',
@@ -92,7 +92,7 @@ test('no header makes a caller over TCP the user of the host', async () => {
   }
 })
 
-test('a connection without peer credentials, for example one that was reset at once, has no system caller', async () => {
+test('a connection without peer credentials, for example because it was reset at once, has no rights of a host user', async () => {
   const body = JSON.stringify({ name: 'by nobody', encryptionRequired: true })
   const before = controller.machine.digests().entities
   const [server, attacker] = duplexPair()
@@ -108,7 +108,7 @@ test('a connection without peer credentials, for example one that was reset at o
   expect(controller.machine.digests().entities).toBe(before)
 })
 
-test('a proxy to the socket gives no rights to callers that present a session', async () => {
+test('a proxy in front of the socket gives no rights to requests with a session header', async () => {
   const { port: proxied } = proxy.address() as AddressInfo
   const status = `${fabric}/cluster/status`
   const session = controller.openSession('alice-id')
@@ -119,7 +119,7 @@ test('a proxy to the socket gives no rights to callers that present a session', 
   }
 })
 
-test('an administrator over TCP cannot use operations of the socket', async () => {
+test('an administrator over TCP cannot use the operations of the admin socket', async () => {
   const asked = { requestPem: 'x', hosts: ['bank.example'], usages: ['server'], days: 9 }
   const reply = await root.call('POST', `${fabric}/pki/issue`, asked)
   expect(reply.status).toBe(403)
@@ -127,7 +127,7 @@ test('an administrator over TCP cannot use operations of the socket', async () =
   expect([controller.pki.asked, controller.backups.asked]).toEqual([[], []])
 })
 
-test('a caller at the socket can claim to be the controller’s user or root, and no other user', () => {
+test('a caller at the admin socket can claim to be the controller’s user or root, but no other user', () => {
   const own = { uid: 1000, name: 'op' }
   for (const claimed of ['4711 somebody', '1 daemon', '-1 x', 'NaN x', '1e3 x', ['0 root']]) {
     expect(actorName(adminSocketActor(claimed, own))).toBe('uid:1000 (op)')

@@ -50,12 +50,12 @@ test('the unspecified address, which is this host, is not reached even if every 
   await expect(reached({ dst_ip: '0.0.0.0' }, open)).rejects.toThrow('allowed')
 })
 
-test('a name that is not allowed is not reached through its allowed address', async () => {
+test('a name that is not allowed is not reached, even if its address is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['db.example', '127.0.0.0/8'] }
   await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
 })
 
-test('an address in an old notation is not a name, even if every name is allowed', async () => {
+test('an address in a legacy notation does not count as a name, even if every name is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['*', '127.0.0.0/8'] }
   await expect(reached({ dst_hostname: '2130706433' }, open)).rejects.toThrow('allowed')
 })
@@ -65,6 +65,6 @@ test('a name that resolves to this host is not reached, even if every name is al
   await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
 })
 
-test('application data is limited', () => {
+test('the size of application data is limited', () => {
   expect(() => readAppData(Buffer.from(JSON.stringify({ x: 'x'.repeat(5000) })))).toThrow('longer')
 })

@@ -50,7 +50,7 @@ const statusOf = async (token: string, client = newClient()): Promise<number> =>
 const seconds = (ms: number): number => Math.floor(ms / 1000)
 
 describe('A session that was opened at a controller which is removed', () => {
-  test('continues with its refresh token, and its access token is refused', async () => {
+  test('continues with its refresh token, but its access token is refused', async () => {
     const client = newClient()
     expect(await client.statusAt(ownIdentity, tokens.access_token)).toBe(401)
     const renewed = await client.refresh(tokens.refresh_token)
@@ -61,7 +61,7 @@ describe('A session that was opened at a controller which is removed', () => {
     expect(await statusOf(refresh)).toBe(200)
   })
 
-  test('continues by an exchange of its refresh token, and not by one of its access token', async () => {
+  test('continues when its refresh token is exchanged, but not when its access token is exchanged', async () => {
     const client = newClient()
     const exchange = async (text: string, type: string): Promise<number> =>
       (await client.exchange(text, type, 'access_token')).status
@@ -69,20 +69,20 @@ describe('A session that was opened at a controller which is removed', () => {
     expect(await exchange(tokens.access_token, 'access_token')).toBe(400)
   })
 
-  test('ends with its record', async () => {
+  test('ends when its record is deleted', async () => {
     const { z_asid: id } = claimsOf(tokens.refresh_token)
     await root.call('DELETE', `/edge/management/v1/api-sessions/${String(id)}`)
     expect(await statusOf(tokens.refresh_token)).toBe(400)
   })
 
-  test('is not continued from another address', async () => {
+  test('cannot be continued from another address', async () => {
     const elsewhere = newClient()
     elsewhere.address = '192.0.2.7'
     expect(await statusOf(tokens.refresh_token, elsewhere)).toBe(400)
     expect(await statusOf(tokens.refresh_token)).toBe(200)
   })
 
-  test('is continued from another address by its certificate, and by no other', async () => {
+  test('can be continued from another address only with the certificate that opened it', async () => {
     members.push(removed)
     former.length = 0
     const [holder, other] = [await certificates.newHolder(), await certificates.newHolder()]
@@ -118,20 +118,20 @@ describe('A token that a removed controller signs', () => {
     expect(await statusOf(await signed({}))).toBe(200)
   })
 
-  test('is refused if it names a time after the removal', async () => {
+  test('is refused if its issue time is after the removal', async () => {
     const iat = (ms: number) => ({ iat: seconds(controller.clock.nowMs() + ms) })
     expect(await statusOf(await signed(iat(2 * MINUTE_MS)))).toBe(400)
     expect(await statusOf(await signed(iat(0)))).toBe(200)
   })
 
-  test('is refused if it lives longer than a refresh token', async () => {
+  test('is refused if its lifetime exceeds that of a refresh token', async () => {
     const { iat } = claimsOf(tokens.refresh_token)
     const day = 24 * 60 * 60
     expect(await statusOf(await signed({ exp: Number(iat) + 2 * day }))).toBe(400)
     expect(await statusOf(await signed({ exp: Number(iat) + day }))).toBe(200)
   })
 
-  test('is refused for a session that was opened after the removal', async () => {
+  test('is refused if its session was opened after the removal', async () => {
     const { username } = await newPerson()
     const later = claimsOf((await newClient().logIn(username, password)).refresh_token)
     const at = async (removedAtMs: number): Promise<number> => {
@@ -144,14 +144,14 @@ describe('A token that a removed controller signs', () => {
     expect(await at(nowMs)).toBe(200)
   })
 
-  test('is refused if the configuration does not record its removal', async () => {
+  test('is refused if the replicated configuration does not record the removal', async () => {
     members.push(removed)
     former.length = 0
     removed = remove(false)
     expect(await statusOf(tokens.refresh_token)).toBe(400)
   })
 
-  test('does not continue a session again after its client did', async () => {
+  test('cannot continue a session again after the client continued it', async () => {
     const client = newClient()
     expect((await client.refresh(tokens.refresh_token)).status).toBe(200)
     controller.clock.advance(3 * MINUTE_MS)

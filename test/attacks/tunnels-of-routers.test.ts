@@ -170,7 +170,7 @@ const sweep = async (): Promise<void> => {
 
 const [NO_TUNNELS, NO_SERVICE, NO_ROUTER, NO_ACCESS, NO_POSTURE] = [7, 6, 5, 14, 15]
 
-test('a router can dial and host the services that its identity may', async () => {
+test('a router can dial and host the services that its identity may use', async () => {
   const tunnel = await Tunnel.open()
   expect(await tunnel.host('t1')).toBe(0)
   expect(await tunnel.host('t1')).toBe(0)
@@ -180,7 +180,7 @@ test('a router can dial and host the services that its identity may', async () =
   expect(tunnel.router.pipe.ofType(20_221)).toHaveLength(1)
 })
 
-test('a terminator that the tunnel no longer knows is removed, unless an operator created it', async () => {
+test('a terminator that the tunneler no longer knows is removed, unless an operator created it', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await made(root, `${management}/terminators`, {
@@ -222,7 +222,7 @@ test('a router that may only dial cannot host', async () => {
   expect(await tunnel.host('t of a dialer')).toBe(NO_ACCESS)
 })
 
-test('a router that may not be used for a service cannot dial it either', async () => {
+test('a router that policies do not permit for a service cannot dial the service', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('DELETE', `/service-edge-router-policies/${tunnel.reachId}`)
@@ -243,7 +243,7 @@ test('a router cannot pass a posture check', async () => {
   expect(await tunnel.dial()).toBe(NO_POSTURE)
 })
 
-test('a router with a disabled tunnel can neither dial nor host', async () => {
+test('a router whose tunneler is disabled can neither dial nor host', async () => {
   const tunnel = await Tunnel.open()
   await manage('PATCH', `/edge-routers/${tunnel.routerId}`, { isTunnelerEnabled: false })
   expect(await tunnel.dial()).toBe(NO_TUNNELS)
@@ -257,7 +257,7 @@ test('a disabled router can neither dial nor host over its open channel', async 
   expect(await tunnel.dial()).toBe(NO_TUNNELS)
 })
 
-test('a router with a disabled identity can neither dial nor host', async () => {
+test('a router whose identity is disabled can neither dial nor host', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('POST', `/identities/${tunnel.routerId}/disable`, { durationMinutes: 5 })
@@ -297,7 +297,7 @@ const reasons: Readonly<Record<string, (tunnel: Tunnel) => Promise<unknown>>> = 
 }
 
 test.each(Object.keys(reasons))(
-  'circuits and terminators of a tunnel end because %s',
+  'circuits and terminators of a tunneler end because %s',
   async (reason) => {
     const tunnel = await Tunnel.open()
     expect(await tunnel.host(`t of ${tunnel.routerId}`)).toBe(0)
@@ -312,7 +312,7 @@ test.each(Object.keys(reasons))(
   },
 )
 
-test('a circuit to a host ends with the right of its tunnel to host', async () => {
+test('a circuit to a host ends when the hosting tunneler loses the right to host', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await tunnel.dial()
@@ -322,7 +322,7 @@ test('a circuit to a host ends with the right of its tunnel to host', async () =
   expect(tunnel.unrouted()).toEqual([{ circuitId, now: true }])
 })
 
-test('a circuit of a tunnel ends with the right to dial', async () => {
+test('a circuit of a tunneler ends when the tunneler loses the right to dial', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await tunnel.dial()
@@ -333,7 +333,7 @@ test('a circuit of a tunnel ends with the right to dial', async () => {
   expect(await tunnel.terminators()).toHaveLength(1)
 })
 
-test('a pending circuit is not opened if the right to dial ends', async () => {
+test('a pending circuit is not opened if the right to dial ends meanwhile', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   expect(await tunnel.dial()).toBeNull()

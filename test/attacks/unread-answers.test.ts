@@ -18,7 +18,7 @@ const get = 'GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'
 const { body } = await controller.app.inject('/edge/management/v1/openapi.json')
 const documentBytes = Buffer.byteLength(body)
 
-test('an answer that nobody reads uses little memory, and its connection is closed', async () => {
+test('a response that the client does not read uses little memory, and its connection is closed', async () => {
   // The kernel buffers up to 4 MiB of each connection before the process holds anything: six
   // documents are more.
   expect(6 * documentBytes).toBeGreaterThan(6 * 1024 * 1024)
@@ -35,7 +35,7 @@ test('an answer that nobody reads uses little memory, and its connection is clos
   expect(await version()).toMatch(/^HTTP\/1\.1 200 OK/)
 })
 
-test('a client that reads slowly gets the whole answer', async () => {
+test('a client that reads slowly gets the whole response', async () => {
   const socket = await connect()
   socket.pause()
   socket.write(get.replace('host: x', 'host: x\r\nconnection: close'))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { ActionLog, runRecorded } from '../../src/cluster/action-recorder.ts'
+import { ClusterActionRecorder, runWithAudit } from '../../src/cluster/action-recorder.ts'
 import { startController } from '../api/support/controller.ts'
 import { anySession } from '../support/commands.ts'
 
@@ -10,12 +10,12 @@ import { anySession } from '../support/commands.ts'
 test('a change is refused if its caller can no longer be recorded', async () => {
   const controller = await startController()
   try {
-    const recorder = new ActionLog(controller.cluster, { warn: () => undefined })
+    const recorder = new ClusterActionRecorder(controller.cluster, { warn: () => undefined })
     const sessionId = 'ended meanwhile'
     const by = anySession({ identityId: 'admin-id', sessionId, permission: 'admin' })
     let isDone = false
     const wanted = { action: 'member-remove', target: 'ctrl2' }
-    const asked = runRecorded(recorder, wanted, by, () => {
+    const asked = runWithAudit(recorder, wanted, by, () => {
       isDone = true
       return Promise.resolve()
     })

@@ -80,8 +80,8 @@ async function closeCodeOf(socket: Socket): Promise<number | null> {
   return first === 0x88 ? Buffer.from(code).readUInt16BE() : null
 }
 
-describe('web sockets without a channel', () => {
-  test('are closed in time', async () => {
+describe('web sockets without an open channel', () => {
+  test('are closed after the handshake timeout', async () => {
     const { port } = await benchWith('handshakeTimeout: 1')
     const web = opened(port)
     const http = connect({ port, rejectUnauthorized: false })
@@ -91,7 +91,7 @@ describe('web sockets without a channel', () => {
     await eventually(() => closed).toBe(2)
   })
 
-  test('end the oldest of their source when there are too many, and leave room for an honest client', async () => {
+  test('are limited per source: beyond the limit the source’s oldest web socket is closed, and an honest client still connects', async () => {
     const { bench, port } = await benchWith('handshakeTimeout: 3600')
     const first = opened(port)
     await once(first, 'open')
@@ -105,7 +105,7 @@ describe('web sockets without a channel', () => {
     expect((await bench.admitted('ann')).isAdmitted).toBe(true)
   })
 
-  test('are closed when they send more than a handshake and a hello', async () => {
+  test('are closed when they send more bytes than a handshake and a hello', async () => {
     const { port } = await benchWith('handshakeTimeout: 3600')
     const socket = await rawClient(port)
     socket.write(frameHead(edgeLimits.webSocketMessageBytesMax))
@@ -193,7 +193,7 @@ async function pair(pongMsMax = 3_600_000): Promise<Pair> {
 }
 
 describe('the stream of a web socket', () => {
-  test('reads no further than its consumer', async () => {
+  test('stops reading when its consumer stops', async () => {
     const { stream, web, client } = await pair()
     const message = Buffer.concat([frameHead(MIB), Buffer.alloc(MIB)])
     for (let sent = 0; sent < 64; sent += 1) client.write(message)
@@ -204,7 +204,7 @@ describe('the stream of a web socket', () => {
     await eventually(() => bytes).toBe(64 * MIB)
   })
 
-  test('hands over no more than the client reads', async () => {
+  test('sends no more than the client reads', async () => {
     const { stream, web, client } = await pair()
     client.pause()
     const record = Buffer.concat([Buffer.from([0x17, 3, 3, 0x40, 0]), Buffer.alloc(0x40_00)])
@@ -217,7 +217,7 @@ describe('the stream of a web socket', () => {
     await eventually(() => bytes).toBe(64 * (chunk.length + 64 * 4))
   })
 
-  test('answers pings only as far as the client reads', async () => {
+  test('answers pings only as fast as the client reads', async () => {
     const { connection, client } = await pair()
     client.pause()
     const ping = Buffer.alloc(126)
@@ -230,7 +230,7 @@ describe('the stream of a web socket', () => {
     expect(connection.writableLength).toBeLessThan(MIB)
   })
 
-  test('ends when its client gives no sign of life', async () => {
+  test('ends when its client does not respond to pings', async () => {
     const { stream, client } = await pair(200)
     client.resume()
     await eventually(() => stream.destroyed).toBe(true)

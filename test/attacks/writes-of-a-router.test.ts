@@ -2,11 +2,11 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterAll, expect, test } from 'vitest'
 
 import { CreateCircuitSchema, RemoveTerminatorsSchema } from '../../proto/gen/router_pb.ts'
-import { messageFault } from '../../src/channel/message-bounds.ts'
+import { messageRefusalReason } from '../../src/channel/message-bounds.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { settle } from '../channel/pipe.ts'
@@ -19,12 +19,12 @@ import { RouterStage, upToDate } from '../fabric/stage.ts'
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())
 
-test('a few writes of one router are proposed at once, and its other writes wait', async () => {
+test('only a few writes of one router are proposed at the same time, and its other writes wait', async () => {
   const proposed: ProposalInput[] = []
   const going: (() => void)[] = []
   stage.channels.add(
     new TerminatorHandler({
-      clients: new ShownSessions(admittingClients, upToDate, systemClock),
+      clients: new PresentedSessionTokens(admittingClients, upToDate, systemClock),
       writes: new RouterWrites({
         log: { info: () => undefined, warn: () => undefined },
         proposer: {
@@ -56,12 +56,12 @@ test('a few writes of one router are proposed at once, and its other writes wait
   expect(proposed).toHaveLength(101)
 })
 
-test('a circuit request in the older form is limited before it is decoded', () => {
+test('a circuit request in the older message format is limited in size before it is decoded', () => {
   const asked = create(CreateCircuitSchema, {
     fingerprints: Array.from({ length: 2000 }, () => ''),
   })
   const body = toBinary(CreateCircuitSchema, asked)
-  expect(messageFault({ contentType: 20_205, sequence: 1, headers: new Map(), body })).toContain(
-    'elements',
-  )
+  expect(
+    messageRefusalReason({ contentType: 20_205, sequence: 1, headers: new Map(), body }),
+  ).toContain('elements')
 })

@@ -58,7 +58,7 @@ test('keys are fetched at their first use, and cached', async () => {
   expect(fetched).toEqual(['https://a.test/keys'])
 })
 
-test('concurrent callers wait for one fetch', async () => {
+test('concurrent callers share one fetch', async () => {
   release = () => undefined
   const asked = Promise.all(['one', 'one', 'other'].map((kid) => kids('a', kid)))
   release()
@@ -83,7 +83,7 @@ test('stale keys are still used while they are fetched again', async () => {
   await expect.poll(() => keySets.known(signer('a'))?.keys[0]?.kid).toBe('two')
 })
 
-test('while a provider does not answer its keys are valid until they are stale, and one line is logged', async () => {
+test('while a provider does not respond, its keys are valid until they are stale, and one line is logged', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   document = null
   for (let hours = 1; hours < 24; hours += 1) {
@@ -106,7 +106,7 @@ test('an identical document leaves the key set unchanged', async () => {
   expect(fetched.length).toBe(2)
 })
 
-test('another address starts without the old keys, and gains no extra fetch', async () => {
+test('changing the address of a signer discards the old keys, and allows no extra fetch', async () => {
   await kids('a', 'one')
   const moved = signer('a', 'https://elsewhere.test/keys')
   expect(keySets.known(moved)).toBe(null)
@@ -116,7 +116,7 @@ test('another address starts without the old keys, and gains no extra fetch', as
   expect(fetched).toEqual(['https://a.test/keys', 'https://elsewhere.test/keys'])
 })
 
-test('all signers together are limited in fetches per minute', async () => {
+test('all signers together have a limited number of fetches per minute', async () => {
   for (const id of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await kids(id, 'one')
   expect(fetched.length).toBe(limits.keyFetchesPerMinuteMax)
   clock.advance(60_000)
@@ -129,7 +129,7 @@ test.each([
   ['a list', '[]'],
   ['more keys than a provider has', published(one, two, one, two)],
   ['nesting without end', `{"keys":${'['.repeat(100)}${']'.repeat(100)}}`],
-])('a document that is %s is rejected, and the previous keys stay', async (_what, text) => {
+])('a document that is %s is rejected, and the previous keys stay valid', async (_what, text) => {
   await kids('a', 'one')
   document = text
   clock.advance(limits.keyFetchMsMin)

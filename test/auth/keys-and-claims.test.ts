@@ -19,7 +19,7 @@ const algorithms = (jwk: object): string[] | null => {
 }
 
 describe('a key of a provider', () => {
-  test('determines by its type which algorithms it verifies', () => {
+  test('determines by its type the algorithms that it can verify', () => {
     expect(algorithms(ec)).toEqual(['ES256'])
     expect(algorithms(rsa)).toEqual(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'])
     expect(algorithms({ ...rsa, alg: 'PS384' })).toEqual(['PS384'])
@@ -48,13 +48,13 @@ describe('a key of a provider', () => {
     expect(verificationKeyFromJwk(JSON.parse(JSON.stringify(jwk)) as Json)).toBe(null)
   })
 
-  test('is rejected if it is no object', () => {
+  test('is rejected if it is not an object', () => {
     for (const jwk of [null, 'key', 1, [rsa] as unknown as Json])
       expect(verificationKeyFromJwk(jwk)).toBe(null)
     expect([...signatureAlgorithms(createSecretKey(Buffer.alloc(32)))]).toEqual([])
   })
 
-  test('of a certificate is valid within the certificate’s dates', async () => {
+  test('is valid within the dates of the certificate that contains it', async () => {
     const nowMs = Date.UTC(2026, 5, 1)
     const { certificatePem } = await newCa('provider', nowMs)
     const key = verificationKeyFromCertificate(certificatePem, 'kid')
@@ -63,7 +63,7 @@ describe('a key of a provider', () => {
     expect(verificationKeyFromCertificate('no certificate', 'kid')).toBe(null)
   })
 
-  test('may come in a certificate', async () => {
+  test('may be contained in a certificate', async () => {
     const { certificatePem } = await newCa('provider', Date.now())
     const der = certificatePem.replace(/-----[^-]+-----|\s/g, '')
     expect(verificationKeyFromJwk({ kty: 'EC', kid: 'x', x5c: [der] })).not.toBe(null)
@@ -86,7 +86,7 @@ describe('a key of a provider', () => {
   })
 })
 
-describe('a selector', () => {
+describe('a claim selector', () => {
   const claims = {
     sub: 'a',
     'x/y': 'b',
@@ -115,11 +115,11 @@ describe('a selector', () => {
     ['/', undefined],
     ['', undefined],
     [`/${'a/'.repeat(20)}`, undefined],
-  ])('%s leads to %s', (selector, value) => {
+  ])('%s selects %s', (selector, value) => {
     expect(selectClaim(claims, selector)).toBe(value)
   })
 
-  test('returns only texts that are not empty', () => {
+  test('returns only non-empty strings', () => {
     expect(textClaim(claims, 'sub')).toBe('a')
     for (const selector of ['n', '/deep', '/deep/list', 'nothing']) {
       expect(textClaim(claims, selector)).toBe(null)
@@ -138,12 +138,12 @@ describe('a selector', () => {
   })
 })
 
-describe('the text of a token', () => {
+describe('parsing a token', () => {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   const head = part({ alg: 'ES256', kid: 'k' })
   const body = part({ iss: 'i' })
 
-  test('returns algorithm, key and issuer', () => {
+  test('returns the algorithm, key ID and issuer', () => {
     expect(readToken(`${head}.${body}.AA`)).toMatchObject({
       algorithm: 'ES256',
       kid: 'k',
@@ -160,12 +160,12 @@ describe('the text of a token', () => {
     ['claims that are a text', `${head}.${part('iss')}.AA`],
     ['no kid', `${part({ alg: 'ES256' })}.${body}.AA`],
     ['an inherited issuer', `${head}.${part({ ['__proto__']: { iss: 'i' } })}.AA`],
-  ])('is rejected with %s', (_what, text) => {
+  ])('is refused with %s', (_what, text) => {
     expect(readToken(text)).toBe(null)
   })
 })
 
-test('only the first three bearer tokens are read, and no other scheme', () => {
+test('only the first three bearer tokens are read, and no other authorization scheme', () => {
   expect(
     bearerTokens([
       'Basic abc',

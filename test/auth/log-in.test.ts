@@ -41,7 +41,7 @@ function request(): { write: Parameters<typeof logIns.open>[3]; told: (Idempoten
   }
 }
 
-test('a right password is verified, and the session opened with the result is admitted', async () => {
+test('a correct password is verified, and the resulting session is accepted', async () => {
   const proof = await logIns.prove(right, shown(), turn)
   if ('code' in proof) throw new Error(`refused with ${proof.code}`)
   expect(proof).toMatchObject({ identityId: 'alice-id', authenticator: { id: 'alice-updb' } })
@@ -92,7 +92,7 @@ test.each<[string, LogInCredential, object]>([
   expect(told).toEqual([])
 })
 
-test('no session opens if the password changes between proof and session', async () => {
+test('no session opens if the password changes after it was verified', async () => {
   const proof = await logIns.prove(right, shown(), turn)
   if ('code' in proof) throw new Error(`refused with ${proof.code}`)
   const authenticator = requirePresent(proof.authenticator, 'the password of alice')

@@ -47,7 +47,7 @@ test('log-ins beyond the queue limit are refused, and the queue drains again', a
   expect(await verifier.verify(bob, null, 'whatever')).toBe(false)
 })
 
-test('a caller that left before its turn is neither counted nor hashed, and the next one is served', async () => {
+test('a caller that disconnected before its turn is neither counted nor hashed, and the next caller is served', async () => {
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 8 })
   const hash = await hashPassword('correct horse')
   const reserved: string[] = []
@@ -82,7 +82,7 @@ async function codeOf(attempt: Promise<unknown>): Promise<string> {
   )
 }
 
-test('after ten failures in a row a user name pauses for one source, longer each time, a minute at most', async () => {
+test('after ten failures in a row, a user name is blocked for one source, longer each time, for at most a minute', async () => {
   const clock = new ManualClock()
   const throttle = new LogInThrottle(limits, clock)
   for (let failure = 0; failure < 10; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
@@ -98,7 +98,7 @@ test('after ten failures in a row a user name pauses for one source, longer each
   }
 })
 
-test('other sources and names are not delayed, and a success resets the failures', async () => {
+test('other sources and names are not delayed, and a successful log-in resets the failures', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   for (let failure = 0; failure < 9; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
   expect(await throttle.attempt('eve', '10.0.0.1', () => Promise.resolve('in'))).toBe('in')
@@ -108,7 +108,7 @@ test('other sources and names are not delayed, and a success resets the failures
   expect(await codeOf(throttle.attempt('bob', '10.0.0.1', fails))).toBe('let through')
 })
 
-test('addresses of one IPv6 /64 are one source', async () => {
+test('addresses in one IPv6 /64 count as one source', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   for (let failure = 0; failure < 10; failure += 1) {
     await throttle.attempt('eve', `2001:db8:0:1::${failure}`, fails)
@@ -119,7 +119,7 @@ test('addresses of one IPv6 /64 are one source', async () => {
   expect(await codeOf(throttle.attempt('eve', '2001:db8:0:2::1', fails))).toBe('let through')
 })
 
-test('a burst of guesses cannot exceed the limit while the first ones are still running', async () => {
+test('a burst of guesses cannot exceed the limit while the first guesses are still running', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   await throttle.attempt('eve', '10.0.0.1', fails)
   const release: (() => void)[] = []
@@ -130,7 +130,7 @@ test('a burst of guesses cannot exceed the limit while the first ones are still 
   expect(codes.filter((code) => code === 'let through')).toHaveLength(9)
 })
 
-test('concurrent guesses count before any of them has failed', async () => {
+test('concurrent guesses count toward the limit before any of them has failed', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   const release: (() => void)[] = []
   const slow = (): Promise<null> => new Promise((resolve) => release.push(() => resolve(null)))
@@ -140,7 +140,7 @@ test('concurrent guesses count before any of them has failed', async () => {
   expect(codes.filter((code) => code === 'let through')).toHaveLength(10)
 })
 
-test('the refusal contains the reason and the wait after failed log-ins', async () => {
+test('the refusal after failed log-ins contains the reason and the waiting time', async () => {
   const clock = new ManualClock()
   const throttle = new LogInThrottle({ ...limits, failuresMax: 2, attemptsMax: 2 }, clock)
   const told = (name: string): Promise<string | null> =>

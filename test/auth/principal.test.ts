@@ -38,7 +38,7 @@ test.each<[string, Exclude<Principal, Monitor>]>([
   expect(actorFault(actor)).toBeNull()
 })
 
-test('the actor of a session names the JWT of its request', () => {
+test('the actor of a session identifies the JWT of the request', () => {
   const token = { signerId: 'j1', signerRevision: 3, claim: 'alice', expiresAtMs: 1 }
   expect(principalActor({ ...session, token })).toEqual({
     case: 'session',

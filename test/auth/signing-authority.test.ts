@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
 import { StateReader } from '../../src/fsm/reader.ts'
-import { signingAuthority } from '../../src/auth/certificates/signing-authority.ts'
+import { issuingCaId } from '../../src/auth/certificates/signing-authority.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import {
   type CertifiedKey,
   createRootAuthority,
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-const validity = validityFrom(Date.now(), 2 * LEAF_LIFETIME_MS)
+const validity = validityStartingAt(Date.now(), 2 * LEAF_LIFETIME_MS)
 
 function authority(commonName: string): Promise<CertifiedKey> {
   return createRootAuthority({ commonName, validity })
@@ -24,7 +24,7 @@ async function leafOf(issuer: CertifiedKey): Promise<string> {
     trustDomain: 'test.internal',
     id: 'holder',
     hosts: ['localhost'],
-    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+    validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
   })
   return parseCertificate(certificatePem).pem
 }
@@ -39,7 +39,7 @@ function registered(
   return new StateReader(state, { nowMs: () => 0, monotonicMs: () => 0 })
 }
 
-test('cert with CA gives ottca: the CA that signed the certificate is found among the registered ones', async () => {
+test('if a certificate authenticator belongs to a CA, re-enrollment gives ottca: the CA that signed the certificate is found among the registered CAs', async () => {
   const [ours, theirs, namesake] = [
     await authority('ours'),
     await authority('theirs'),
@@ -54,11 +54,11 @@ test('cert with CA gives ottca: the CA that signed the certificate is found amon
   })
   const certPem = await leafOf(theirs)
   const find = (isIssuedByNetwork: boolean, pem: string | null): string | null =>
-    signingAuthority(state, { certPem: pem, isIssuedByNetwork })
+    issuingCaId(state, { certPem: pem, isIssuedByNetwork })
   expect(find(false, certPem)).toBe('d')
   expect(find(true, certPem)).toBeNull()
   expect(find(false, await leafOf(await authority('nobody')))).toBeNull()
   expect(find(false, null)).toBeNull()
   expect(find(false, 'no certificate')).toBeNull()
-  expect(signingAuthority(registered({}), { certPem, isIssuedByNetwork: false })).toBeNull()
+  expect(issuingCaId(registered({}), { certPem, isIssuedByNetwork: false })).toBeNull()
 })

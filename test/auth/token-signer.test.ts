@@ -25,7 +25,7 @@ test('a token contains key version, session id and an HMAC-SHA256 over the id', 
   })
 })
 
-test('a token of another cluster, a changed one and any other text are refused', () => {
+test('a token from another cluster, a modified token and any other string are refused', () => {
   const { signer } = newSigner()
   const { signer: other } = newSigner()
   const token = signer.tokenOf(sessionId)
@@ -48,7 +48,7 @@ test('a token of another cluster, a changed one and any other text are refused',
   expect(signer.judge(`2.${sessionId}.${mac}`, nowMs)).toBe('unknown-version')
 })
 
-test('after a rotation new tokens use the new version, and old ones are recognized as old until the overlap ends', () => {
+test('after a rotation new tokens use the new key version, and old tokens are recognized as old until the overlap ends', () => {
   const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
   expect(signer.judge(before, nowMs)).toMatchObject({ isOfOldKey: false })
@@ -61,7 +61,7 @@ test('after a rotation new tokens use the new version, and old ones are recogniz
   expect(signer.judge(before, nowMs + 1000)).toBe('invalid')
 })
 
-test('a removed version stays invalid, even with a correct signature', () => {
+test('a removed key version stays invalid, even with a correct signature', () => {
   const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
   expect(signer.judge(before, nowMs)).not.toBe('invalid')

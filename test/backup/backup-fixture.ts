@@ -16,11 +16,11 @@ import {
   type BackupDeps,
   type TakeBackupOptions,
   bytesOf,
-  takeBackup,
+  startBackup,
 } from '../../src/controller/backups/take-backup.ts'
 import { normalizeBody } from '../../src/entities/normalise.ts'
 import { findEntity } from '../../src/entities/registry.ts'
-import { formingRecords } from '../../src/fsm/seed/seed.ts'
+import { initialRecords } from '../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { ProblemCode } from '../../src/lib/problems.ts'
 import { SecretsCluster, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
@@ -41,7 +41,7 @@ export function newKeyPair(type: 'ec' | 'rsa' = 'ec'): { publicPem: string; priv
 
 function networkSeeds(): SeedRecord[] {
   const admin = { adminId: 'admin', adminAuthenticatorId: 'admin-updb', adminName: 'admin' }
-  return formingRecords({ ...admin, passwordHash: '$argon2id$test' })
+  return initialRecords({ ...admin, passwordHash: '$argon2id$test' })
 }
 
 /** A second factor of the administrator, encrypted with the first version of the factor key. */
@@ -116,7 +116,7 @@ export class BackedUp {
   ): Promise<Buffer> {
     const { publicPem, ...rest } = options
     const recipient = publicPem === undefined ? null : parseRecipient(publicPem)
-    const taken = await takeBackup(this.parts, {
+    const taken = await startBackup(this.parts, {
       recipient,
       hasSecrets: true,
       isLinearizable: true,

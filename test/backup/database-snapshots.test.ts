@@ -150,7 +150,7 @@ async function large(): Promise<MemoryStateStore> {
   return store
 }
 
-test('a snapshot holds the records and their mark, readable only by its owner', async () => {
+test('a snapshot contains the records and the mark of their log position, and only its owner can read it', async () => {
   const { files, folder, names } = await setUp()
   const path = await files.take(null)
   expect(path).toBe(join(folder, 'state-20261122-070809'))
@@ -186,13 +186,13 @@ test.each([
   ['__DB_DIR__/before.upgrade_2-x', 'before.upgrade_2-x'],
   ['__DB_FILE__.__RAFT_INDEX__.__DATE__.__TIME__', 'state.42.20261122.070809'],
   ['a'.repeat(128), 'a'.repeat(128)],
-])('the path %s names a file in the snapshot folder', async (path, name) => {
+])('the path %s refers to a file in the snapshot folder', async (path, name) => {
   const { files, names, folder } = await setUp()
   expect(await files.take(path)).toBe(join(folder, name))
   expect(names()).toEqual([name])
 })
 
-test('a path may be absolute, as an earlier call returned it', async () => {
+test('a path may be absolute, in the form that an earlier call returned', async () => {
   const { files, folder } = await setUp()
   expect(await files.take(join(folder, 'whole'))).toBe(join(folder, 'whole'))
 })
@@ -226,7 +226,7 @@ test.each([
   expect(readdirSync(dir)).toEqual([])
 })
 
-test('a second snapshot is refused for a minute, with the time to retry after', async () => {
+test('for a minute a second snapshot is refused, with the time after which to retry', async () => {
   const { files, clock } = await setUp()
   await problemOf(files.take('../no'))
   await files.take('first')
@@ -274,7 +274,7 @@ test('the newest automatically named snapshots are kept, and no other file is re
   expect(names()).toEqual([...others, ...written.slice(-unnamedMax)].sort())
 })
 
-test('named snapshots are kept, and refused beyond the limit', async () => {
+test('named snapshots are never removed, and further ones are refused at the limit', async () => {
   const { files, names, takeNext } = await setUp()
   for (let n = 0; n < namedMax; n += 1) await takeNext(`named-${n}`)
   const problem = await problemOf(takeNext('one-more'))
@@ -284,7 +284,7 @@ test('named snapshots are kept, and refused beyond the limit', async () => {
   expect(names()).toHaveLength(namedMax + 1)
 })
 
-test('too little free space refuses a snapshot before anything is written', async () => {
+test('a snapshot is refused, before anything is written, if there is too little free space', async () => {
   const wanted: string[] = []
   const freeBytes = (folder: string): Promise<number> => {
     wanted.push(folder)
@@ -302,7 +302,7 @@ test('too little free space refuses a snapshot before anything is written', asyn
   await files.take(null)
 })
 
-test('a disk that fills up meanwhile keeps no part of the snapshot', async () => {
+test('if the disk fills up during a snapshot, no part of the snapshot remains', async () => {
   let free = 10_000
   const { files, names, takeNext } = await setUp({
     machine: await large(),
@@ -319,7 +319,7 @@ test('a disk that fills up meanwhile keeps no part of the snapshot', async () =>
   expect((await problemOf(takeNext())).code).toBe('INSUFFICIENT_STORAGE')
 })
 
-test('a partial snapshot of a killed process is removed at the start and before the next one', async () => {
+test('a partial snapshot of a killed process is removed at the next start, or before the next snapshot', async () => {
   const { files, folder, names } = await setUp()
   mkdirSync(folder)
   const leave = (): void => writeFileSync(join(folder, '.left.partial'), 'x')
@@ -332,7 +332,7 @@ test('a partial snapshot of a killed process is removed at the start and before 
   expect(names()).toEqual(['left.partial', 'next'])
 })
 
-test('a snapshot is not kept if the state is found to be wrong meanwhile', async () => {
+test('a snapshot is discarded if the state is found to be wrong while it is written', async () => {
   let code: ProblemCode | null = null
   const inner = await filled()
   const snapshot = async () =>
@@ -344,7 +344,7 @@ test('a snapshot is not kept if the state is found to be wrong meanwhile', async
   expect(names()).toEqual([])
 })
 
-test('a stopping controller cancels its running snapshot, waits for it, and refuses others', async () => {
+test('a stopping controller cancels its running snapshot, waits for its end, and refuses further snapshots', async () => {
   const inner = await large()
   const closing: Promise<void>[] = []
   const snapshot = async () =>
@@ -359,7 +359,7 @@ test('a stopping controller cancels its running snapshot, waits for it, and refu
   expect((await problemOf(made.takeNext())).code).toBe('TIMEOUT')
 })
 
-test('closing the store during a snapshot is a Problem rather than an internal error, and nothing is kept', async () => {
+test('closing the store during a snapshot causes a Problem, not an internal error, and the snapshot is discarded', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
   const many = Array.from({ length: 5000 }, (_, n) => ({ key: `k${n}`, value: 'x'.repeat(500) }))

@@ -55,7 +55,7 @@ async function contentOf(
 test.each([
   ['in the clear', plain, null],
   ['encrypted', sealed, readFileSync(keyFile, 'utf8')],
-])('a file of format 1, %s, still has its original content', async (_how, file, key) => {
+])('a backup file in format 1, %s, is read with its original content', async (_how, file, key) => {
   const expected = JSON.parse(readFileSync(told, 'utf8')) as Record<string, unknown>
   const { manifest: _head, ...content } = await contentOf(file, key)
   expect(content).toEqual(Object.fromEntries(Object.keys(content).map((it) => [it, expected[it]])))

@@ -49,7 +49,7 @@ async function withManifest(changes: Partial<BackupManifest>): Promise<Buffer> {
   return Buffer.concat([...parts, ...container.tail(summary)])
 }
 
-test('a saved backup is read back completely: every record, the secrets, head and end', async () => {
+test('a saved backup is read back completely: every record, the secrets, header and trailer', async () => {
   const { manifest, summary, secrets, findings, sha256 } = await whole(plain)
   expect(manifest).toMatchObject({
     format: 1,
@@ -95,7 +95,7 @@ test('the recipient may be an RSA key or a certificate', async () => {
   await expect(source.save({ publicPem: rsa.privatePem })).rejects.toThrow(/is a private key/)
 })
 
-test('a file cut at or near any boundary of its parts is refused', async () => {
+test('a file truncated at or near any boundary between its parts is refused', async () => {
   for (const bytes of [plain, sealed]) {
     const at = boundaries(bytes).flatMap((bound) => [bound - 1, bound, bound + 1])
     for (const end of at.filter((one) => one >= 0 && one < bytes.length)) {
@@ -121,7 +121,7 @@ test('a change of any byte is detected without a key', async () => {
   }
 })
 
-test('frames that were exchanged, omitted or encrypted for another head are detected', async () => {
+test('frames that were swapped, omitted or encrypted for another header are detected', async () => {
   const other = await withManifest({ generation: 7 })
   expect((await whole(other)).manifest.generation).toBe(7)
   // Anyone can recompute checksums, but not re-encrypt frames for another head.
@@ -141,14 +141,14 @@ test('frames that were exchanged, omitted or encrypted for another head are dete
   expect(await faultOf(whole(forged, key.privatePem))).toBe('DAMAGED')
 })
 
-test('a head that does not belong to the state is refused', async () => {
+test('a header that does not match the state is refused', async () => {
   expect(await faultOf(whole(await withManifest({})))).toBe('none')
   expect(await faultOf(whole(await withManifest({ index: 1 })))).toBe('DAMAGED')
   expect(await faultOf(whole(await withManifest({ digest: '00' })))).toBe('DAMAGED')
   expect(await faultOf(whole(await withManifest({ hasSecrets: false })))).toBe('DAMAGED')
 })
 
-test("the head of another cluster's backup is refused, encrypted or not", async () => {
+test("the header of another cluster's backup is refused, encrypted or not", async () => {
   await expect(whole(await withManifest({ clusterId: 'another' }))).rejects.toThrow(
     /of another cluster than the state in it/,
   )
@@ -195,7 +195,7 @@ test('malformed secrets are refused without quoting them', async () => {
   expect(encodeSecrets(null)).toHaveLength(4)
 })
 
-test('a quarantined controller returns no backup, and aborts one in progress', async () => {
+test('a quarantined controller creates no backup, and aborts a backup in progress', async () => {
   source.refused = 'NODE_QUARANTINED'
   await expect(source.save()).rejects.toMatchObject({ code: 'NODE_QUARANTINED' })
   source.refused = null

@@ -5,16 +5,16 @@ import { expect, test } from 'vitest'
 
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { fillFromBackup, type FirstController } from '../../src/backup/restore-backup.ts'
+import { fillFromBackup, type RestoreTarget } from '../../src/backup/restore-backup.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import {
   type CertifiedKey,
   issueControllerCertificate,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
-import { formFilledFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolderWithState } from '../../src/store/folder/form-data-folder.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { startMs, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
@@ -43,13 +43,13 @@ interface Restored {
 async function restore(bytes = sealed, privateKeyPem: string | null = key.privatePem) {
   const dir = `${temporaryFolder()}/data`
   let made: CertifiedKey | null = null
-  const first: FirstController = {
+  const first: RestoreTarget = {
     ...who,
     address: 'ctrlA:1480',
     timeMs: startMs + 60_000,
     freeBytesMin: 0,
     leaf: async (issuer) => {
-      const validity = validityFrom(startMs, 3_600_000)
+      const validity = validityStartingAt(startMs, 3_600_000)
       const hosts = ['ctrlA']
       made = await issueControllerCertificate({
         issuer,
@@ -61,7 +61,7 @@ async function restore(bytes = sealed, privateKeyPem: string | null = key.privat
       return made
     },
   }
-  await formFilledFolder(
+  await createDataFolderWithState(
     dir,
     who,
     (folder) => fillFromBackup(folder, pieces(bytes, 64 * 1024), { privateKeyPem }, first),
@@ -98,7 +98,7 @@ function recordsOf(state: StateMachine, kind: KindName): readonly EntityRecord[]
   return [...state.ids(kind)].sort().flatMap((id) => state.get(kind, id) ?? [])
 }
 
-test('a restore brings every record back, and the log continues after them', async () => {
+test('a restore restores every record, and the log continues after the restored records', async () => {
   const { machine, mark, restored } = await opened(await restore())
   const before = source.cluster.machine
   for (const kind of [
@@ -121,7 +121,7 @@ test('a restore brings every record back, and the log continues after them', asy
   await machine.close()
 })
 
-test('a restore creates another cluster, whose only controller is the one that it was restored for', async () => {
+test('a restore creates another cluster, whose only controller is the controller for which the backup was restored', async () => {
   const { machine, mark } = await opened(await restore())
   expect(machine.clusterId).toBe('another-cluster')
   const { configuration } = mark
@@ -133,7 +133,7 @@ test('a restore creates another cluster, whose only controller is the one that i
   await machine.close()
 })
 
-test('a restore ends all sessions, and no token of the old cluster is valid', async () => {
+test('a restore ends all sessions, and no session token of the old cluster is valid', async () => {
   const { machine, keyring } = await opened(await restore())
   expect(source.cluster.machine.get('apiSession', 'a-session')).toBeDefined()
   expect(recordsOf(machine, 'apiSession')).toEqual([])
@@ -147,7 +147,7 @@ test('a restore ends all sessions, and no token of the old cluster is valid', as
   await machine.close()
 })
 
-test('only the new controller can decrypt the keys of certificates and second factors', async () => {
+test('only the new controller can decrypt the keys of certificates and MFA enrollments', async () => {
   const { machine, keyring } = await opened(await restore())
   const before = source.cluster.member('ctrl1').keyring
   expect(keyring.factorKeys()).toEqual(before.factorKeys())
@@ -159,7 +159,7 @@ test('only the new controller can decrypt the keys of certificates and second fa
   await machine.close()
 })
 
-test('two restores of one backup are two clusters, and each can be backed up again', async () => {
+test('two restores of one backup create two different clusters, and each cluster can be backed up again', async () => {
   const [first, second] = [await opened(await restore()), await opened(await restore())]
   expect(first.keyring.clusterKeys()).not.toEqual(second.keyring.clusterKeys())
   const cluster = { ...source.parts.cluster, clusterId: who.clusterId }
@@ -174,7 +174,7 @@ test('two restores of one backup are two clusters, and each can be backed up aga
   for (const { machine } of [first, second, third]) await machine.close()
 })
 
-test('a backup without secrets, a damaged one or one without its key leaves no files behind', async () => {
+test('a backup without secrets, a damaged backup or a backup without its key leaves no files behind', async () => {
   const without = await source.save({ hasSecrets: false })
   const damaged = Buffer.from(sealed)
   damaged[sealed.length >> 1] = (damaged[sealed.length >> 1] ?? 0) ^ 1
@@ -183,7 +183,7 @@ test('a backup without secrets, a damaged one or one without its key leaves no f
     const folder = temporaryFolder()
     folders.push(folder)
     return await faultOf(
-      formFilledFolder(
+      createDataFolderWithState(
         `${folder}/data`,
         who,
         (building) =>
@@ -211,12 +211,17 @@ test('a backup without secrets, a damaged one or one without its key leaves no f
 
 test('a folder that is not empty stays unchanged', async () => {
   const { dir } = await restore()
-  const again = formFilledFolder(dir, who, () => Promise.reject(new Error('not asked')), smallLog)
+  const again = createDataFolderWithState(
+    dir,
+    who,
+    () => Promise.reject(new Error('not asked')),
+    smallLog,
+  )
   await expect(again).rejects.toMatchObject({ code: 'NOT_EMPTY' })
   expect(existsSync(`${dirname(dir)}/.data.forming`)).toBe(false)
 })
 
-test('a backup that lacks the key of existing second factors cannot be restored', async () => {
+test('a backup with MFA enrollments but without their key cannot be restored', async () => {
   const own = await BackedUp.make(0)
   const without = await own.saveSecrets(({ name }) => name !== 'factorKey')
   const { machine, keyring } = await opened(await restore(without, null))

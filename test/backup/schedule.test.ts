@@ -96,7 +96,7 @@ test('the first backup is created at once, the next when it is due, and each can
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('a restart takes no early backup, because the folder shows when the last one was taken', async () => {
+test('a restart takes no early backup, because the folder shows when the last backup was taken', async () => {
   await scheduleWith().look()
   pass(HOUR_MS / 2)
   const restarted = scheduleWith()
@@ -108,7 +108,7 @@ test('a restart takes no early backup, because the folder shows when the last on
   expect(names()).toHaveLength(2)
 })
 
-test('the newest backups and files of others are kept', async () => {
+test('the newest backups and files that are not backups are kept', async () => {
   const schedule = scheduleWith()
   mkdirSync(folder)
   const others = ['flotilla-ctrl10-20200101T000000Z-1.backup', 'by-hand.backup', 'notes.txt']
@@ -125,7 +125,7 @@ test('the newest backups and files of others are kept', async () => {
   expect(names()).toEqual([...others, ...taken.slice(2)].sort())
 })
 
-test('a folder that cannot be written raises an alarm, keeps older backups, and is retried soon', async () => {
+test('a folder that is not writable raises an alarm, keeps older backups, and is retried soon', async () => {
   const schedule = scheduleWith()
   await schedule.look()
   const before = names()
@@ -146,7 +146,7 @@ test('a folder that cannot be written raises an alarm, keeps older backups, and 
   expect(names()).toHaveLength(before.length + 1)
 })
 
-test('a disk without free space keeps its reserve', async () => {
+test('no backup is written if it would use the reserved free space of the disk', async () => {
   const huge = Number.MAX_SAFE_INTEGER
   const full = new BackupFolder({ folder, controllerId: 'ctrl1', freeBytesMin: huge })
   const schedule = scheduleWith({ folder: full })
@@ -155,7 +155,7 @@ test('a disk without free space keeps its reserve', async () => {
   expect(alarms.list()[0]?.text).toMatch(/bytes left, \d+ must stay free .*; free space there/)
 })
 
-test('a missing key, a private key in its place and a quarantined state raise an alarm', async () => {
+test('a missing key, a private key instead of a public key, and a quarantined state each raise an alarm', async () => {
   const schedule = scheduleWith()
   writeFileSync(join(dir, 'backup.pem'), key.privatePem)
   await schedule.look()
@@ -173,7 +173,7 @@ test('a missing key, a private key in its place and a quarantined state raise an
   expect(names()).toEqual([])
 })
 
-test('without a leader, the state applied here is backed up', async () => {
+test('without a leader, the state that this controller has applied is backed up', async () => {
   const cluster = {
     ...source.parts.cluster,
     readIndex: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
@@ -215,7 +215,7 @@ test('a hook that fails or never ends raises its own alarm, and the backup is ke
   expect(codes()).toEqual([])
 })
 
-test('a stop of the schedule kills the hook, and no further backup is created', async () => {
+test('stopping the schedule kills the hook, and no further backup is created', async () => {
   const started = join(dir, 'started')
   const endless = program('endless', `echo $$ > '${started}'\nsleep 600`)
   const schedule = scheduleWith({ hook: { command: [endless], timeoutMs: 600_000 } })

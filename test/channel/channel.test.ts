@@ -81,7 +81,7 @@ async function opened(changes: Partial<ChannelLimits> = {}, onMessage?: () => vo
 }
 
 describe('a channel', () => {
-  test('answers the hello with the sequence -1, before any other message', async () => {
+  test('responds to the hello with the sequence -1, before any other message', async () => {
     const { pipe, channel, got } = rigged()
     pipe.say(hello)
     pipe.say({ contentType: 1055, sequence: 4 })
@@ -93,7 +93,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('reads nothing after a hello that waits for its answer', async () => {
+  test('reads nothing after a hello until the hello is answered', async () => {
     const { pipe, got, channel } = rigged({}, false)
     pipe.say(hello)
     for (let at = 0; at < 100; at += 1) pipe.say({ contentType: 9, sequence: at })
@@ -103,7 +103,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('accepts a message larger than a hello that arrives before the hello is answered', async () => {
+  test('accepts a message larger than a hello, even if it arrives before the hello is answered', async () => {
     const { pipe, got, closed, channel } = rigged({}, false)
     const address = `tls:${'a'.repeat(channelLimits.helloBodyBytesMax)}:1`
     const controllers = [{ id: 'a', address, clientApis: [], publicKeySha256: new Uint8Array() }]
@@ -120,7 +120,7 @@ describe('a channel', () => {
   })
 
   test.each([-1, 0, 7])(
-    'answers a hello with sequence %i under that sequence',
+    'replies to a hello with sequence %i under that sequence',
     async (sequence) => {
       const accepting = rigged()
       accepting.pipe.say({ ...hello, sequence })
@@ -136,7 +136,7 @@ describe('a channel', () => {
     },
   )
 
-  test('refuses with a reason and then closes', async () => {
+  test('refuses a hello with a reason and then closes', async () => {
     const { pipe, channel, closed } = rigged({}, false)
     pipe.say(hello)
     await settle()
@@ -180,7 +180,7 @@ describe('a channel', () => {
     expect(channel.send({ contentType: 1 })).toBe(false)
   })
 
-  test('repeats reflected headers in its replies', async () => {
+  test('repeats the headers marked as reflected in its replies', async () => {
     const { pipe, channel } = await opened()
     const headers = new Map([
       [128, encodeUint64(99n)],
@@ -214,7 +214,7 @@ describe('heartbeats', () => {
     channel.close('over')
   })
 
-  test('of the peer are returned with the next message, or soon alone', async () => {
+  test('from the peer are answered with the next message, or shortly afterwards in a message alone', async () => {
     const { pipe, channel, got } = await opened()
     pipe.say({ contentType: 5, headers: new Map([[5, encodeUint64(123n)]]) })
     await settle()
@@ -248,8 +248,8 @@ describe('heartbeats', () => {
   })
 })
 
-describe('a channel is limited', () => {
-  test('in the size of the hello, which is smaller than later messages', async () => {
+describe('the limits of a channel', () => {
+  test('restrict the size of a hello more than the size of later messages', async () => {
     const { pipe, closed } = rigged()
     pipe.say({ ...hello, body: new Uint8Array(4193) })
     await settle()
@@ -263,7 +263,7 @@ describe('a channel is limited', () => {
     channel.close('over')
   })
 
-  test('in the bytes that it has sent and its peer has not read', async () => {
+  test('restrict the bytes that the channel has sent and the peer has not read', async () => {
     const { pipe, channel, closed } = await opened({ unsentBytesMax: 4096 })
     pipe.isRead = false
     const body = new Uint8Array(1500)
@@ -273,7 +273,7 @@ describe('a channel is limited', () => {
     expect(closed).toEqual(['the peer does not read'])
   })
 
-  test('by not reading from a peer that does not read', async () => {
+  test('stop reading from a peer that does not read', async () => {
     const { pipe, channel, got } = await opened()
     pipe.isRead = false
     channel.send({ contentType: 1037, body: new Uint8Array(1500) })
@@ -287,7 +287,7 @@ describe('a channel is limited', () => {
     channel.close('over')
   })
 
-  test('in waiting data: more is not sent, and the channel stays open', async () => {
+  test('restrict the queued data: further data is not sent, and the channel stays open', async () => {
     const { pipe, channel, closed } = await opened({ trySendBytesMax: 4096 })
     pipe.isRead = false
     const data = { contentType: 1100, body: new Uint8Array(1000) }
@@ -309,7 +309,7 @@ describe('a channel is limited', () => {
     expect(channel.trySend(data, 1e9)).toBe(false)
   })
 
-  test('in messages per second: further ones wait, and none is lost', async () => {
+  test('restrict the messages per second: further messages wait, and no message is lost', async () => {
     const { pipe, channel, got } = await opened({ messagesPerSecondMax: 300 })
     for (let at = 0; at < 700; at += 1) pipe.say({ contentType: 1007, sequence: at })
     await settle()
@@ -321,7 +321,7 @@ describe('a channel is limited', () => {
     channel.close('over')
   })
 
-  test('in bytes per second', async () => {
+  test('restrict the bytes per second', async () => {
     const { pipe, channel, got } = await opened({ bytesPerSecondMax: 10_000 })
     for (let at = 0; at < 4; at += 1) pipe.say({ contentType: 1007, body: new Uint8Array(6000) })
     await settle()
@@ -332,7 +332,7 @@ describe('a channel is limited', () => {
   })
 })
 
-describe('data of a channel', () => {
+describe('data messages on a channel', () => {
   const unmeteredTypes = new Set([1100, 1103])
   const times = (count: number, contentType: number): Buffer =>
     Buffer.concat(Array.from({ length: count }, (_, at) => frameOf({ contentType, sequence: at })))
@@ -341,7 +341,7 @@ describe('data of a channel', () => {
     (contentType: number): number =>
       got.filter((message) => message.contentType === contentType).length
 
-  test('has no rate limit, unlike all other messages', async () => {
+  test('have no rate limit, unlike all other messages', async () => {
     const rig = await opened({
       messagesPerSecondMax: 10,
       bytesPerSecondMax: 10_000,
@@ -361,7 +361,7 @@ describe('data of a channel', () => {
     rig.channel.close('over')
   })
 
-  test('counts like other messages when its body is skipped', async () => {
+  test('count toward the rate limit if their body is skipped', async () => {
     const rig = await opened({ messagesPerSecondMax: 2, unmeteredTypes })
     const body = new Uint8Array(OTHER_BODY_BYTES_MAX + 1)
     for (let at = 0; at < 2; at += 1) rig.pipe.say({ contentType: 1103, body })
@@ -371,7 +371,7 @@ describe('data of a channel', () => {
     rig.channel.close('over')
   })
 
-  test('is read while the peer does not read, and answering an endless stream of requests stops', async () => {
+  test('are read while the peer does not read, but then replies to an endless stream of requests stop', async () => {
     const rig = await opened({
       trySendBytesMax: 2000,
       unsentBytesMax: 8000,
@@ -396,7 +396,7 @@ describe('data of a channel', () => {
     rig.channel.close('over')
   })
 
-  test('flows in both directions at once, along with messages of the channel', async () => {
+  test('flow in both directions at once, along with control messages', async () => {
     const [near, far] = duplexPair({ highWaterMark: 4096 })
     const limits = { ...channelLimits, unmeteredTypes, messagesPerSecondMax: Infinity }
     const got = [0, 0]
@@ -453,7 +453,7 @@ describe('a message that a channel sends', () => {
     channel.close('over')
   })
 
-  test('by trySend is written at the end of the turn in one piece, in order, and before a close', async () => {
+  test('is written, if sent with trySend, at the end of the event loop turn, in one piece, in order, and before a close', async () => {
     const { pipe, channel } = await opened()
     const sent = (): number[] => pipe.sent.slice(1).map(({ contentType }) => contentType)
     channel.trySend({ contentType: 1100 }, 1000)
@@ -493,8 +493,8 @@ describe('a message that a channel sends', () => {
   })
 })
 
-describe('a channel that its user pauses', () => {
-  test('delivers nothing more, stops reading, and resumes in order', async () => {
+describe('a channel whose reading is paused', () => {
+  test('delivers nothing more, stops reading, and later delivers the messages in order', async () => {
     const { pipe, got, channel } = await opened()
     channel.pauseReading()
     for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 1007, sequence: at })
@@ -508,7 +508,7 @@ describe('a channel that its user pauses', () => {
     channel.resumeReading()
   })
 
-  test('in a handler, delivers no further data that was read with that message', async () => {
+  test('delivers no further data from the same read if a handler paused the channel', async () => {
     const rig: Rig = await opened({}, () => rig.channel.pauseReading())
     const { pipe, got, channel } = rig
     pipe.push(Buffer.concat(Array.from({ length: 5 }, (_, sequence) => frameOf({ sequence }))))
@@ -524,7 +524,7 @@ describe('a channel that its user pauses', () => {
     channel.close('over')
   })
 
-  test('stays paused when the rate window or the wait for its peer ends, and applies both limits again after it resumes', async () => {
+  test('stays paused when its rate window or the wait for its peer ends, and applies both limits again after the pause', async () => {
     const { pipe, got, channel } = await opened({ messagesPerSecondMax: 10 })
     pipe.push(Buffer.concat(Array.from({ length: 30 }, (_, sequence) => frameOf({ sequence }))))
     await settle()
@@ -571,7 +571,7 @@ describe('a channel that its user pauses', () => {
     expect(closed).toEqual(['no answer to heartbeats'])
   })
 
-  test('measures no round trip from an answer that waited during the pause', async () => {
+  test('measures no round trip from a heartbeat response that waited during the pause', async () => {
     const { pipe, channel } = await opened()
     const answer = { contentType: 5, headers: new Map([[6, encodeUint64(1n)]]) }
     await pass(10_000)
@@ -591,10 +591,10 @@ describe('a channel that its user pauses', () => {
   })
 })
 
-describe('a channel calls those that wait until it is writable', () => {
+describe('callbacks that wait until a channel is writable', () => {
   const data = { contentType: 1100, body: new Uint8Array(1500) }
 
-  test('once, when all waiting messages were written, and in a later turn', async () => {
+  test('are called once, after all queued messages were written, in a later event loop turn', async () => {
     const { pipe, channel } = await opened()
     const calls: string[] = []
     channel.onceWritable(() => calls.push('nothing waits'))
@@ -615,7 +615,7 @@ describe('a channel calls those that wait until it is writable', () => {
     channel.close('over')
   })
 
-  test('in turns, so that none starves another', async () => {
+  test('are called in turns, so that none of them starves another', async () => {
     const { pipe, channel } = await opened()
     const turns: string[] = []
     const user = (name: string) => (): void => {
@@ -637,7 +637,7 @@ describe('a channel calls those that wait until it is writable', () => {
     channel.close('over')
   })
 
-  test('but makes no such call after it has closed', async () => {
+  test('are not called after the channel has closed', async () => {
     const { pipe, channel } = await opened()
     let isCalled = false
     pipe.isRead = false
@@ -651,7 +651,7 @@ describe('a channel calls those that wait until it is writable', () => {
   })
 })
 
-test('a channel ends with its socket, once', async () => {
+test('a channel ends once, when its socket closes', async () => {
   const { pipe, closed } = await opened()
   pipe.push(null)
   await settle()

@@ -81,13 +81,13 @@ describe('frames', () => {
     expect(messages.map(withMap)).toEqual([message])
   })
 
-  test('a capability mask is big-endian, of the fewest bytes', () => {
+  test('encode a capability mask in big-endian order, with as few bytes as possible', () => {
     expect(encodeMask([1, 2, 3, 4, 6])).toEqual(Uint8Array.of(0x5e))
     expect(encodeMask([0, 8])).toEqual(Uint8Array.of(0x01, 0x01))
     expect(encodeMask([62])).toEqual(Uint8Array.of(0x40, 0, 0, 0, 0, 0, 0, 0))
   })
 
-  test('are decoded whole, however the stream is split', () => {
+  test('are decoded completely, however the stream is split', () => {
     const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
     for (const size of [1, 2, 3, 19, 20, 21, 64]) {
       const decoder = new FrameDecoder(limits)
@@ -101,7 +101,7 @@ describe('frames', () => {
     }
   })
 
-  test('that are not consumed wait, also when the limits change', () => {
+  test('wait if they were not consumed, also when the limits change', () => {
     const decoder = new FrameDecoder({ ...limits, frameBodyBytesMax: 0 })
     const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
     decoder.append(stream)
@@ -124,7 +124,7 @@ describe('frames', () => {
       '0306090c 00000000 00000000 08000000 00000000 05000000 01000000',
       'a header of 1 bytes',
     ],
-  ])('%s is a permanent fault', (_name, hex, fault) => {
+  ])('with %s are a permanent protocol error', (_name, hex, fault) => {
     const decoder = new FrameDecoder(limits)
     expect(decoder.push(bytesOf(hex)).fault).toContain(fault)
     const [first] = golden
@@ -132,7 +132,7 @@ describe('frames', () => {
     expect(decoder.roomBytes).toBeLessThan(8192)
   })
 
-  test('with too many headers are a fault', () => {
+  test('with too many headers are a protocol error', () => {
     const headers = new Map(Array.from({ length: 9 }, (_, key) => [key, new Uint8Array()] as const))
     const frame = encodeFrame({ contentType: 1, sequence: 1, headers, body: new Uint8Array() })
     expect(new FrameDecoder(limits).push(frame).fault).toBe('too many headers')
@@ -241,7 +241,7 @@ describe('received messages', () => {
     }
   })
 
-  test('may have a duplicate key, which counts as one header', () => {
+  test('may contain a header key twice, which counts as one header', () => {
     const twice = Buffer.concat([entry(1, 'a'), entry(2, 'b'), entry(1, 'c')])
     const [message] = new FrameDecoder(limits).push(frameWith(twice, new Uint8Array())).messages
     expect(message?.headers.get(1)).toEqual(encodeText('c'))
@@ -257,7 +257,7 @@ describe('received messages', () => {
     expect(fault).toBe('too many headers')
   })
 
-  test('are copied when a small part of a chunk is kept', () => {
+  test('are copied before storage if they are a small part of a chunk', () => {
     const chunk = new Uint8Array(1000)
     expect(bytesToStore(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
     const kept = bytesToStore(Buffer.from(chunk.buffer).subarray(0, 100))

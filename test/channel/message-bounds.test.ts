@@ -10,7 +10,7 @@ import {
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import {
   bodyFault,
-  decodeInSteps,
+  decodeIncrementally,
   FIELD_UNITS_MAX,
   MALFORMED_BODY_FAULT,
 } from '../../src/channel/wire-scan.ts'
@@ -28,7 +28,7 @@ const unread = new Set<number>([
   20_402, 20_404, 20_406, 20_409, 20_411, 20_414, 20_504,
 ])
 
-test('each message that is read has a limit', () => {
+test('each message type that is decoded has a limit', () => {
   const bounded = new Set<number>(Object.values(messageBounds).map(({ number }) => number))
   const numbers = Object.values(controlMessage)
   expect(numbers.filter((number) => !bounded.has(number) && !unread.has(number))).toEqual([])
@@ -60,7 +60,7 @@ test('decoding in steps gives the same result as decoding at once', () => {
     connState: { stateIteration: 1, conns: [{ type: 'link.default', localAddr: `a${at}` }] },
   }))
   const sent = create(RouterLinksSchema, { links, fullRefresh: true })
-  const decoded = last(decodeInSteps(RouterLinksSchema, toBinary(RouterLinksSchema, sent)))
+  const decoded = last(decodeIncrementally(RouterLinksSchema, toBinary(RouterLinksSchema, sent)))
   expect(decoded.value).toEqual(sent)
   expect(decoded.steps).toBeGreaterThan(20)
 
@@ -68,7 +68,7 @@ test('decoding in steps gives the same result as decoding at once', () => {
     Array.from({ length: 500 }, (_, at) => [`h${at}`, { count: BigInt(at), mean: 0.5 }]),
   )
   const figures = create(MetricsSchema, { eventId: 'e', histograms, timestamp: { seconds: 5n } })
-  expect(last(decodeInSteps(MetricsSchema, toBinary(MetricsSchema, figures))).value).toEqual(
+  expect(last(decodeIncrementally(MetricsSchema, toBinary(MetricsSchema, figures))).value).toEqual(
     figures,
   )
 })
@@ -80,7 +80,7 @@ test('a tag counts as one element, and a nested message as four more', () => {
   expect(bodyFault(LinkListenersSchema, body, 9)).toBe('more than 9 elements')
 })
 
-test('a message counts all its members, like the decoded message', () => {
+test('a message with all its members counts like the decoded message', () => {
   const { fields } = LinkListenersSchema
   const within = fields.find(({ number }) => number === 1)?.message?.members.length ?? 0
   const body = empties(1, 2)
@@ -102,7 +102,7 @@ test('a message is refused if one of its fields has more content than one decodi
   expect(bodyFault(ConnectEventsSchema, body, elementsMax)).toContain('in one field')
 })
 
-test('invalid fields, including groups, are malformed', () => {
+test('invalid fields, including protobuf groups, are refused as malformed', () => {
   const judge = (...bytes: number[]) => bodyFault(RouterLinksSchema, Uint8Array.from(bytes), 100)
   expect(judge()).toBeNull()
   expect(judge(0x0a)).toBe(MALFORMED_BODY_FAULT)
@@ -124,7 +124,7 @@ test('random bytes are either rejected or decoded, without other effects', () =>
     const body = random.next() < 0.5 ? bytes : wrapped(1, bytes)
     if (bodyFault(RouterLinksSchema, body, 1000) !== null) continue
     try {
-      last(decodeInSteps(RouterLinksSchema, body))
+      last(decodeIncrementally(RouterLinksSchema, body))
     } catch (error) {
       expect(error).toBeInstanceOf(Error)
       expect(String(error)).not.toContain('premature EOF')

@@ -75,11 +75,11 @@ function shared(tables: Readonly<Record<string, Table>>): Record<string, string[
   return Object.fromEntries([...names].filter(([, some]) => some.length > 1))
 }
 
-test('no content type has two names, whichever channel it is for', () => {
+test('no content type has two names in any channel', () => {
   expect(shared(contentTypes)).toEqual({})
 })
 
-test('no header has two names in one table', () => {
+test('no header has two names in one table of numbers', () => {
   for (const [name, table] of Object.entries(headers)) {
     expect(shared({ [name]: table }), name).toEqual({})
   }
@@ -104,14 +104,14 @@ test('headers of the control channel share only the numbers that OpenZiti uses t
   })
 })
 
-test('headers that come in one message share no number', () => {
+test('headers that can occur in one message have different numbers', () => {
   expect(shared({ routeResultHeader, peerDataKey }), 'answer to a route').toEqual({})
   expect(shared({ circuitSuccessHeader, peerDataKey }), 'answer to a listener').toEqual({})
   expect(shared({ circuitHeader, circuitControlHeader }), 'message of a circuit').toEqual({})
   expect(shared({ edgeHeader, circuitHeader, headerKey }), 'message of a client').toEqual({})
 })
 
-test('each table of numbers in src/channel/messages is known to this test', () => {
+test('this test covers each table of numbers in src/channel/messages', () => {
   const modules = [
     circuitRequests,
     circuits,

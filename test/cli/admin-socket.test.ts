@@ -81,7 +81,7 @@ async function lastActor(): Promise<string> {
   return (rows as { readonly actor: { readonly name: string } }[])[0]?.actor.name ?? ''
 }
 
-test('the admin socket answers like the API, is readable by its owner only, and is removed at the end', async () => {
+test('the admin socket responds like the API, is readable only by its owner, and is removed when the controller stops', async () => {
   expect(statSync(join(folder, 'admin.sock')).mode & 0o777).toBe(0o600)
   const status = (await sendToAdminSocket(folder, clusterVerbRequest('status'))) as ClusterStatus
   expect(status.members[0]).toMatchObject({ id: 'ctrl1', address: 'localhost:1480' })
@@ -94,7 +94,7 @@ test('the admin socket answers like the API, is readable by its owner only, and 
   expect(existsSync(join(folder, 'admin.sock'))).toBe(false)
 })
 
-test('a refusal at the admin socket has its code and reason, and is no error in the log', async () => {
+test('a refusal at the admin socket has its code and reason, and is not logged as an error', async () => {
   const { controller } = server
   controller.cluster.hasLeader = false
   const body = { name: 'wiki', encryptionRequired: true }
@@ -141,7 +141,7 @@ test('a session at the admin socket has only its own rights', async () => {
   expect(await statusWith({}, `${fabric}/cluster/status`)).toBe(200)
 })
 
-test('a client of the admin socket reports a controller that is stopped or does not answer', async () => {
+test('a client of the admin socket reports a controller that is stopped or does not respond', async () => {
   const none = join(folder, 'none')
   expect(await codeOf(sendToAdminSocket(none, clusterVerbRequest('status')))).toBe('NOT_RUNNING')
   const silent = join(folder, 'silent')
@@ -158,7 +158,7 @@ test('a client of the admin socket reports a controller that is stopped or does 
   }
 })
 
-test('a controller replaces the socket that a killed process left behind', async () => {
+test('a controller replaces an admin socket that a killed process left behind', async () => {
   // A second one on the same path, as after a crash: the owner of the folder's lock may take it.
   const second = await serveSocket(folder)
   expect(await sendToAdminSocket(folder, clusterVerbRequest('status'))).toMatchObject({
@@ -167,7 +167,7 @@ test('a controller replaces the socket that a killed process left behind', async
   await second.close()
 })
 
-test('the admin socket works in a data folder whose path is too long for a socket', async () => {
+test('the admin socket works in a data folder whose path is longer than a socket path may be', async () => {
   const deep = join(folder, ...Array.from({ length: 8 }, () => 'x'.repeat(30)))
   mkdirSync(deep, { recursive: true })
   const served = await serveSocket(deep)
@@ -218,7 +218,7 @@ test('the admin socket streams events until it closes', async () => {
   await ended
 })
 
-test('the admin socket opens a web socket of events without a session, but not with an invalid one', async () => {
+test('the admin socket opens a web socket for events without a session, but not with an invalid session', async () => {
   const path = join(folder, 'admin.sock')
   const forged = new WebSocketClient({ path }, 'forged')
   await eventually(() => expect(forged.head).toContain('HTTP/1.1 401'))
@@ -233,7 +233,7 @@ test('the admin socket opens a web socket of events without a session, but not w
   await eventually(() => expect(follower.isClosed).toBe(true))
 })
 
-test("the actor at the admin socket is the controller's user or root, even if the request claims another user", async () => {
+test("the audit records the controller's user or root as the caller at the admin socket, even if the request claims another user", async () => {
   const { uid, username } = userInfo()
   const { controller } = server
   const path = `${management}/services`
@@ -261,7 +261,7 @@ test("the actor at the admin socket is the controller's user or root, even if th
   expect(controller.errors).toEqual([])
 })
 
-test('the admin socket answers the program of an earlier release in its format, with the running version', async () => {
+test('the admin socket answers a client program of an earlier release in the earlier format, with the running version', async () => {
   const answer = await exchange('{"verb":"status","params":{},"caller":{"uid":0,"name":"root"}}\n')
   expect(JSON.parse(answer)).toEqual({
     ok: false,
@@ -270,7 +270,7 @@ test('the admin socket answers the program of an earlier release in its format, 
   })
 })
 
-test('a client of the admin socket reports an answer that is not HTTP as that of another version', async () => {
+test('a client of the admin socket reports a response that is not HTTP as a response of another version', async () => {
   const earlier = join(folder, 'earlier')
   mkdirSync(earlier)
   const listening = createServer((socket) => {

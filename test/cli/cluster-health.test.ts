@@ -95,7 +95,7 @@ describe('the health of a cluster', () => {
     expect(healthText(clusterHealth(observed))).toBe(line)
   })
 
-  test('is on one line, whatever an alarm says', () => {
+  test('fits one line, whatever text an alarm contains', () => {
     const text = 'a|b\nc'
     const statuses = [{ ...status, alarms: [{ ...alarm('X', false), text }] }]
     const line = healthText(clusterHealth({ statuses, faults: [], isOneView: true }))
@@ -104,13 +104,13 @@ describe('the health of a cluster', () => {
 })
 
 describe('the status of a cluster', () => {
-  test('without a leader does not say that writes survive a failure', () => {
+  test('does not claim that writes survive a failure if there is no leader', () => {
     const text = statusText({ ...status, leaderId: null })
     expect(text).toContain('no leader: writes wait until one is elected')
     expect(text).not.toContain('survive')
   })
 
-  test('marks an alarm about voters that outlasts its cause', () => {
+  test('marks an alarm about voters whose cause has already ended', () => {
     const alarms = [alarm('NO_QUORUM_SPARE', false)]
     expect(statusText({ ...status, alarms })).toContain(
       'alarm NO_QUORUM_SPARE: why (over: the alarm ends within 30 s)',

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { checkLog, NO_FINDINGS } from '../../src/cli/controller/check-command.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { writeMembershipCacheFile } from '../../src/store/folder/membership-cache-file.ts'
 import { someEntries } from '../store/support/entries.ts'
 import { identity, smallLog } from '../store/support/folders.ts'
@@ -16,7 +16,7 @@ let data = ''
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-check-log-'))
   data = join(folder, 'data')
-  formDataFolder(data, { ...identity, entries: someEntries(1, 5) }, smallLog)
+  createDataFolder(data, { ...identity, entries: someEntries(1, 5) }, smallLog)
 })
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
@@ -43,7 +43,7 @@ test('controller check reports nothing for an intact or a missing log', () => {
   expect(check()).toEqual(NO_FINDINGS)
 })
 
-test('controller check warns that a start repairs a damaged log if there are other voters', () => {
+test('controller check warns that a start repairs a damaged log, if there are other voters', () => {
   spoil('wal/0000000000000001-00000001.seg', 4096 + 40)
   expect(check().faults).toEqual([expect.stringContaining('nothing was changed on disk')])
   knowVoters('ctrl1')
@@ -55,7 +55,7 @@ test('controller check warns that a start repairs a damaged log if there are oth
   })
 })
 
-test('controller check warns that a start requests re-admission after a lost vote', () => {
+test('controller check warns that a start requests re-admission if the stored vote was lost', () => {
   for (const name of ['meta.0', 'meta.1']) spoil(name, 50)
   expect(check().faults).toEqual([expect.stringContaining('are lost; nothing changed on disk')])
   knowVoters('ctrl1', 'ctrl2')
@@ -64,7 +64,7 @@ test('controller check warns that a start requests re-admission after a lost vot
   ])
 })
 
-test('controller check reports a damaged identity as a fault even if there are other voters', () => {
+test('controller check reports a damaged IDENTITY file as a fault even if there are other voters', () => {
   knowVoters('ctrl1', 'ctrl2')
   spoil('IDENTITY', 20)
   expect(check().faults).toEqual([expect.stringContaining('IDENTITY')])

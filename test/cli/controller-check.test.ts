@@ -22,7 +22,7 @@ import {
   issueControllerCertificate,
   issueLeaf,
   type LeafOptions,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 import { issuingAuthorityOf, layOut, run } from './support.ts'
@@ -83,7 +83,7 @@ async function installLeaf(changes: Partial<LeafOptions>): Promise<void> {
       commonName: 'ctrl1',
       uris: [`spiffe://${trustDomain}/controller/ctrl1`],
       hosts: ['127.0.0.1'],
-      validity: validityFrom(Date.now(), DAY_MS * 90),
+      validity: validityStartingAt(Date.now(), DAY_MS * 90),
       usages: ['server', 'client'],
       ...changes,
     }),
@@ -124,7 +124,7 @@ describe('Preflight', () => {
     expect(readdirSync(ctrl1, { recursive: true }).sort()).toEqual(before)
   })
 
-  test('names a port that is in use', async () => {
+  test('reports a port that is in use', async () => {
     const server = createServer()
     await new Promise<void>((done) => server.listen(plan.port, '127.0.0.1', done))
     const fault = await onlyFault()
@@ -132,19 +132,19 @@ describe('Preflight', () => {
     await new Promise((done) => server.close(done))
   })
 
-  test('names an address that this host does not have', async () => {
+  test('reports an address that this host does not have', async () => {
     const fault = await onlyFault({ FLOTILLA_CLUSTER_BIND: '192.0.2.1:1480' })
     expect(fault).toContain('cluster.bind: 192.0.2.1:1480 is not an address of this host')
   })
 
-  test('names a key that others can read, and one that is missing', async () => {
+  test('reports a private key that other users can read, and a missing key', async () => {
     chmodSync(join(ctrl1, 'controller.key'), 0o644)
     expect(await onlyFault()).toContain(`chmod 600 ${join(ctrl1, 'controller.key')}`)
     rmSync(join(ctrl1, 'controller.key'))
     expect(await onlyFault()).toContain('identity.key: ')
   })
 
-  test('names a file of CAs for providers of keys that is missing, or holds no certificate', async () => {
+  test('reports a CA file for key providers that is missing or contains no certificate', async () => {
     const file = join(ctrl1, 'signer-ca.pem')
     const environment = { FLOTILLA_API_SIGNER_CA: file }
     expect(await onlyFault(environment)).toContain(`api.signerCa: ${file}: file not found`)
@@ -154,12 +154,12 @@ describe('Preflight', () => {
     expect(await faultsOf(environment)).toEqual([])
   })
 
-  test('names a key that does not match its certificate', async () => {
+  test('reports a key that does not match its certificate', async () => {
     cpSync(join(plan.dir, 'ctrl2', 'controller.key'), join(ctrl1, 'controller.key'))
     expect(await onlyFault()).toContain('does not belong to the certificate')
   })
 
-  test('names an expired certificate and one that is not yet valid', async () => {
+  test('reports an expired certificate and a certificate that is not yet valid', async () => {
     const now = Date.now()
     await installLeaf({ validity: { notBeforeMs: now - 2 * DAY_MS, notAfterMs: now - DAY_MS } })
     expect(await onlyFault()).toContain('it expired at ')
@@ -168,13 +168,13 @@ describe('Preflight', () => {
   })
 
   test('warns of a certificate that expires within a month', async () => {
-    await installLeaf({ validity: validityFrom(Date.now(), DAY_MS * 10.5) })
+    await installLeaf({ validity: validityStartingAt(Date.now(), DAY_MS * 10.5) })
     const { faults, warnings } = await preflight(config(), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('expires in 10 days')
   })
 
-  test('names a certificate of another controller, or with two identities', async () => {
+  test('reports a certificate of another controller, or with two identities', async () => {
     const { trustDomain } = config()
     const own = `spiffe://${trustDomain}/controller/ctrl1`
     await installLeaf({ commonName: 'ctrl2', uris: [`spiffe://${trustDomain}/controller/ctrl2`] })
@@ -185,7 +185,7 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('is not a controller of')
   })
 
-  test('only warns of a certificate without the advertised host, because a running controller can renew it', async () => {
+  test('only warns of a certificate without the advertised host, because a running controller can renew the certificate', async () => {
     await installLeaf({ hosts: ['other.example'] })
     const { faults, warnings } = await preflight(config(), Date.now())
     expect(faults).toEqual([])
@@ -222,7 +222,7 @@ describe('Preflight', () => {
     expect(fourth.warnings.join('\n')).toMatch(/backup\.folder: .*bytes left, .*; free space there/)
   })
 
-  test('warns of the key of a supplied authority that was left on the host', async () => {
+  test('warns of the key of an external CA that was left on the host', async () => {
     const environment = {
       FLOTILLA_IDENTITY_SIGNER_CERT: join(ctrl1, 'cert.pem'),
       FLOTILLA_IDENTITY_SIGNER_KEY: join(ctrl1, 'controller.key'),
@@ -232,7 +232,7 @@ describe('Preflight', () => {
     expect(warnings.join()).toContain('keep it offline')
   })
 
-  test('names a certificate that peers would refuse as a server or as a client', async () => {
+  test('reports a certificate that peers would refuse as a server or as a client certificate', async () => {
     await installLeaf({ usages: ['server'] })
     expect(await onlyFault()).toMatch(/extended key usage lacks clientAuth.*; issue one with/)
     await installLeaf({ usages: ['client'] })
@@ -250,13 +250,13 @@ describe('Preflight', () => {
     ])
   })
 
-  test('names a certificate whose CA is not trusted', async () => {
+  test('reports a certificate whose CA is not trusted', async () => {
     const other = await layOut(folder, 1)
     cpSync(join(other.dir, 'ca.pem'), join(ctrl1, 'ca.pem'))
     expect(await onlyFault()).toContain('its chain does not lead to any of the 1 CA certificates')
   })
 
-  test('names files with the wrong content', async () => {
+  test('reports files with the wrong content', async () => {
     writeFileSync(join(ctrl1, 'cert.pem'), 'hello')
     expect(await onlyFault()).toContain('no PEM certificate found')
   })
@@ -270,14 +270,17 @@ describe('Preflight', () => {
         mkdirSync(data)
       },
     ],
-  ])('names cluster.seeds if the data folder %s and there are none', async (what, lose) => {
-    lose(join(ctrl1, 'data'))
-    expect(await onlyFault({ FLOTILLA_CLUSTER_SEEDS: '' })).toBe(
-      `data: ${join(ctrl1, 'data')} ${what}; name the data folder of this controller. If its disk is lost, set cluster.seeds to mesh addresses of other controllers: they admit it with an empty one and fill it. Neither cluster.seeds nor ${join(ctrl1, 'ctrl1.seeds')} names one`,
-    )
-    writeFileSync(join(ctrl1, 'ctrl1.seeds'), 'ctrl2.example.net:1480\n')
-    expect(await faultsOf({ FLOTILLA_CLUSTER_SEEDS: '' })).toEqual([])
-  })
+  ])(
+    'reports a missing cluster.seeds if the data folder %s and there are no seeds',
+    async (what, lose) => {
+      lose(join(ctrl1, 'data'))
+      expect(await onlyFault({ FLOTILLA_CLUSTER_SEEDS: '' })).toBe(
+        `data: ${join(ctrl1, 'data')} ${what}; name the data folder of this controller. If its disk is lost, set cluster.seeds to mesh addresses of other controllers: they admit it with an empty one and fill it. Neither cluster.seeds nor ${join(ctrl1, 'ctrl1.seeds')} names one`,
+      )
+      writeFileSync(join(ctrl1, 'ctrl1.seeds'), 'ctrl2.example.net:1480\n')
+      expect(await faultsOf({ FLOTILLA_CLUSTER_SEEDS: '' })).toEqual([])
+    },
+  )
 
   test('accepts an empty data folder as a lost disk if there are seeds', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
@@ -288,7 +291,7 @@ describe('Preflight', () => {
     expect(await faultsOf()).toHaveLength(1)
   })
 
-  test('names a data folder that is missing, a file, empty, or of another controller', async () => {
+  test('reports a data folder that is missing, a file, empty, or from another controller', async () => {
     const data = join(ctrl1, 'data')
     rmSync(data, { recursive: true })
     expect(await onlyFault()).toContain(`${data} does not exist`)
@@ -302,19 +305,19 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('belongs to controller ctrl2, but id is ctrl1')
   })
 
-  test('names a data folder that another process uses', async () => {
+  test('reports a data folder that another process uses', async () => {
     const lock = await lockDataFolder(join(ctrl1, 'data'))
     expect(await onlyFault()).toContain('is in use by another process')
     await lock.release()
     expect(await faultsOf()).toEqual([])
   })
 
-  test('names a disk with too little room', async () => {
+  test('reports a disk with too little free space', async () => {
     const fault = await onlyFault({ FLOTILLA_LOG_LOW_SPACE_BYTES: String(2 ** 40) })
     expect(fault).toContain('less than log.lowSpaceBytes')
   })
 
-  test('names all faults at once', async () => {
+  test('reports all faults at once', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     chmodSync(join(ctrl1, 'controller.key'), 0o666)
     await installLeaf({ commonName: 'x', hosts: [] })
@@ -348,7 +351,7 @@ describe('flotilla controller check', () => {
 
   test('exits 1 for any other fault, as a start does, and changes no file', async () => {
     const { trustDomain } = config()
-    const validity = validityFrom(Date.now(), DAY_MS)
+    const validity = validityStartingAt(Date.now(), DAY_MS)
     const hosts = ['127.0.0.1']
     install(
       await issueControllerCertificate({ issuer: issuer(), trustDomain, id: 'b', hosts, validity }),

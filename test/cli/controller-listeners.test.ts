@@ -13,7 +13,7 @@ import { preflight } from '../../src/controller/start/check.ts'
 import type { Credentials } from '../../src/controller/start/check-certificates.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { assert, requirePresent } from '../../src/lib/assert.ts'
-import { issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { startController } from '../api/support/controller.ts'
 import { layOut } from './support.ts'
@@ -111,7 +111,7 @@ test('new connections use the renewed certificate, while existing connections an
     hosts: [],
     uris: ['spiffe://test.internal/external'],
     usages: ['client'],
-    validity: validityFrom(controller.clock.nowMs(), 60_000),
+    validity: validityStartingAt(controller.clock.nowMs(), 60_000),
   })
   const metrics = async (cert?: { cert: string; key: string }) =>
     await new Promise((resolve, reject) => {

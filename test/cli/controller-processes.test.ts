@@ -85,7 +85,7 @@ const allRun = (): void => {
 }
 const until = (check: () => void): Promise<void> => eventually(check)
 
-test('Processes starts all programs with their output in their logs, and stops all', async () => {
+test('Processes starts all programs, writes their output to their logs, and stops them all', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -102,7 +102,7 @@ test('Processes starts all programs with their output in their logs, and stops a
   expect(events).toEqual([])
 })
 
-test('Processes reports a killed program, and one that somebody starts again', async () => {
+test('Processes reports a program that was killed, and one that someone started again', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -132,7 +132,7 @@ test('Processes adopts a running program, does not start it twice, and stops it 
   await until(() => expect(earlier.exitCode).toBe(0))
 })
 
-test('Processes adopts a program that only its data folder shows, also after a second start', async () => {
+test('Processes adopts a program that it finds only through the data folder’s lock, also after a second start', async () => {
   install(HOLDER)
   const earlier = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
   const processes = processesOf()
@@ -159,7 +159,7 @@ test('Processes kills a program that ignores SIGTERM', async () => {
     expect(runningPid(configPath, dataFolder)).toBeNull()
 })
 
-test('a stale pid file names no process, even if its number is in use again', () => {
+test('a stale pid file is ignored, even if its number is in use by another process', () => {
   writePidFile(first().configPath)
   expect(readFileSync(join(first().folder, 'pid'), 'utf8')).toBe(`${process.pid}\n`)
   // This very process: it is alive, and no controller.

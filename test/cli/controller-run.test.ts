@@ -111,7 +111,7 @@ async function versionStatus(): Promise<number | undefined> {
 const lastLine = ({ output }: Running): string => output.trimEnd().split('\n').at(-1) ?? ''
 
 test.each(['true', 'false'])(
-  'a controller serves until SIGTERM, and removes its pid file and socket (threads: %s)',
+  'a controller serves requests until SIGTERM, and then removes its pid file and socket (threads: %s)',
   async (threads) => {
     const running = start({ FLOTILLA_THREADS: threads })
     await until(leads)
@@ -126,7 +126,7 @@ test.each(['true', 'false'])(
   },
 )
 
-test('a controller publishes the CAs of its certificate, and rejects a broken certificate file at SIGHUP', async () => {
+test('a controller publishes the CAs of its certificate, and at SIGHUP rejects a broken certificate file', async () => {
   const running = start()
   await until(leads)
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
@@ -145,7 +145,7 @@ test('a controller publishes the CAs of its certificate, and rejects a broken ce
   expect(await running.ended, running.output).toBe(0)
 })
 
-test('a running controller takes changed options at a reload, and refuses an invalid file', async () => {
+test('a running controller applies changed options at a reload, and refuses an invalid file', async () => {
   const running = start()
   await until(leads)
   const text = readFileSync(controller.configPath, 'utf8')
@@ -187,7 +187,7 @@ test('a running controller takes changed options at a reload, and refuses an inv
   expect(await running.ended, running.output).toBe(0)
 })
 
-test('a second controller on the same folder is refused, and the next one starts without clean-up after a kill -9', async () => {
+test('a second controller on the same folder is refused, and after a kill -9 the next one starts without clean-up', async () => {
   const first = start()
   await until(leads)
   const second = start()
@@ -202,7 +202,7 @@ test('a second controller on the same folder is refused, and the next one starts
   expect(await third.ended, third.output).toBe(0)
 })
 
-test('a controller never starts with a key that its member record does not have', async () => {
+test('a controller never starts with a key that does not match its member record', async () => {
   const data = controller.dataFolder
   const other = await layOut(mkdtempSync(join(folder, 'other-')), 1)
   rmSync(data, { recursive: true })
@@ -217,7 +217,7 @@ test('a controller never starts with a key that its member record does not have'
   }
 })
 
-test('a controller whose certificate expired while it was stopped starts after a renewal with the root key, and renews itself', async () => {
+test('a controller whose certificate expired while it was stopped starts after a renewal with the root key, and then renews its certificate itself', async () => {
   const first = start()
   await until(leads)
   first.child.kill('SIGTERM')
@@ -267,7 +267,7 @@ async function expireLeaf(): Promise<void> {
   writeFileSync(path, certificatePem)
 }
 
-test('a damaged log ends the start with one sentence, and changes nothing on disk', async () => {
+test('a damaged log prevents the start with one sentence, and the start changes nothing on disk', async () => {
   const name = requirePresent(
     readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
     'a segment',
@@ -326,7 +326,7 @@ test('a controller writes its log only to the configured file', async () => {
   expect(running.output).toBe('')
 })
 
-test('a log file that cannot be written ends the start with one sentence', async () => {
+test('a log file that is not writable prevents the start with one sentence', async () => {
   const running = start({ FLOTILLA_LOG_FILE_PATH: join(folder, 'nowhere', 'controller.log') })
   expect(await running.ended).toBe(1)
   expect(running.output).toContain('logFile.path')

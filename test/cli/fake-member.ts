@@ -10,7 +10,7 @@ import {
   createRootAuthority,
   issueControllerCertificate,
   issueControllerCertificateFor,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
 import { formatTicket, newTicketSecret, type Ticket } from '../../src/pki/secrets/ticket.ts'
@@ -60,7 +60,7 @@ export class FakeMember {
   }
 
   static async start(): Promise<FakeMember> {
-    const validity = validityFrom(Date.now(), 10 * HOUR_MS)
+    const validity = validityStartingAt(Date.now(), 10 * HOUR_MS)
     const root = await createRootAuthority({ commonName: 'fake root', validity })
     const issuing = await createIssuingAuthority({ commonName: 'fake issuing', root, validity })
     const leaf = await issueControllerCertificate({
@@ -133,7 +133,7 @@ export class FakeMember {
       id: received.id,
       hosts: this.hosts ?? received.hosts,
       publicKeySpki,
-      validity: validityFrom(Date.now(), HOUR_MS),
+      validity: validityStartingAt(Date.now(), HOUR_MS),
     })
     const configuration = create(ConfigurationSchema, {
       members: [

@@ -35,7 +35,7 @@ function folderOf(uid: number): string {
 }
 
 describe.skipIf(!isRoot)(`root ${skipped}`, () => {
-  test('creates no cluster in a folder of another user, and reads which command does', async () => {
+  test('creates no cluster in a folder of another user, and prints the command that does', async () => {
     const path = folderOf(NOBODY)
     const words = ['cluster', 'init', join(path, 'config.yml'), '--id', 'ctrl1']
     const { code, stderr } = await runHere(words, { SUDO_USER: '' })
@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(`root ${skipped}`, () => {
     expect(readdirSync(path)).toEqual([])
   })
 
-  test('names the user id of a user without a name', async () => {
+  test('prints the user ID of a user without a name', async () => {
     const path = folderOf(UNNAMED)
     const { code, stderr } = await runHere(['cluster', 'init', join(path, 'config.yml')])
     expect(stderr).toContain(`belongs to user id ${UNNAMED}, who`)
@@ -56,7 +56,7 @@ describe.skipIf(!isRoot)(`root ${skipped}`, () => {
     expect(code).toBe(2)
   })
 
-  test('runs no controller on data of another user', async () => {
+  test('runs no controller on another user’s data', async () => {
     const path = folderOf(NOBODY)
     const config = join(folder, 'config.yml')
     const { code } = await runHere(['cluster', 'init', config, '--id', 'ctrl1'])
@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)(`root ${skipped}`, () => {
     expect(readdirSync(path)).toEqual([])
   })
 
-  test('creates a cluster below a folder where anyone may write', async () => {
+  test('creates a cluster below a folder that every user may write to', async () => {
     const path = folderOf(NOBODY)
     chmodSync(path, 0o1777)
     const words = ['cluster', 'init', join(path, 'own/config.yml'), '--id', 'ctrl1']

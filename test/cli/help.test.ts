@@ -56,7 +56,7 @@ describe('The help of', () => {
       expect(line.length, line).toBeLessThanOrEqual(121)
   })
 
-  test('every group lists each of its verbs in one line', () => {
+  test('every command group lists each of its verbs in one line', () => {
     const groups = [program, ...allCommands(program).filter((one) => one.commands.length > 0)]
     for (const group of groups) {
       const [, list = ''] = /^Commands:\n(.*?)\n\n/ms.exec(helpOf(group)) ?? []
@@ -66,7 +66,7 @@ describe('The help of', () => {
     }
   })
 
-  test('a program lists verbs before options, and finds a nested verb', async () => {
+  test('a program lists verbs before options, and recognizes a nested verb', async () => {
     expect(helpOf(program)).toMatch(/Commands:[^]*Options:/)
     const help = buildProgram()
     let shown = ''

@@ -16,7 +16,7 @@ import { parse, stringify } from 'yaml'
 
 import type { AdminFile } from '../../src/cli/bootstrap/admin-file.ts'
 import { planConfig } from '../../src/cli/bootstrap/config-from-flags.ts'
-import { formCluster } from '../../src/cli/bootstrap/form.ts'
+import { createCluster } from '../../src/cli/bootstrap/form.ts'
 import type { InitResult } from '../../src/cli/bootstrap/init.ts'
 import { composeConfig, setOptions } from '../../src/config/controller/compose.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
@@ -98,8 +98,8 @@ async function bringAuthority(): Promise<{ root: CertifiedKey; issuing: Certifie
 
 const etc = (name: string): string => readFileSync(join(folder, 'etc', name), 'utf8')
 
-describe('cluster init with an authority of the operator', () => {
-  test('has it sign and share the certificate, and creates no root', async () => {
+describe('cluster init with an external CA', () => {
+  test('uses a certificate that this CA signs and shares, and creates no root', async () => {
     const { root, issuing } = await bringAuthority()
     const done = await init('--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })
@@ -137,7 +137,7 @@ describe('cluster init with an authority of the operator', () => {
     expect((await formedSecret(join(folder, 'etc'), 'a', 'clusterKey')).secret).toHaveLength(32)
   })
 
-  test('refuses an authority that is not under identity.ca, or a key without its certificate, and leaves no files', async () => {
+  test('refuses a CA that is not configured under identity.ca, or a key without its certificate, and leaves no files', async () => {
     const { root } = await bringAuthority()
     writeFileSync(join(folder, 'etc', 'controller.key'), 'of the operator', { mode: 0o600 })
     const alone = await init()
@@ -157,7 +157,7 @@ describe('cluster init with an authority of the operator', () => {
     expect((await init()).code).toBe(0)
   })
 
-  test('does not overwrite files after an interrupted attempt with a supplied authority', async () => {
+  test('does not overwrite files after an interrupted attempt with an external CA', async () => {
     const { root } = await bringAuthority()
     writeFileSync(join(folder, 'etc', '.forming'), '')
     expect((await init()).code).toBe(0)
@@ -171,7 +171,7 @@ describe('cluster init with an authority of the operator', () => {
 })
 
 describe('cluster init', () => {
-  test('creates a controller that can start, from flags alone', async () => {
+  test('creates a controller that can start, using only command-line flags', async () => {
     const done = await init(...binds, '--id', 'a', '--cluster-name', 'prod.example.net', '--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })
     const result = JSON.parse(done.stdout) as InitResult
@@ -186,7 +186,7 @@ describe('cluster init', () => {
     expect((await run(['controller', 'check', config])).code).toBe(0)
   })
 
-  test('writes keys and password for their owner only, and prints their paths', async () => {
+  test('writes keys and password so that only their owner can read them, and prints their paths', async () => {
     const { stdout } = await init(...binds)
     const rootKey = join(folder, 'etc', 'pki', 'root.key')
     const adminFile = join(folder, 'etc', 'admin.json')
@@ -202,7 +202,7 @@ describe('cluster init', () => {
     }
   })
 
-  test('reads the password from standard input, and writes it nowhere', async () => {
+  test('reads the password from standard input, and does not write it to a file', async () => {
     const words = ['cluster', 'init', config, ...binds, '--admin', 'ada', '--password-file', '-']
     expect(await inputTo(words, 'correct horse\n')).toBe(0)
     for (const name of readdirSync(join(folder, 'etc'), { recursive: true }) as string[]) {
@@ -225,7 +225,7 @@ describe('cluster init', () => {
     expect(existsSync(join(folder, 'etc'))).toBe(false)
   })
 
-  test('leaves an existing controller unchanged, with one sentence', async () => {
+  test('leaves an existing controller unchanged, and says so in one sentence', async () => {
     await init(...binds, '--id', 'a')
     const before = readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8')
     const again = await init()
@@ -235,10 +235,10 @@ describe('cluster init', () => {
     expect(readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8')).toBe(before)
   })
 
-  test('starts over if an earlier attempt stopped before the data folder', async () => {
+  test('starts from the beginning if an earlier attempt stopped before it created the data folder', async () => {
     const planned = planConfig(config, { id: 'a', bindApi: binds[1] ?? '' }, 'cut.internal')
     await expect(
-      formCluster({
+      createCluster({
         controllers: [planned],
         adminName: 'admin',
         password: 'long enough',
@@ -291,7 +291,7 @@ describe('cluster init', () => {
   })
 })
 
-test('a composed configuration loads with any names, and seeds change nothing else in it', () => {
+test('a composed configuration loads with any names, and adding seeds changes nothing else in the file', () => {
   const text = composeConfig({
     id: '0x1F',
     data: '/srv/a folder: with #marks',

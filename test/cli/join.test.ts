@@ -23,7 +23,7 @@ import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { parseTicket } from '../../src/pki/secrets/ticket.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { readIdentity } from '../../src/store/log/identity.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { freePort, freePortBlock } from '../support/ports.ts'
@@ -93,7 +93,7 @@ async function refused(text: string, changes: ConfigFlags = {}): Promise<string>
 }
 
 describe('A join that is admitted', () => {
-  test('writes key, certificate, CA, configuration and an empty data folder, with secrets readable by their owner only', async () => {
+  test('writes key, certificate, CA, configuration and an empty data folder, and only their owner can read the secrets', async () => {
     const checks = await attempt(member.ticket())
     expect(checks.checks.every(({ result }) => result === 'ok')).toBe(true)
     expect(readdirSync(etc).sort()).toEqual([
@@ -142,7 +142,7 @@ describe('A join that is admitted', () => {
     expect(done.stdout).toContain(`flotilla controller run ${config}`)
   })
 
-  test('uses a given address of a member if none of the ticket is reachable', async () => {
+  test('uses a given address of a member if no address in the ticket is reachable', async () => {
     const ticket = join(folder, 'ticket')
     const nowhere = `https://127.0.0.1:${await freePort()}/fabric/v1`
     writeFileSync(ticket, member.ticket({ addresses: [nowhere] }), { mode: 0o600 })
@@ -153,7 +153,7 @@ describe('A join that is admitted', () => {
     expect(member.received.map(({ id }) => id)).toEqual(['ctrl2'])
   })
 
-  test('waits for an election, and repeats an interrupted request with the same key and store', async () => {
+  test('waits while an election is in progress, and repeats an interrupted request with the same key and store ID', async () => {
     member.replies.push(refusal(503, 'CLUSTER_NO_LEADER', 'there is no leader'), 'cut')
     await attempt(member.ticket())
     expect(member.received).toHaveLength(3)
@@ -178,7 +178,7 @@ describe('A join that is admitted', () => {
     expect(readFileSync(config, 'utf8')).toContain('# mine')
   })
 
-  test('sends nothing and changes nothing if it is repeated after its completion', async () => {
+  test('sends nothing and changes nothing if it is repeated after it was completed', async () => {
     const text = member.ticket()
     await attempt(text)
     const before = readFileSync(join(etc, 'cert.pem'), 'utf8')
@@ -188,7 +188,7 @@ describe('A join that is admitted', () => {
   })
 })
 
-describe('The options of the cluster', () => {
+describe('The cluster options that a joining controller receives', () => {
   /** Loads the written configuration. */
   function written(): ControllerConfig {
     const loaded = loadControllerConfig(config, {})
@@ -217,7 +217,7 @@ describe('The options of the cluster', () => {
     expect(readFileSync(config, 'utf8')).not.toContain('tickMs')
   })
 
-  test('replace those of an existing configuration, whose comments stay', async () => {
+  test('replace the options in an existing configuration, whose comments are kept', async () => {
     member.sharedOptions = { 'oidc.enabled': 'false', 'api.sessionTimeoutMs': '120000' }
     const { text } = planConfig(config, flags, member.trustDomain)
     mkdirSync(etc)
@@ -228,7 +228,7 @@ describe('The options of the cluster', () => {
     expect(readFileSync(config, 'utf8')).toMatch(/^# mine\n[^]*enabled: false # for now/)
   })
 
-  test('include the profile of Raft timing, without the times that follow from it', async () => {
+  test('include the Raft timing profile, without the times that the profile determines', async () => {
     member.sharedOptions = {
       'raft.profile': '"wan"',
       'raft.heartbeatMs': '500',
@@ -243,7 +243,7 @@ describe('The options of the cluster', () => {
     expect(readFileSync(config, 'utf8')).not.toContain('heartbeatMs')
   })
 
-  test('are equal already in most clusters', async () => {
+  test('are not written if they already equal the local options', async () => {
     expect(optionsLine(await attempt(member.ticket()))).toEqual({
       check: 'options',
       result: 'ok',
@@ -251,20 +251,20 @@ describe('The options of the cluster', () => {
     })
   })
 
-  test('stay as they are if the member is of a release that sends none', async () => {
+  test('leave the local options unchanged if the member’s release sends none', async () => {
     member.sharedOptions = null
     expect(optionsLine(await attempt(member.ticket()))).toMatchObject({ result: 'warning' })
     expect(written().oidc.enabled).toBe(true)
   })
 
-  test('that this release does not know are ignored', async () => {
+  test('are ignored if this release does not know them', async () => {
     member.sharedOptions = { 'oidc.later': '1', 'oidc.enabled': 'false', 'raft.tickMs': '{}' }
     await attempt(member.ticket())
     expect(written().oidc.enabled).toBe(false)
     expect(readFileSync(config, 'utf8')).not.toContain('later')
   })
 
-  test('end the join if they are not valid here, and it can be repeated', async () => {
+  test('stop the join if they are not valid on this host, and then the join can be repeated', async () => {
     member.sharedOptions = { 'raft.electionTimeoutMs': '7' }
     const text = member.ticket()
     expect(await refused(text)).toMatch(
@@ -276,7 +276,7 @@ describe('The options of the cluster', () => {
     expect(written().raft.electionTimeoutMs).toBe(800)
   })
 
-  test('end the join if the environment overrides them', async () => {
+  test('stop the join if environment variables override them', async () => {
     member.sharedOptions = { 'oidc.enabled': 'false' }
     vi.stubEnv('FLOTILLA_OIDC_ENABLED', 'true')
     try {
@@ -291,7 +291,7 @@ describe('The options of the cluster', () => {
 })
 
 describe('A join that was interrupted', () => {
-  test('resumes at any step with the same key and store', async () => {
+  test('resumes at any step with the same key and store ID', async () => {
     const text = member.ticket()
     const state = beginJoinState(etc, 'ctrl2', parseTicket(text), null)
     // The remains of an attempt that is killed between any two steps of writing the folder.
@@ -328,7 +328,7 @@ describe('A join that was interrupted', () => {
     }
   })
 
-  test('keeps its key if the outcome of the request is unknown', async () => {
+  test('keeps its key if the outcome of the join request is unknown', async () => {
     const checks = new CheckList(true)
     const text = member.ticket()
     const ticket = parseTicket(text)
@@ -361,7 +361,7 @@ describe('A join that was interrupted', () => {
     expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)
   })
 
-  test('needs a new ticket to advertise another host, because the old one yields the old certificate', async () => {
+  test('needs a new ticket to advertise another host, because the old ticket yields the old certificate', async () => {
     member.hosts = ['first.example.net']
     const sentence = await refused(member.ticket())
     expect(sentence).toContain('lacks 127.0.0.1')
@@ -371,7 +371,7 @@ describe('A join that was interrupted', () => {
     await attempt(member.ticket())
   })
 
-  test("leaves an operator's certificate unchanged, also when it resumes", async () => {
+  test('leaves a certificate supplied by the operator unchanged, also when the join resumes', async () => {
     await attempt(member.ticket())
     const [cert, key, ca] = ['cert.pem', 'controller.key', 'ca.pem'].map((name) => join(etc, name))
     const theirs = [cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))
@@ -399,14 +399,14 @@ describe('A join that is refused', () => {
     ['used', refusal(403, 'TICKET_REFUSED', 'the ticket was used by ctrl9; ask for a new one')],
     ['expired', refusal(403, 'TICKET_REFUSED', 'the ticket has expired; ask for a new one')],
     ['taken', refusal(409, 'MEMBERSHIP_REFUSED', 'ctrl2 is a member already; choose another --id')],
-  ])('by the cluster prints its reason and leaves no files (%s)', async (_title, reply) => {
+  ])('prints the cluster’s reason and leaves no files (%s)', async (_title, reply) => {
     member.replies.push(reply)
     const sentence = await refused(member.ticket())
     expect(JSON.stringify(reply)).toContain(sentence)
     expect(readdirSync(folder)).toEqual([])
   })
 
-  test('for an edited or truncated ticket prints one sentence', async () => {
+  test('prints one sentence if the ticket was edited or truncated', async () => {
     const text = member.ticket()
     for (const bad of [text.slice(0, -4), text.replace('.eyJ', '.eyK'), 'flotilla']) {
       const file = join(folder, 'ticket')
@@ -420,9 +420,9 @@ describe('A join that is refused', () => {
     }
   })
 
-  test("for another cluster's data folder names that cluster", async () => {
+  test('prints the name of the other cluster if the data folder belongs to another cluster', async () => {
     mkdirSync(etc)
-    formDataFolder(join(etc, 'data'), {
+    createDataFolder(join(etc, 'data'), {
       nodeId: 'old7',
       storeId: new Uint8Array(16),
       clusterId: 'elsewhere',
@@ -435,7 +435,7 @@ describe('A join that is refused', () => {
     expect(readdirSync(etc)).toEqual(['data'])
   })
 
-  test('for a clock that is far off stops before any request', async () => {
+  test('stops before any request if the clock is far off', async () => {
     member.clockOffsetMs = -90_000
     const sentence = await refused(member.ticket())
     expect(sentence).toMatch(/clock is (89|90|91)\.\d s ahead of the cluster's; correct it/)
@@ -445,7 +445,7 @@ describe('A join that is refused', () => {
     expect(existsSync(etc)).toBe(false)
   })
 
-  test('for a port in use names the port', async () => {
+  test('prints the port if the port is in use', async () => {
     const taken = await listener()
     const { port } = taken.address() as AddressInfo
     try {
@@ -459,14 +459,14 @@ describe('A join that is refused', () => {
     expect(existsSync(etc)).toBe(false)
   })
 
-  test('for a ticket of another trust domain leaves the existing configuration', async () => {
+  test('leaves the existing configuration unchanged if the ticket is from another trust domain', async () => {
     const { text } = planConfig(config, flags, 'mine.internal')
     mkdirSync(etc)
     writeFileSync(config, text)
     expect(await refused(member.ticket())).toContain('has trustDomain mine.internal')
   })
 
-  test('for a key with another certificate leaves the key unchanged', async () => {
+  test('leaves the key unchanged if the key belongs to another certificate', async () => {
     mkdirSync(etc)
     writeFileSync(join(etc, 'controller.key'), 'an older key', { mode: 0o600 })
     expect(await refused(member.ticket())).toContain('move both away')
@@ -475,7 +475,7 @@ describe('A join that is refused', () => {
 })
 
 describe('The members of a ticket', () => {
-  test('are each tried, with a reason for each failed address', async () => {
+  test('are each tried, and each failed address is printed with a reason', async () => {
     const closed = await listener()
     const { port } = closed.address() as AddressInfo
     await new Promise((done) => closed.close(done))
@@ -502,7 +502,7 @@ describe('The members of a ticket', () => {
     }
   })
 
-  test('must present such a certificate at a given address as well', async () => {
+  test('must present such a certificate at an address given by the user too', async () => {
     const nowhere = `https://127.0.0.1:${await freePort()}/fabric/v1`
     const ticket = join(folder, 'ticket')
     const other = await FakeMember.start()

@@ -87,7 +87,7 @@ function pipe(): Pipe {
   return { writer, log, audit: requirePresent(audit, 'lines are wanted'), read }
 }
 
-test('while the reader of the output stalls, audit lines are dropped before log lines, and the log contains their number', async () => {
+test('while the reader of the output stalls, audit lines are dropped before log lines, and the log contains the number of dropped lines', async () => {
   const { writer, log, audit, read } = pipe()
   let written = 0
   while (!writer.isCrowded) {
@@ -117,7 +117,7 @@ test('while the reader of the output stalls, audit lines are dropped before log 
   expect(lines.at(-2)).toMatchObject({ msg: 'this one is kept' })
 })
 
-test('the buffer of a line writer is bounded for all lines', () => {
+test('a line writer limits the total size of its buffered lines', () => {
   const { writer } = pipe()
   const line = `${'x'.repeat(1023)}\n`
   const spy = vi.spyOn(writer, 'drop')
@@ -128,7 +128,7 @@ test('the buffer of a line writer is bounded for all lines', () => {
   expect(writer.isCrowded).toBe(false)
 })
 
-test('the end of the process writes buffered lines completely and in order', async () => {
+test('when the process ends, buffered lines are written completely and in order', async () => {
   const path = join(folder, 'log')
   const writer = new LineWriter(open(path, 'a'))
   const { log } = logOver(writer, config)
@@ -139,7 +139,7 @@ test('the end of the process writes buffered lines completely and in order', asy
   expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 1000 }, (_, i) => i))
 })
 
-test('a full disk drops lines without adding a warning', async () => {
+test('if the disk is full, lines are dropped without logging a further warning', async () => {
   const writer = new LineWriter(open('/dev/full', 'w'))
   const { log } = logOver(writer, config)
   const spy = vi.spyOn(log, 'warn')
@@ -152,7 +152,7 @@ test('a full disk drops lines without adding a warning', async () => {
   expect(spy).toHaveBeenCalledTimes(5000)
 })
 
-test('a configuration without an audit log writes no audit line', () => {
+test('no audit line is written if the configuration disables the audit log', () => {
   const writer = new LineWriter(open(join(folder, 'log'), 'a'))
   expect(logOver(writer, { ...config, audit: { log: false } }).audit).toBeNull()
 })

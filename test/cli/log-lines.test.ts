@@ -30,7 +30,7 @@ test('a log line for a person has time, level, controller, message and fields', 
   )
 })
 
-test('a log line of an error has its stack below', () => {
+test('a log line with an error has the stack trace below', () => {
   const out = sink()
   const log = jsonLogger(new ReadableLines(out, false), { level: 'debug', base: {} })
   log.error({ err: new Error('broken') }, 'a component failed')
@@ -40,7 +40,7 @@ test('a log line of an error has its stack below', () => {
   expect(third).toMatch(/^ {4}at /)
 })
 
-test('a log line marks its level by color, and shows control characters of others as text', () => {
+test('a log line marks its level by color, and shows control characters in its text as printable text', () => {
   const out = sink()
   const log = jsonLogger(new ReadableLines(out, true), { level: 'debug', base: {} })
   log.error({ name: '\u001b[2Jgone\nERROR forged' }, 'a \u001b[31mname\nWARN forged')

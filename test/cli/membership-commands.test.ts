@@ -93,7 +93,7 @@ describe('A cluster verb at the admin socket', () => {
     return run(['cluster', ...words, '--config', config])
   }
 
-  test('shows voters and tolerance of a removal, and stops without a confirmation', async () => {
+  test('shows the voters and the remaining failure tolerance of a removal, and stops without a confirmation', async () => {
     const done = await cluster('remove', 'ctrl3')
     expect(done.code).toBe(1)
     expect(done.stdout).toContain('before: 3 voters (ctrl1, ctrl2, ctrl3), failure tolerance 1')
@@ -138,7 +138,7 @@ describe('A cluster verb at the admin socket', () => {
     expect(asked).toEqual([['invite', { isVoter: false, lifetimeMs: 1_800_000 }]])
   })
 
-  test('writes the ticket of invite to a file for its owner only, and does not print it', async () => {
+  test('writes the ticket of invite to a file that only its owner can read, and does not print the ticket', async () => {
     const out = join(folder, 'ticket')
     const done = await cluster('invite', '--out', out)
     expect(readFileSync(out, 'utf8')).toBe('flotilla-ticket-1.secret\n')
@@ -238,7 +238,7 @@ describe('A cluster verb at the public API with a session', () => {
     return run(['cluster', ...words, ...where])
   }
 
-  test('calls the same operation', async () => {
+  test('calls the same operation as at the admin socket', async () => {
     const done = await remote('token-1', 'remove', 'ctrl3', '--confirm', wanted)
     expect(done).toMatchObject({ code: 0, stderr: '' })
     expect(seen.map(({ path }) => path)).toEqual([
@@ -269,7 +269,7 @@ describe('A cluster verb at the public API with a session', () => {
     expect([root.code, root.stderr]).toEqual([2, expect.stringContaining('needs --config')])
   })
 
-  test('reports an ended session without its token', async () => {
+  test('reports an ended session without printing its token', async () => {
     const done = await remote('token-of-yesterday', 'list')
     expect(done.code).toBe(3)
     expect(done.stderr).toContain('log in again')
@@ -317,7 +317,7 @@ describe('A cluster verb at the public API with a session', () => {
   }
   const env = (): Record<string, string> => ({ XDG_CONFIG_HOME: folder })
 
-  test('uses the current context, or the one that is named before or after the command', async () => {
+  test('uses the current context, or the context that is given before or after the command', async () => {
     keepLogIn(url)
     const file = join(folder, 'flotilla', 'contexts.json')
     const stored = JSON.parse(readFileSync(file, 'utf8')) as { contexts: object }
@@ -342,7 +342,7 @@ describe('A cluster verb at the public API with a session', () => {
     }
   })
 
-  test('uses another controller when one is away, unless the verb is about that one', async () => {
+  test('uses another controller when one is unreachable, unless the verb concerns the unreachable one', async () => {
     const away = `https://127.0.0.1:${await freePort()}`
     const at = keepLogIn(away, url)
     expect(await run(['cluster', 'status', '--json', ...at], env())).toMatchObject({ code: 0 })
@@ -362,7 +362,7 @@ describe('A cluster verb at the public API with a session', () => {
     expect(seen).toHaveLength(asked)
   })
 
-  test('does not repeat a change at another controller after a lost answer', async () => {
+  test('does not repeat a change at another controller after a lost response', async () => {
     let received = 0
     const lossy = createServer(ownKey(), (request) => {
       received += 1

@@ -73,8 +73,8 @@ function faultOf(named: string): string | null {
   return unknown.length === 0 ? null : `no option ${unknown.join(', ')}`
 }
 
-describe('Commands of', () => {
-  test.each(pages)('%s in blocks are accepted by the program', async (page) => {
+describe('Commands in the docs page', () => {
+  test.each(pages)('%s that are in code blocks are accepted by the program', async (page) => {
     for (const line of linesIn(readFileSync(join(root, page), 'utf8'))) {
       const words = wordsOf(line)
       const ran = await ranBy(words).catch((error: unknown) => String(error))
@@ -82,7 +82,7 @@ describe('Commands of', () => {
     }
   })
 
-  test.each(pages)('%s in sentences are verbs of the program with its options', (page) => {
+  test.each(pages)('%s that are in sentences are verbs of the program with its options', (page) => {
     const named = namedIn(readFileSync(join(root, page), 'utf8'))
     const faults = named.flatMap((one) => {
       const fault = faultOf(one)
@@ -91,7 +91,7 @@ describe('Commands of', () => {
     expect(faults).toEqual([])
   })
 
-  test('the pages are found by this test', () => {
+  test('this test finds the docs pages', () => {
     const text = pages.map((page) => readFileSync(join(root, page), 'utf8')).join('\n')
     expect(linesIn(text).length).toBeGreaterThan(60)
     expect(namedIn(text).length).toBeGreaterThan(60)

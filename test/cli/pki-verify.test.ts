@@ -243,14 +243,14 @@ describe('pki verify', () => {
     expect(fault).toContain(sentence)
   })
 
-  test('needs no signer once its key has been removed', async () => {
+  test('does not need the signing CA’s key on this host', async () => {
     rmSync(path('signer.key'))
     const { code, stdout } = await verify()
     expect(code).toBe(0)
     expect(stdout).toContain('not verified, as its key is not on this host')
   })
 
-  test('names each fault at once', async () => {
+  test('reports all faults at once', async () => {
     install(leafOf({ uris: [], extra: [purposes('serverAuth')] }))
     put('signer.pem', controllers)
     const { code, stderr } = await verify()
@@ -258,7 +258,7 @@ describe('pki verify', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(3)
   })
 
-  test('checks a certificate for browsers with its key and time, and warns if no public authority issued it', async () => {
+  test('checks the key and the validity of a certificate for browsers, and warns if no public CA issued the certificate', async () => {
     configure('serverCertificates: [{ cert: web.pem, key: web.key }]\n')
     const web = makeCertificate({
       name: 'console',
@@ -281,7 +281,7 @@ describe('pki csr', () => {
   const request = (...words: string[]): ReturnType<typeof run> =>
     run(['pki', 'csr', '--config', configPath, '--out', path('csr.pem'), ...words])
 
-  test('creates a key for its owner, and a request with everything that the certificate needs', async () => {
+  test('creates a key that only its owner can read, and a request with everything that the certificate needs', async () => {
     rmSync(path('controller.key'))
     const { code, stdout } = await request('--host', '192.0.2.7')
     expect(code).toBe(0)
@@ -296,7 +296,7 @@ describe('pki csr', () => {
     expect(names.ipAddresses).toHaveLength(1)
   })
 
-  test('keeps an existing key, and refuses one that others can read', async () => {
+  test('keeps an existing key, and refuses a key that other users can read', async () => {
     const before = readFileSync(path('controller.key'), 'utf8')
     expect((await request()).stdout).toContain('(kept)')
     expect(readFileSync(path('controller.key'), 'utf8')).toBe(before)

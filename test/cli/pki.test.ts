@@ -17,7 +17,7 @@ import {
   issueControllerCertificate,
   issueLeaf,
   type ValidityPeriod,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
@@ -29,7 +29,7 @@ import { eventually } from '../support/eventually.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const now = Date.now()
-const validity = validityFrom(now, 30 * DAY_MS)
+const validity = validityStartingAt(now, 30 * DAY_MS)
 
 let folder = ''
 let controller: ControllerPlan
@@ -52,12 +52,12 @@ beforeEach(async () => {
   trustDomain = loaded.config.trustDomain
   root = await createRootAuthority({
     commonName: 'root',
-    validity: validityFrom(now, 900 * DAY_MS),
+    validity: validityStartingAt(now, 900 * DAY_MS),
   })
   issuing = await createIssuingAuthority({
     commonName: 'issuing',
     root,
-    validity: validityFrom(now, 500 * DAY_MS),
+    validity: validityStartingAt(now, 500 * DAY_MS),
   })
   leaf = await leafOf('ctrl1', validity)
   writeFileSync(own('cert.pem'), leaf.certificatePem)
@@ -134,7 +134,7 @@ const read = (path: string): ReturnType<typeof parseCertificates> =>
 const anchors = (): ReturnType<typeof parseCertificates> => parseCertificates(root.certificatePem)
 
 describe('pki inspect', () => {
-  test('lists the leaf and its issuers, with the controller running or stopped', async () => {
+  test('lists the leaf and its issuers, whether the controller is running or stopped', async () => {
     const stopped = await runProcess(['pki', 'inspect', '--config', configPath])
     expect([stopped.code, stopped.stderr]).toEqual([0, ''])
     expect(stopped.stdout).toMatch(/leaf +CN=ctrl1 +spiffe:\/\/\S+\/controller\/ctrl1, localhost/)
@@ -149,12 +149,12 @@ describe('pki inspect', () => {
     expect(running.stdout).not.toContain('PRIVATE')
   })
 
-  test('shows the current authority beside the earlier one that issued the leaf', async () => {
+  test('shows the current issuing CA beside the earlier one that issued the leaf', async () => {
     await serve()
     const { certificatePem, privateKeyPem } = await createIssuingAuthority({
       commonName: 'issuing',
       root,
-      validity: validityFrom(now, 600 * DAY_MS),
+      validity: validityStartingAt(now, 600 * DAY_MS),
     })
     issuing = { certificatePem, privateKeyPem }
     const shown = await run(['pki', 'inspect', '--config', configPath])
@@ -162,7 +162,7 @@ describe('pki inspect', () => {
     expect(shown.stdout).toMatch(/issuing .* 599 .* cluster$/m)
   })
 
-  test('exits with 1 for an expired certificate, and for one that is not trusted', async () => {
+  test('exits with 1 for an expired certificate, and for a certificate that is not trusted', async () => {
     const expired = await leafOf('ctrl2', {
       notBeforeMs: now - 9 * DAY_MS,
       notAfterMs: now - DAY_MS,
@@ -185,7 +185,7 @@ describe('pki inspect', () => {
     })
   })
 
-  test('checks no trust without a CA, and names an unreadable file in one line', async () => {
+  test('does not check trust if no CA is given, and reports an unreadable file in one line', async () => {
     const alone = await run(['pki', 'inspect', own('cert.pem')])
     expect([alone.code, alone.stdout]).toEqual([
       0,
@@ -196,7 +196,7 @@ describe('pki inspect', () => {
     expect((await run(['pki', 'inspect'])).code).toBe(2)
   })
 
-  test('names the fault of a supplied authority', async () => {
+  test('reports the fault of a CA that the operator supplied', async () => {
     const environment = {
       FLOTILLA_IDENTITY_SIGNER_CERT: own('cert.pem'),
       FLOTILLA_IDENTITY_SIGNER_KEY: own('controller.key'),
@@ -217,7 +217,7 @@ describe('pki inspect', () => {
 })
 
 describe('pki renew and reload', () => {
-  test('put another certificate with the same key into use at once', async () => {
+  test('activate another certificate with the same key immediately', async () => {
     await serve()
     const renewed = await run(['pki', 'renew', '--config', configPath])
     expect([renewed.code, renewed.stdout]).toEqual([0, expect.stringContaining('in use: CN=ctrl1')])
@@ -235,7 +235,7 @@ describe('pki renew and reload', () => {
     expect([taken.length, mistakes]).toEqual([2, []])
   })
 
-  test('give a member with an expired certificate a new one from a running member, and refuse all others', async () => {
+  test('obtain a new certificate for a member whose certificate has expired from a running member, which refuses all other certificates', async () => {
     const expired = { notBeforeMs: now - 9 * DAY_MS, notAfterMs: now - DAY_MS }
     const away = await leafOf('ctrl3', expired)
     await serve([{ id: 'ctrl3', leaf: away }])
@@ -295,7 +295,7 @@ describe('pki renew-issuing', () => {
     return run(['pki', 'renew-issuing', '--config', configPath, '--root-key', key, ...words])
   }
 
-  test('creates a new key with the same name, and issues new certificates to members', async () => {
+  test('creates a new key for a CA with the same name, and issues new certificates to members', async () => {
     await serve()
     const before = issuing
     const done = await renewIssuing('--days', '600')
@@ -322,7 +322,7 @@ describe('pki renew-issuing', () => {
     expect(parseCertificates(issuing.certificatePem)[0].notAfterMs).toBe(anchors()[0].notAfterMs)
   })
 
-  test('accepts an authority that the operator has had signed elsewhere, with its key or for the current key', async () => {
+  test('accepts an issuing CA that the operator had signed elsewhere, with its own key or for the current key', async () => {
     await serve()
     const theirs = await createIssuingAuthority({ commonName: 'issuing', root, validity })
     writeFileSync(join(folder, 'next.pem'), theirs.certificatePem)
@@ -341,7 +341,7 @@ describe('pki renew-issuing', () => {
     expect((await renewIssuing(...cert)).code).toBe(2)
   })
 
-  test('refuses a key that is not the root key, and one that others can read', async () => {
+  test('refuses a key that is not the root key, and a key that other users can read', async () => {
     await serve()
     const before = issuing
     writeSecretFile(join(folder, 'root.key'), issuing.privateKeyPem)
@@ -352,7 +352,7 @@ describe('pki renew-issuing', () => {
     expect(issuing).toBe(before)
   })
 
-  test('installs no authority that the cluster does not trust, and none with another name', async () => {
+  test('installs no issuing CA that the cluster does not trust, and none with another name', async () => {
     await serve()
     const { sendToAdminSocket } = await import('../../src/cli/client/admin-socket.ts')
     const install = async ({ certificatePem, privateKeyPem }: CertifiedKey): Promise<string> => {
@@ -384,7 +384,7 @@ describe('pki renew-issuing', () => {
 })
 
 describe('pki issue', () => {
-  test('issues a certificate for a local key that never leaves the host, without an identity of the cluster', async () => {
+  test('issues a certificate for a local key that never leaves the host; the certificate belongs to no identity of the cluster', async () => {
     await serve()
     const out = join(folder, 'monitor.pem')
     const words = ['--name', 'monitor', '--host', 'm.example', '--host', '192.0.2.9', '--out', out]
@@ -409,7 +409,7 @@ describe('pki issue', () => {
     expect(readFileSync(`${out}.key`, 'utf8')).toBe(key)
   })
 
-  test('leaves no files behind when it is refused', async () => {
+  test('leaves no files behind when the certificate is refused', async () => {
     await serve()
     const out = join(folder, 'refused.pem')
     const issue = (...words: string[]): ReturnType<typeof run> =>
@@ -429,7 +429,7 @@ describe('pki issue', () => {
   })
 })
 
-test('every verb that needs the controller reports that it is not running', async () => {
+test('every verb that needs the controller reports if the controller is not running', async () => {
   const asked = await run(['pki', 'renew', '--config', configPath])
   expect([asked.code, asked.stderr]).toEqual([
     5,
@@ -437,7 +437,7 @@ test('every verb that needs the controller reports that it is not running', asyn
   ])
 })
 
-test('a leaf that is not a controller certificate is refused as such', async () => {
+test('refuses a leaf that is not a controller certificate, and says so', async () => {
   await serve()
   const plain = await issueLeaf({
     issuer: issuing,

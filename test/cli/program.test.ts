@@ -79,7 +79,7 @@ describe('The command line', () => {
     ['help cluster statsu', "did you mean 'flotilla cluster status'?"],
     ['cluster snapshot sav', "did you mean 'flotilla cluster snapshot save'?"],
     ['xyzzy', "unknown command 'xyzzy'; flotilla --help lists all"],
-  ])('suggests the command for the typing error %s', async (line, sentence) => {
+  ])('suggests the command for the mistyped %s', async (line, sentence) => {
     expect((await run(line.split(' '))).stderr).toContain(sentence)
   })
 
@@ -90,14 +90,14 @@ describe('The command line', () => {
   })
 
   test.each(['ctrl1:1280', 'http://ctrl1:1280/'])(
-    'recognizes the intended address in %s',
+    'recognizes the intended address in the input %s',
     async (text) => {
       const { stderr } = await run(['login', text, '--user', 'admin'])
       expect(stderr).toContain('did you mean https://ctrl1:1280?')
     },
   )
 
-  test('explains how to list records if get has no record', async () => {
+  test('explains how to list records if get is called without a record', async () => {
     expect((await run(['get', 'identities'])).stderr).toContain('flotilla list identities')
   })
 
@@ -118,7 +118,7 @@ describe('The command line', () => {
     expect(JSON.parse(stdout)).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) })
   })
 
-  test('prints the options of the configuration', async () => {
+  test('prints the documentation of the configuration options', async () => {
     expect((await run(['controller', 'options'])).stdout).toContain('`raft.electionTimeoutMs`')
   })
 })
@@ -197,7 +197,7 @@ describe('The cluster verbs', () => {
     await server.close()
   })
 
-  test('print a status as JSON with all fields that scripts read of each member', async () => {
+  test('print a status as JSON with all member fields that scripts read', async () => {
     const { code, stdout } = await run(['cluster', 'status', '--config', config, '--json'])
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual({
@@ -253,7 +253,7 @@ describe('The cluster verbs', () => {
     expect(stdout).toMatch(/^ctrl2 +unreachable +- .* never +- +127\.0\.0\.1:1480$/m)
   })
 
-  test('print in a status which feature level is active, and which member holds the next one back', () => {
+  test('print in a status the active feature level, and the member that prevents the next level', () => {
     const of = (id: string, featureLevel: number) => ({
       id,
       address: '',
@@ -290,7 +290,7 @@ describe('The cluster verbs', () => {
     )
   })
 
-  test('print a status as YAML with the same members', async () => {
+  test('print a status as YAML with the same fields', async () => {
     const { code, stdout } = await run(['cluster', 'status', '--config', config, '-o', 'yaml'])
     expect(code).toBe(0)
     expect(parse(stdout)).toMatchObject({
@@ -299,7 +299,7 @@ describe('The cluster verbs', () => {
     })
   })
 
-  test('find the configuration in the environment', async () => {
+  test('find the configuration file through the environment', async () => {
     const words = ['cluster', 'list', '-o', 'json']
     expect((await run(words, { FLOTILLA_CONFIG: config })).code).toBe(0)
     const named = await run([...words, '--config', config], { FLOTILLA_CONFIG: '/nonexistent.yml' })
@@ -333,7 +333,7 @@ describe('The cluster verbs', () => {
     expect(asked).toEqual(['ctrl1', 'ctrl9'])
   })
 
-  test('report a controller that does not run with its start command', async () => {
+  test('report a controller that is not running, with its start command', async () => {
     const other = join(folder, 'other.yml')
     const text = readFileSync(config, 'utf8')
     writeFileSync(other, text.replace('data: data', `data: ${join(folder, 'nowhere')}`))

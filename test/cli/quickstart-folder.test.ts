@@ -60,7 +60,7 @@ test('the ports of a quickstart follow the documented rule', () => {
   expect(() => planQuickstart(folder, 3, 65_334)).toThrow('choose 65333 or lower')
 })
 
-test('each controller of a quickstart matches its member record, and all start with the same log', async () => {
+test('each controller of a quickstart matches its member record, and all controllers start with the same log', async () => {
   plan = await layOut(folder, 3)
   const logs: Uint8Array[][] = []
   for (const { configPath, dataFolder, id } of plan.controllers) {
@@ -90,7 +90,7 @@ test('each controller of a quickstart matches its member record, and all start w
   expect(logs[2]).toEqual(logs[0])
 })
 
-test('only their owner can read the secrets of a quickstart, and only admin.json has the password', async () => {
+test('only the owner can read the secrets of a quickstart, and only admin.json contains the password', async () => {
   plan = await layOut(folder, 3)
   const admin = JSON.parse(readFileSync(join(plan.dir, 'admin.json'), 'utf8')) as {
     password: string
@@ -108,7 +108,7 @@ test('only their owner can read the secrets of a quickstart, and only admin.json
   expect(open).toEqual([])
 })
 
-test('a folder of a quickstart resumes with the same count and port, and is described if others are requested', async () => {
+test('a quickstart folder resumes with the same count and port, and is described if other values are requested', async () => {
   mkdirSync(plan.dir)
   expect(inspectFolder(plan)).toBe('empty')
   rmSync(plan.dir, { recursive: true })
@@ -124,7 +124,7 @@ test('a folder of a quickstart resumes with the same count and port, and is desc
   }
 })
 
-test('a quickstart needs every configuration and one data folder', async () => {
+test('a quickstart resumes only with every configuration and at least one data folder', async () => {
   plan = await layOut(folder, 3)
   const [first, second, third] = plan.controllers.map(({ dataFolder }) => dataFolder)
   rmSync(requirePresent(second, 'a second'), { recursive: true })
@@ -175,13 +175,13 @@ test('an incomplete folder of an earlier release is never overwritten', async ()
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })
 
-test('a folder with any other file is left unchanged', () => {
+test('a quickstart leaves a folder with any other file unchanged', () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
   expect(failureOf(plan).message).toContain('holds thesis.txt')
 })
 
-test('a cluster without its admin.json is never overwritten', async () => {
+test('a quickstart never overwrites a cluster without its admin.json', async () => {
   plan = await layOut(folder, 3)
   rmSync(join(plan.dir, 'admin.json'))
   expect(failureOf(plan).message).toContain('holds a cluster but no admin.json')

@@ -61,7 +61,7 @@ beforeEach(() => {
   root.token = controller.openSession('admin-id')
 })
 
-test('recover-admin replaces a lost password, and ends the sessions under it', async () => {
+test('recover-admin replaces a lost password, and ends the sessions opened with the lost password', async () => {
   expect(await recover()).toEqual({
     identityId: 'admin-id',
     name: 'Default Admin',
@@ -85,7 +85,7 @@ test('recover-admin lifts a lockout and enables a disabled identity', async () =
   expect(await logInStatus({ username: 'mallory', password })).toBe(200)
 })
 
-test('recover-admin gives the administrator an auth policy without the obstacle, and leaves the old policy to others', async () => {
+test('recover-admin gives the administrator an auth policy that permits log-in, and leaves the old policy to other identities', async () => {
   await addSpareAdmin()
   await changed('auth-policies/default', { secondary: { requireTotp: true } })
   expect(await logInStatus({ username: 'admin', password })).toBe(401)
@@ -101,7 +101,7 @@ test('recover-admin gives the administrator an auth policy without the obstacle,
   expect((await recover()).authPolicyId).toBe('default')
 })
 
-test('recover-admin gives an administrator without a password one, under the same name', async () => {
+test('recover-admin gives a password to an administrator without one, under the same user name', async () => {
   const body = { name: 'certified', type: 'User', isAdmin: true }
   await made(root, `${management}/identities`, body)
   expect(await recover({ name: 'certified', password })).toMatchObject({ username: 'certified' })
@@ -117,14 +117,14 @@ test('recover-admin checks the new password with the auth policy of the next log
   await changed('auth-policies/default', { primary: { updb: { requireNumberChar: false } } })
 })
 
-test('recover-admin makes no identity an administrator, and refuses a short password', async () => {
+test('recover-admin does not make an identity an administrator, and refuses a short password', async () => {
   expect(await codeOf({ name: 'Alice', password })).toBe('NOT_FOUND')
   expect(await codeOf({ name: 'nobody', password })).toBe('NOT_FOUND')
   expect(await codeOf({ password: '1234567' })).toBe('COULD_NOT_VALIDATE')
   expect(await codeOf({})).toBe('COULD_NOT_VALIDATE')
 })
 
-test('recover-admin records the administrator and the origin in the audit, and nothing of the password', async () => {
+test('recover-admin records the administrator and the origin in the audit, but not the password', async () => {
   await recover()
   root.token = controller.openSession('admin-id')
   const reply = await root.get(`${fabric}/audit?filter=${encodeURIComponent('sort by index desc')}`)

@@ -125,7 +125,7 @@ function restore(...words: readonly string[]) {
   return runHere([...own, ...words])
 }
 
-test('a restore into a running cluster brings the records back, after a preview and a confirmation', async () => {
+test('a restore into a running cluster restores the records, after a preview and a confirmation', async () => {
   await using damaged = await Damaged.make()
   const silent = await restore()
   expect(silent.code).toBe(1)
@@ -241,7 +241,7 @@ async function ofAnotherCluster(): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-test('a restore from another cluster needs --other-cluster, and its second factors keep working', async () => {
+test('a restore from another cluster needs --other-cluster, and then its second factors keep working', async () => {
   await using damaged = await Damaged.make()
   const { machine } = damaged.of.cluster
   writeFileSync(file, await ofAnotherCluster())
@@ -263,7 +263,7 @@ test('a restore from another cluster needs --other-cluster, and its second facto
   )
 })
 
-test('a restore that fails drops its staged data, so that the next one can begin', async () => {
+test('a failed restore removes its staged data, so that the next restore can begin', async () => {
   await using damaged = await Damaged.make()
   const { cluster } = damaged.of
   const propose = cluster.propose.bind(cluster)
@@ -280,7 +280,7 @@ test('a restore that fails drops its staged data, so that the next one can begin
   expect(restored.code, restored.stderr).toBe(0)
 })
 
-test('a restore waits for a new leader', async () => {
+test('a restore waits until a new leader is elected', async () => {
   await using damaged = await Damaged.make()
   const { cluster } = damaged.of
   const propose = cluster.propose.bind(cluster)

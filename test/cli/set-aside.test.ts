@@ -27,7 +27,7 @@ test('a data folder is moved completely to a name with the time', () => {
   expect(readdirSync(folder)).toEqual(['data.set-aside-20261120T170509.077Z'])
 })
 
-test('only the two newest set-aside folders are kept, even within one second, and no other files are removed', () => {
+test('only the two newest set-aside folders are kept, even if they were created within one second, and no other files are removed', () => {
   mkdirSync(join(folder, 'data.backup'))
   const atMs = Date.UTC(2026, 0, 1)
   for (const content of ['one', 'two', 'three', 'four']) setDataFolderAside(fill(content), atMs)

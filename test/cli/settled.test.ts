@@ -6,7 +6,7 @@ import {
   ConfigurationSchema,
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { StartupReadiness } from '../../src/controller/service/startup-readiness.ts'
+import { StateReadiness } from '../../src/controller/service/startup-readiness.ts'
 
 const own = new Uint8Array(16).fill(7)
 const other = new Uint8Array(16).fill(8)
@@ -19,18 +19,18 @@ const nobody = create(ConfigurationSchema, {})
 test('a controller that was a member when it stopped is ready at once', () => {
   const configuration = { record: nobody, index: 0, isCommitted: false }
   const parts = { selfId: 'ctrl2', storeId: own, lostIndex: 0, configuration: () => configuration }
+  expect(new StateReadiness({ ...parts, persisted: listing(own), appliedIndex: () => 0 }).is).toBe(
+    true,
+  )
   expect(
-    new StartupReadiness({ ...parts, persisted: listing(own), appliedIndex: () => 0 }).is,
-  ).toBe(true)
-  expect(
-    new StartupReadiness({ ...parts, persisted: listing(other), appliedIndex: () => 9 }).is,
+    new StateReadiness({ ...parts, persisted: listing(other), appliedIndex: () => 9 }).is,
   ).toBe(false)
 })
 
-test('a new controller is ready once it has applied the committed configuration with its store, and stays ready', () => {
+test('a new controller is ready once it has applied the committed configuration that contains its store ID, and stays ready', () => {
   let configuration = { record: nobody, index: 0, isCommitted: true }
   let applied = 0
-  const settled = new StartupReadiness({
+  const settled = new StateReadiness({
     selfId: 'ctrl2',
     storeId: own,
     persisted: nobody,
@@ -53,9 +53,9 @@ test('a new controller is ready once it has applied the committed configuration 
   expect(settled.is).toBe(true)
 })
 
-test('a controller that discarded a damaged state is ready once it has applied as many entries as before', () => {
+test('a controller that discarded a damaged state is ready once it has applied the same number of entries as before', () => {
   let applied = 9
-  const settled = new StartupReadiness({
+  const settled = new StateReadiness({
     selfId: 'ctrl2',
     storeId: own,
     persisted: nobody,

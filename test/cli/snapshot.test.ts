@@ -143,7 +143,7 @@ test('save writes secrets in plain text only with the option', async () => {
   })
 })
 
-test('save leaves no file if the state is found inconsistent meanwhile, and does not delay the next backup', async () => {
+test('save leaves no file if the state is found to be inconsistent while it is saved, and does not delay the next backup', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   const words = ['save', target, '--data', dir, '--plaintext']
@@ -174,7 +174,7 @@ test('save fails if the log cannot record the recipient, unless --stale is given
   expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
 })
 
-test('save names the controller to use, and reports that it is not running', async () => {
+test('save names the controller to use, and reports that the controller is not running', async () => {
   const target = join(dir, 'b.backup')
   expect((await snapshot('save', target, '--plaintext')).code).toBe(2)
   const away = await snapshot('save', target, '--data', dir, '--plaintext')
@@ -184,7 +184,7 @@ test('save names the controller to use, and reports that it is not running', asy
   expect(existsSync(target)).toBe(false)
 })
 
-test('verify lists the parts that it could check, and refuses a changed file or another checksum', async () => {
+test('verify lists the parts that could be checked, and refuses a changed file or another checksum', async () => {
   const without = await snapshot('verify', file)
   expect(without).toMatchObject({ code: 0 })
   expect(without.stdout).toMatch(/is intact; its encrypted content was not checked.*pass --key/)
@@ -251,7 +251,7 @@ test('list shows every backup in a folder, complete or not, and no other file', 
   expect((await snapshot('list', join(dir, 'empty'))).stdout).toMatch(/^no backups in/)
 })
 
-test('diff shows which records a restore would bring back, change and remove', async () => {
+test('diff shows which records a restore would restore, change and remove', async () => {
   const own = await BackedUp.make(2)
   writeFileSync(file, await own.save({ publicPem: key.publicPem }))
   await using served = await serving(own)
@@ -277,7 +277,7 @@ test('diff shows which records a restore would bring back, change and remove', a
   expect(served.unexpected).toEqual([])
 })
 
-test('restore creates a controller with a new key if it has none yet', async () => {
+test('restore creates a key for a controller that has none yet', async () => {
   const config = configFor(false)
   const restored = await snapshot('restore', file, config, '--key', keyFile)
   expect(restored.code, restored.stderr).toBe(0)
@@ -299,7 +299,7 @@ test('restore creates a controller with a new key if it has none yet', async () 
   expect(again.stderr).toMatch(/data is not empty; move it away/)
 })
 
-test('restore starts over if an earlier attempt stopped before the data folder', async () => {
+test('restore starts from the beginning if an earlier attempt stopped before it created the data folder', async () => {
   const config = configFor(false)
   const etc = join(dir, 'etc')
   const words = ['restore', file, config, '--key', keyFile, '--json']
@@ -338,7 +338,7 @@ test('restore reuses the certificate and key of the old controller unchanged', a
   expect(after).toEqual(before)
 })
 
-test('restore refuses a certificate of another network, and one without its key', async () => {
+test('restore refuses a certificate of another network, and a certificate without its key', async () => {
   const config = configFor(true)
   const etc = join(dir, 'etc')
   const other = await BackedUp.make(0)
@@ -359,7 +359,7 @@ test('restore refuses a certificate of another network, and one without its key'
   expect(existsSync(join(etc, 'data'))).toBe(false)
 })
 
-test('restore refuses another trust domain, another checksum, and a key that others can read', async () => {
+test('restore refuses another trust domain, another checksum, and a key that other users can read', async () => {
   const config = configFor(false)
   const noted = await snapshot(
     'restore',

@@ -11,7 +11,7 @@ function terminal() {
   return { input, output, modes, shown: () => String(output.read() ?? '') }
 }
 
-test('a password prompt accepts corrections and shows nothing', async () => {
+test('a password prompt accepts corrections and does not show the input', async () => {
   const { shown, modes, ...at } = terminal()
   const asked = promptHidden('Password: ', at)
   for (const typed of ['secreX', '\x7f', 't', '\r']) at.input.write(typed)

@@ -23,7 +23,7 @@ describe('a file that a verb reads', () => {
     expect(() => readTextFile(path, 199_999)).toThrow(/^it is larger than 199999 bytes$/)
   })
 
-  test('is refused when it has no end', () => {
+  test('is refused when it never ends', () => {
     expect(() => readTextFile('/dev/zero')).toThrow(/^it is larger than 4194304 bytes$/)
   })
 
@@ -44,7 +44,7 @@ describe('a file that a verb reads', () => {
     ['create', 'service', '-f', '/dev/zero'],
     ['create', 'service', 'name@/dev/zero'],
     ['login', 'https://127.0.0.1:9', '--user', 'a', '--ca', '/dev/zero'],
-  ])('that has no end makes `%s %s %s` fail with one sentence', async (...words) => {
+  ])('makes `%s %s %s` fail with one sentence if it never ends', async (...words) => {
     const done = await runHere(words, { XDG_CONFIG_HOME: folder })
     expect([done.code, done.stderr]).toEqual([
       2,

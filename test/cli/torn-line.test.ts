@@ -27,7 +27,7 @@ const disk = {
   },
 }
 
-test('a log line that a full disk has cut off corrupts neither earlier lines nor the next one', async () => {
+test('a log line that was truncated by a full disk corrupts neither earlier lines nor the next line', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-torn-'))
   const path = join(folder, 'log')
   const fd = openSync(path, 'a')

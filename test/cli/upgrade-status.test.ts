@@ -30,7 +30,7 @@ function statusOf(inForce: number, ...members: readonly Told[]): UpgradeStatus {
   return deriveUpgradeStatus(cluster)
 }
 
-test('a voter of the former release holds the next level back, and must be upgraded', () => {
+test('a voter with the previous release prevents the next feature level, and must be upgraded', () => {
   const status = statusOf(1, present, present, old)
   expect(status).toMatchObject({ featureLevel: 1, nextFeatureLevel: 2, state: 'mixed' })
   expect(status.members.map(({ holdsBack }) => holdsBack)).toEqual([false, false, true])
@@ -39,7 +39,7 @@ test('a voter of the former release holds the next level back, and must be upgra
   expect(upgradeText(status)).toMatch(/^ctrl1 .* -$/m)
 })
 
-test('a disconnected voter holds the next level back, even if it supports it', () => {
+test('a disconnected voter prevents the next feature level, even if it supports the level', () => {
   const status = statusOf(1, present, present, { ...present, connected: false })
   expect(status.members[2]).toMatchObject({
     holdsBack: true,
@@ -50,14 +50,14 @@ test('a disconnected voter holds the next level back, even if it supports it', (
   expect(never.advice).toBe('the versions of ctrl3 are unknown; every other member runs v0.2.0')
 })
 
-test('a learner of the former release does not hold the next level back, but stops when it is activated', () => {
+test('a learner with the previous release does not prevent the next feature level, but stops when the level is activated', () => {
   const status = statusOf(1, present, { ...old, voter: false })
   expect(status.members[1]).toMatchObject({ holdsBack: false })
   expect(status.members[1]?.action).toContain('it stops when the level is activated')
   expect(status.advice).toContain('is about to be activated')
 })
 
-test('an upgrade is complete when every member runs the same version and its level is active', () => {
+test('an upgrade is complete when every member runs the same version and the feature level of that version is active', () => {
   expect(statusOf(2, present, present)).toMatchObject({
     state: 'complete',
     nextFeatureLevel: null,

@@ -5,12 +5,12 @@ import {
   type ClusterAnswer,
   type ClusterRequest,
   type SessionTokenSource,
-  type SendTo,
+  type MemberTarget,
 } from '../../src/client/cluster-client.ts'
 import { MemberOrder } from '../../src/client/members.ts'
 import { laterPosition } from '../../src/client/position.ts'
 import {
-  ApiProblem,
+  ApiRefusalError,
   NoAnswerError,
   OutcomeUnknownError,
   UnreachableError,
@@ -19,8 +19,8 @@ import { newRequestId } from '../../src/client/request-id.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
   type ClientWaits,
-  commandWaits,
-  pageWaits,
+  commandTimeouts,
+  consoleTimeouts,
 } from '../../src/client/waits.ts'
 
 // Goal: one core decides for the command line, the console and the tunnel which member to call, how
@@ -28,7 +28,7 @@ import {
 
 const [one, two, three] = ['https://one.test', 'https://two.test', 'https://three.test']
 
-interface Asked extends SendTo {
+interface Asked extends MemberTarget {
   readonly request: ClusterRequest
 }
 
@@ -73,7 +73,7 @@ function clientOf(
       asked.push({ ...to, request })
       return await Promise.resolve(answering({ ...to, request }))
     },
-    waits: { ...commandWaits, ...waits },
+    waits: { ...commandTimeouts, ...waits },
     clock,
     requestId: (laterMs) => `${laterMs === 0 ? '' : 'later '}id ${(ids += 1)}`,
     readsOwnWrites: true,
@@ -89,7 +89,7 @@ function clientOf(
 
 const once = { method: 'POST', isOnceOnly: true } as const
 
-test('the client uses a failed member last, and in its usual order again after 15 seconds', async () => {
+test('the client tries a failed member last, and in its usual position again after 15 seconds', async () => {
   const away = new Set([one])
   const { client, origins, pass } = clientOf(({ origin }) =>
     away.has(origin) ? isAway() : answer(200),
@@ -121,7 +121,7 @@ test('the client sends a write to each member under one request ID until there i
   expect(asked.at(-1)?.headers['net-request-id']).toBe('id 2')
 })
 
-test('the client repeats a new write that is refused as too old under an ID of a later time', async () => {
+test('if a new write is refused because its request ID is too old, the client repeats it with an ID that has a later time', async () => {
   let refusals = 3
   const { client, asked } = clientOf(() =>
     (refusals -= 1) < 0 ? answer(201) : refusal(409, 'REQUEST_ID_EXPIRED'),
@@ -135,7 +135,7 @@ test('the client repeats a new write that is refused as too old under an ID of a
   ])
 })
 
-test('the client sends no second ID for a write that may have taken effect', async () => {
+test('the client uses no second ID for a write that may have taken effect', async () => {
   for (const begin of [() => refusal(503, 'OUTCOME_UNKNOWN'), isSilent]) {
     let asks = 0
     const { client, asked } = clientOf(() =>
@@ -150,7 +150,7 @@ test('the client sends no second ID for a write that may have taken effect', asy
   }
 })
 
-test('the client gives up after ten seconds of refusals as too old', async () => {
+test('the client gives up after ten seconds of refusals because the request ID is too old', async () => {
   const { client, asked } = clientOf(() => refusal(409, 'REQUEST_ID_EXPIRED'))
   await expect(client.ask({ method: 'POST' })).rejects.toMatchObject({
     code: 'REQUEST_ID_EXPIRED',
@@ -164,7 +164,7 @@ test('the client gives up after 20 seconds without a leader', async () => {
   expect(asked).toHaveLength(21)
 })
 
-test('the client reports an unknown outcome even if other members answer later', async () => {
+test('the client reports an unknown outcome even if other members respond later', async () => {
   for (const then of [() => refusal(503, 'CLUSTER_NO_LEADER'), isAway]) {
     let count = 0
     const { client } = clientOf(() =>
@@ -174,7 +174,7 @@ test('the client reports an unknown outcome even if other members answer later',
   }
 })
 
-test('the client repeats a write without a request ID only if nothing was sent or done', async () => {
+test('the client repeats a write without a request ID only if nothing was sent or changed', async () => {
   const { client, asked, origins } = clientOf(({ origin }) =>
     origin === one ? isAway() : answer(200),
   )
@@ -189,7 +189,7 @@ test('the client repeats a write without a request ID only if nothing was sent o
   const cases = [refusal(503, 'OUTCOME_UNKNOWN'), answer(502, {}), answer(504, {})]
   for (const found of cases) {
     const stopped = clientOf(() => found)
-    await expect(stopped.client.ask(once)).rejects.toBeInstanceOf(ApiProblem)
+    await expect(stopped.client.ask(once)).rejects.toBeInstanceOf(ApiRefusalError)
     expect(stopped.origins()).toEqual([one])
   }
 
@@ -222,8 +222,8 @@ test('the client sends net-min-index with each request of a session', async () =
   ])
 })
 
-test('the client waits longer for the last member, but not for a member that the caller names', async () => {
-  const { client, asked } = clientOf(isSilent, { waits: pageWaits })
+test('the client waits longer for the last member, but not for a member that the caller selected', async () => {
+  const { client, asked } = clientOf(isSilent, { waits: consoleTimeouts })
   await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
   expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
   await expect(client.ask({ origin: two, timeoutMs: 3000 })).rejects.toBeInstanceOf(
@@ -256,28 +256,32 @@ test('the client renews a refused session once for each request', async () => {
   expect(refused).toEqual(['old', 'old'])
 })
 
-test('the client decodes a problem from any answer', () => {
+test('the client decodes a problem from any response', () => {
   const cause = { field: 'name', reason: 'duplicate value' }
   const error = { code: 'COULD_NOT_VALIDATE', message: 'The request is invalid', cause }
-  expect(new ApiProblem(400, { error })).toMatchObject({ code: error.code, fault: cause })
+  expect(new ApiRefusalError(400, { error })).toMatchObject({ code: error.code, fault: cause })
   const oauth = { error: 'invalid_grant', error_description: 'it has ended' }
-  expect(new ApiProblem(400, oauth)).toMatchObject({
+  expect(new ApiRefusalError(400, oauth)).toMatchObject({
     code: 'invalid_grant',
     message: 'it has ended',
   })
   for (const odd of [null, 7, '<html>', [], {}, { error: null }, { error: { code: 7 } }]) {
-    expect(new ApiProblem(502, odd)).toMatchObject({ code: '', message: 'HTTP 502', fault: null })
+    expect(new ApiRefusalError(502, odd)).toMatchObject({
+      code: '',
+      message: 'HTTP 502',
+      fault: null,
+    })
   }
 })
 
-test('the client orders positions by generation, then by index', () => {
+test('the client orders log positions by generation, then by index', () => {
   expect(laterPosition('1:9', '2:1')).toBe('2:1')
   expect(laterPosition('2:1', '1:9')).toBe('2:1')
   expect(laterPosition('1:9', '1:10')).toBe('1:10')
   expect(laterPosition(null, 'no position')).toBeNull()
 })
 
-test('the client creates request IDs that are UUIDv7 and begin with their time', () => {
+test('the client creates request IDs that are UUIDv7 and begin with their creation time', () => {
   expect(newRequestId(0x0123_4567_89ab, new Uint8Array(16).fill(255))).toBe(
     '01234567-89ab-7fff-bfff-ffffffffffff',
   )

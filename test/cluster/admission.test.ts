@@ -69,7 +69,7 @@ async function refusalOf(request: JoinRequest, at = 'ctrl2'): Promise<Problem> {
 }
 
 describe('A join ticket for a new controller', () => {
-  test('contains what the new controller needs, with connected controllers first', async () => {
+  test('contains the data that the new controller needs, and lists connected controllers first', async () => {
     const { desk } = cluster.member('ctrl2')
     const { ticket, id, expiresAtMs } = await desk.invite(
       { isVoter: false, lifetimeMs: hour },
@@ -88,14 +88,14 @@ describe('A join ticket for a new controller', () => {
     expect(expiresAtMs).toBe(startMs + hour)
   })
 
-  test('is valid for one minute to 7 days', async () => {
+  test('is valid for between one minute and 7 days', async () => {
     for (const lifetimeMs of [0, 59_999, 7 * 24 * hour + 1, NaN, -1, 1.5]) {
       await expect(invite({ lifetimeMs })).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
     }
     await invite({ lifetimeMs: 7 * 24 * hour })
   })
 
-  test('leaves its secret neither in the state nor in a log', async () => {
+  test('writes its secret neither to the state nor to a log', async () => {
     const ticket = await invite()
     const secret = Buffer.from(parseTicket(ticket).secret)
     const { request } = await joiner(ticket)
@@ -114,7 +114,7 @@ describe('A join ticket for a new controller', () => {
 })
 
 describe('A new controller', () => {
-  test('receives the current addresses of the members, not those at the time of their join', async () => {
+  test('receives the current addresses of the members, not their addresses at the time when they joined', async () => {
     cluster.moved.set('ctrl1', '192.0.2.9:1480')
     const { request } = await joiner(await invite())
     const answer = await cluster.member('ctrl2').desk.admit(request)
@@ -157,7 +157,7 @@ describe('A new controller', () => {
     expect(keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
   })
 
-  test('receives the same answer from any member when it repeats its request', async () => {
+  test('receives the same response from any member when it repeats its request', async () => {
     const { request } = await joiner(await invite())
     const first = await cluster.member('ctrl1').desk.admit(request)
     cluster.clock.ms += 1000
@@ -165,7 +165,7 @@ describe('A new controller', () => {
     expect(again).toEqual({ ...first, nowMs: startMs + 1000 })
   })
 
-  test('is admitted even if the answer was lost, and receives it by a repeated request', async () => {
+  test('is admitted even if the response was lost, and receives the response when it repeats the request', async () => {
     const { request } = await joiner(await invite())
     cluster.losesAnswers = true
     expect(await refusalOf(request)).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
@@ -262,7 +262,7 @@ describe('A ticket', () => {
     },
   )
 
-  test('is listed by every member with its status and without its secret', async () => {
+  test('is listed by every member with the ticket’s status and without the secret', async () => {
     const used = parseTicket(await invite({ isVoter: false }))
     await cluster.member('ctrl1').desk.admit((await joiner(formatTicket(used))).request)
     cluster.clock.ms += 1000
@@ -311,7 +311,7 @@ describe('A ticket', () => {
     expect(cluster.machine.get('admission', 'ctrl4')).toBeUndefined()
   })
 
-  test('admits no controller with the id of a member, and stays valid after such a request', async () => {
+  test('does not admit a controller with the id of an existing member, and stays valid after such a request', async () => {
     const ticket = await invite()
     const { request } = await joiner(ticket, { id: 'ctrl1' })
     const refusal = await refusalOf(request)
@@ -321,7 +321,7 @@ describe('A ticket', () => {
     await cluster.member('ctrl2').desk.admit(other)
   })
 
-  test('is refused for a second controller after it was used', async () => {
+  test('is refused for another controller after it was used', async () => {
     const ticket = await invite()
     await cluster.member('ctrl1').desk.admit((await joiner(ticket)).request)
     for (const id of ['ctrl4', 'ctrl5']) {
@@ -357,7 +357,7 @@ describe('A join request', () => {
     expect(refusal.fault?.field).toBe('certificateRequestPem')
   })
 
-  test('is refused with a remedy when its program is too old', async () => {
+  test('is refused with a remedy when the new controller’s program is too old', async () => {
     const { request } = await joiner(await invite(), { featureLevel: 0 })
     const refusal = await refusalOf(request)
     expect(refusal.code).toBe('MEMBERSHIP_REFUSED')
@@ -376,7 +376,7 @@ describe('A join request', () => {
     expect(refusal.message).toContain('ctrl3 has this key')
   })
 
-  test('is refused with PEER_UNREACHABLE by a controller without the issuing authority', async () => {
+  test('is refused with PEER_UNREACHABLE by a controller that lacks the issuing CA', async () => {
     const stranger = await cluster.add('stranger', cluster.member('ctrl1').leaf)
     const { request } = await joiner(await invite())
     await expect(stranger.desk.admit(request)).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' })

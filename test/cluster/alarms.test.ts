@@ -9,7 +9,7 @@ import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/health/alarm-watc
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { DivergenceWatch } from '../../src/cluster/state-transfer/state-guard.ts'
 import { toleranceNow } from '../../src/cluster/health/failure-tolerance.ts'
-import { type KnownMember, KnownMembers } from '../../src/cluster/soft-state/known-members.ts'
+import { type KnownMember, MemberDescriptions } from '../../src/cluster/soft-state/known-members.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { alarmTable } from '../../src/cluster/alarm-table.ts'
 import type { MemberView } from '../../src/ports/cluster-view.ts'
@@ -94,7 +94,7 @@ test('an alarm keeps its start time, and is logged once when it is raised and on
   ])
 })
 
-test('an alarm that flaps logs its end no more often than its start', () => {
+test('an alarm that is raised and cleared repeatedly logs its end no more often than its start', () => {
   const { clock, log, alarms } = stage()
   for (let n = 0; n < 50; n += 1) {
     alarms.raise('NO_QUORUM_SPARE', {
@@ -149,7 +149,7 @@ test('the divergence alarm of a member is cleared when it restarts or leaves', (
   expect(codes(alarms)).toEqual([])
 })
 
-test('the divergence alarm of a member is cleared when its state is equal at a later index', () => {
+test('the divergence alarm of a member is cleared when its state agrees at a later index', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -161,7 +161,7 @@ test('the divergence alarm of a member is cleared when its state is equal at a l
   expect(codes(alarms)).toEqual([])
 })
 
-test('alarms about unreliable answers are critical, and the number of alarms is bounded', () => {
+test('alarms about unreliable responses are critical, and the number of alarms is limited', () => {
   const { alarms } = stage()
   for (let n = 0; n < 100; n += 1) alarms.raise('STATE_DIVERGED', { member: `${n}`, index: 1 })
   expect(alarms.list()).toHaveLength(64)
@@ -221,7 +221,7 @@ test.each([
   },
 )
 
-test('in a joint configuration, the failure tolerance is that of the weaker half', () => {
+test('in a joint configuration, the failure tolerance is that of the half with the lower tolerance', () => {
   const joint = configurationOf(['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'f'])
   expect(toleranceNow(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
   expect(toleranceNow(joint, () => true).spare).toBe(1)
@@ -275,7 +275,7 @@ test('a clock offset around two seconds raises one alarm, which is cleared well 
   expect(log.lines).toHaveLength(2)
 })
 
-test('the removal of a member clears the alarm about its clock at once', () => {
+test('removing a member clears the alarm about its clock at once', () => {
   const { clock, alarms, watch } = stage()
   const one = configurationOf(['a'])
   watch.look(one, [view('a'), skewed('b', 9000)], calm)
@@ -286,7 +286,7 @@ test('the removal of a member clears the alarm about its clock at once', () => {
   expect(codes(alarms)).toEqual([])
 })
 
-test('a voter with a flapping connection raises one alarm, which is cleared after it stays connected', () => {
+test('a voter whose connection breaks repeatedly raises one alarm, which is cleared after the voter stays connected', () => {
   const { clock, alarms, log, watch } = stage()
   const three = configurationOf(['a', 'b', 'c'])
   const lookFor = (ms: number, connected: boolean): void => {
@@ -306,7 +306,7 @@ test('a voter with a flapping connection raises one alarm, which is cleared afte
   expect(log.lines).toHaveLength(2)
 })
 
-test('three voters without tolerance for another failure raise an alarm until one returns', () => {
+test('three voters that tolerate no further failure raise an alarm until a voter returns', () => {
   const { clock, alarms, watch } = stage()
   const three = configurationOf(['a', 'b', 'c'])
   const all = [view('a'), view('b'), view('c')]
@@ -353,7 +353,7 @@ test('a disk that fills up raises an alarm while there is still time to act', ()
   expect(codes(alarms)).toEqual([])
 })
 
-test('descriptions of members are saved at most once a minute and at shutdown, without removed members', async () => {
+test('member descriptions are saved at most once a minute and at shutdown, without removed members', async () => {
   const clock = new ManualClock()
   const saved: string[][] = []
   const said: KnownMember = { version: 'v1', startedAtMs: 5, apiAddresses: [], certificatePem: '' }
@@ -364,7 +364,7 @@ test('descriptions of members are saved at most once a minute and at shutdown, w
       return Promise.resolve()
     },
   }
-  const known = new KnownMembers(memory, clock, () => undefined)
+  const known = new MemberDescriptions(memory, clock, () => undefined)
   expect(known.of('old')).toEqual(said)
   known.note('a', said)
   known.keep(new Set(['old', 'a']))
@@ -386,7 +386,7 @@ test('descriptions of members are saved at most once a minute and at shutdown, w
   expect(saved).toHaveLength(3)
 })
 
-test('certificates of removed members are kept until no refresh token of theirs can be valid', () => {
+test('certificates of removed members are kept until every refresh token that they signed has expired', () => {
   const clock = new ManualClock()
   const day = 24 * 60 * 60_000
   const said = (certificatePem: string): KnownMember => ({
@@ -395,7 +395,7 @@ test('certificates of removed members are kept until no refresh token of theirs 
     apiAddresses: [],
     certificatePem,
   })
-  const known = new KnownMembers(null, clock, () => undefined)
+  const known = new MemberDescriptions(null, clock, () => undefined)
   known.note('a', said('pem a'))
   known.note('b', said(''))
   known.keep(new Set(['a', 'b']))
@@ -432,7 +432,7 @@ test('a change during a save is stored before the last save resolves', async () 
       saved.push(count)
     },
   }
-  const known = new KnownMembers(memory, clock, () => undefined)
+  const known = new MemberDescriptions(memory, clock, () => undefined)
   const said: KnownMember = { version: 'v1', startedAtMs: 5, apiAddresses: [], certificatePem: '' }
   known.note('a', said)
   known.keep(new Set(['a', 'b']))
@@ -448,7 +448,7 @@ test('a change during a save is stored before the last save resolves', async () 
   expect(saved).toEqual([1, 2])
 })
 
-test('log time far ahead of the clocks of a majority raises an alarm until it is not', () => {
+test('log time that is far ahead of the clocks of a majority raises an alarm until it is no longer ahead', () => {
   const { clock, alarms, watch } = stage()
   const record = configurationOf(['a', 'b', 'c'])
   const look = (aheadMs: number, offsets: readonly number[] = [0, 0]): void => {

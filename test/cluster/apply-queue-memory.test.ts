@@ -50,7 +50,7 @@ function queueOf(machine: SlowMachine) {
   return { queue, applied }
 }
 
-test('apply waits while the machine is behind its store, and continues in order afterwards', async () => {
+test('apply waits while the state machine’s store is slow, and continues in order afterwards', async () => {
   const machine = new SlowMachine({ persistEntries: 1000, isChained: false })
   machine.isStoreSlow = true
   const { queue, applied } = queueOf(machine)

@@ -47,7 +47,7 @@ async function replace(machine: CounterMachine, index: Index): Promise<void> {
   await machine.restore(receiver)
 }
 
-test('nothing is applied while the state is being replaced, and later entries follow afterwards', async () => {
+test('nothing is applied while the state is being replaced, and later entries are applied afterwards', async () => {
   const { machine, applied, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()
@@ -58,7 +58,7 @@ test('nothing is applied while the state is being replaced, and later entries fo
   expect(applied).toEqual([1, 2, 3, 4, 7, 8])
 })
 
-test('the reported progress counts only received entries, even if a new state is ahead of them', async () => {
+test('the reported progress counts only received entries, even if a new state already contains later entries', async () => {
   const { machine, applied, progress, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()
@@ -71,7 +71,7 @@ test('the reported progress counts only received entries, even if a new state is
   expect([applied, made.applied]).toEqual([[1, 2, 3, 4, 21, 22], 22])
 })
 
-test('after a snapshot the queue continues at its index', async () => {
+test('after a snapshot the apply queue continues at the index of the snapshot', async () => {
   const { machine, applied, made } = stage()
   made.pause()
   await replace(machine, 20)

@@ -81,7 +81,7 @@ async function agree(formed: TestCluster): Promise<void> {
   })
 }
 
-test('a member needs only one snapshot, even if it takes longer than the log is normally retained', async () => {
+test('a member needs only one snapshot, even if the transfer takes longer than the log is normally retained', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
@@ -97,7 +97,7 @@ test('a member needs only one snapshot, even if it takes longer than the log is 
   await agree(formed)
 })
 
-test('an alarm is raised while the log outgrows its limit during a transfer, until the member follows', async () => {
+test('an alarm is raised while the log exceeds its limit during a snapshot transfer, until the receiving member follows the log', async () => {
   const { formed, leader, changes } = await stage(40_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
@@ -109,7 +109,7 @@ test('an alarm is raised while the log outgrows its limit during a transfer, unt
   await agree(formed)
 })
 
-test('a transfer continues after broken connections in either direction, without a second snapshot', async () => {
+test('a snapshot transfer continues after broken connections in either direction, without a second snapshot', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const ahead = formed.member('n3').address
   const behind = `127.0.0.1:${await freePort()}`
@@ -137,7 +137,7 @@ test('a transfer continues after broken connections in either direction, without
   await agree(formed)
 })
 
-test('a transfer starts over at once when its receiver restarts', async () => {
+test('a snapshot transfer starts over at once when its receiver restarts', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const ahead = formed.member('n3').address
   const behind = `127.0.0.1:${await freePort()}`

@@ -125,7 +125,7 @@ async function lookTwice(renewer: CertificateRenewer): Promise<void> {
   await renewer.look()
 }
 
-describe("A leaf of the cluster's authority", () => {
+describe("A certificate issued by the cluster's CA", () => {
   test('is renewed for the same key when a third of its lifetime is left, and not before', async () => {
     const renewer = renewerOf()
     nowMs = at(200) - 1
@@ -151,7 +151,7 @@ describe("A leaf of the cluster's authority", () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('does not overwrite new files of an operator before it has checked them', async () => {
+  test('does not overwrite an operator’s new files before the renewer has checked them', async () => {
     const renewer = renewerOf()
     await renewer.look()
     nowMs = at(200)
@@ -179,7 +179,7 @@ describe("A leaf of the cluster's authority", () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([theirs])
   })
 
-  test('is renewed at once for a missing host, and keeps its present hosts', async () => {
+  test('is renewed at once if a host is missing, and keeps its present hosts', async () => {
     const renewer = renewerOf(['localhost', '192.0.2.7', 'ctrl1.example'])
     await renewer.look()
     const [next] = chainOnDisk()
@@ -200,7 +200,7 @@ describe("A leaf of the cluster's authority", () => {
     expect(warnings).toEqual([])
   })
 
-  test('is renewed by the next authority of the cluster as soon as it is known', async () => {
+  test('is renewed by the cluster’s next CA as soon as that CA is known', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const next = await renewIssuingAuthority({
@@ -215,7 +215,7 @@ describe("A leaf of the cluster's authority", () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('is not renewed by an authority that peers do not trust, and is retried a minute later', async () => {
+  test('is not renewed by a CA that peers do not trust, and the renewal is retried a minute later', async () => {
     const renewer = renewerOf()
     const foreign = await createRootAuthority({ commonName: 'root', validity: days(0, 3650) })
     known = await createIssuingAuthority({
@@ -233,7 +233,7 @@ describe("A leaf of the cluster's authority", () => {
     expect(taken).toEqual([])
   })
 
-  test('can be renewed on request, unless the authority has expired or is unknown', async () => {
+  test('can be renewed on request, unless the CA has expired or is unknown', async () => {
     const renewer = renewerOf()
     await renewer.renew()
     expect(taken).toHaveLength(1)
@@ -246,7 +246,7 @@ describe("A leaf of the cluster's authority", () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('stays in force when the new one cannot be written, and the reason is logged', async () => {
+  test('stays in use when the renewed certificate cannot be written, and the reason is logged', async () => {
     const renewer = renewerOf()
     nowMs = at(200)
     // A folder at the path of the file makes the write fail for root as well.
@@ -257,7 +257,7 @@ describe("A leaf of the cluster's authority", () => {
   })
 })
 
-describe('A leaf of another authority', () => {
+describe('A certificate issued by another CA', () => {
   let foreignIssuing: CertifiedKey
 
   beforeEach(async () => {
@@ -270,7 +270,7 @@ describe('A leaf of another authority', () => {
     layOut(leaf)
   })
 
-  test('is never renewed here, even on request', async () => {
+  test('is never renewed by the cluster, even on request', async () => {
     const renewer = renewerOf(['localhost', 'missing.example'])
     nowMs = at(299)
     await lookTwice(renewer)
@@ -280,7 +280,7 @@ describe('A leaf of another authority', () => {
     expect(alarms.at(-1)).toContain('have its issuer renew it for the same key')
   })
 
-  test('is not renewed for hosts that the configuration requires later, which a warning names', async () => {
+  test('is not renewed for hosts that the configuration requires later; a warning lists these hosts', async () => {
     const renewer = renewerOf()
     await renewer.requireHosts(['localhost', 'api.example'])
     expect(taken).toEqual([])
@@ -289,7 +289,7 @@ describe('A leaf of another authority', () => {
     ])
   })
 
-  test('is replaced by another one in the same files once they have settled', async () => {
+  test('is replaced by another certificate in the same files once the files no longer change', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const next = await sameKey(days(0, 600))
@@ -302,7 +302,7 @@ describe('A leaf of another authority', () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('is replaced when its files changed during the start of the controller', async () => {
+  test('is replaced when its files changed while the controller started', async () => {
     const next = await sameKey(days(0, 600))
     writeFileSync(paths.cert, next)
     const renewer = renewerOf()
@@ -310,7 +310,7 @@ describe('A leaf of another authority', () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
   })
 
-  test('stays in force while certificate and key do not match', async () => {
+  test('stays in use while the certificate and key files do not match', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const other = await leafBy(foreignIssuing, days(0, 600))
@@ -352,7 +352,7 @@ describe('A leaf of another authority', () => {
     expect(alarms.at(-1)).toBe('clear CERTIFICATE_REFUSED')
   })
 
-  test('is rejected without the usages of both server and client', async () => {
+  test('is rejected if it does not allow use as both server and client', async () => {
     const renewer = renewerOf()
     const [own] = parseCertificates(leaf.certificatePem)
     const spki = Uint8Array.from(own.native.publicKey.export({ type: 'spki', format: 'der' }))
@@ -369,7 +369,7 @@ describe('A leaf of another authority', () => {
     expect(taken).toEqual([])
   })
 
-  test('is renewed by the cluster after its files were replaced by a leaf of the cluster', async () => {
+  test('is renewed by the cluster after its files were replaced by a certificate of the cluster’s CA', async () => {
     const renewer = renewerOf()
     const next = await issuedFor(issuing, days(0, 30))
     writeFileSync(paths.cert, next)
@@ -397,7 +397,7 @@ describe('A leaf of another authority', () => {
 })
 
 describe('The expiry alarm', () => {
-  test('is raised once at each of the three limits, and cleared by a renewal', async () => {
+  test('is raised once at each of the three limits, and cleared when the certificate is renewed', async () => {
     known = null
     const renewer = renewerOf()
     for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {
@@ -419,7 +419,7 @@ describe('The expiry alarm', () => {
     expect(renewer.view().alarm).toBeNull()
   })
 
-  test('also names the issuing authority, with the command that renews it', async () => {
+  test('also includes the issuing CA, with the command that renews it', async () => {
     leaf = await leafBy(issuing, days(1700, 1825))
     layOut(leaf)
     const renewer = renewerOf()

@@ -8,12 +8,12 @@ import {
   type ClusterNodeOptions,
   defaultClusterNodeOptions,
 } from '../../src/cluster/cluster-node-parts.ts'
-import type { MemberMemory } from '../../src/cluster/soft-state/known-members.ts'
+import type { MemberDescriptionStore } from '../../src/cluster/soft-state/known-members.ts'
 import type { QuarantineMark } from '../../src/cluster/state-transfer/quarantine.ts'
 import type { ApiAddress } from '../../src/ports/cluster-view.ts'
 import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
-import { inlineLink, type SelfRefusal } from '../../src/cluster/link.ts'
+import { sameThreadChannel, type SelfRefusal } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import type { AuditRecord } from '../../src/ports/audit.ts'
@@ -90,7 +90,7 @@ export interface StartChanges {
   readonly snapshotBytesPerSecond?: number
   /** membership.v1.Configuration to start from instead of a formed log. */
   readonly configuration?: Uint8Array
-  readonly memory?: MemberMemory
+  readonly memory?: MemberDescriptionStore
   readonly quarantineMark?: QuarantineMark
   readonly apiAddresses?: readonly ApiAddress[]
   readonly priority?: number
@@ -206,7 +206,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   const selfRefusals: SelfRefusal[] = []
   const rosters: MembershipRecord[] = []
   const storeId = changes.storeId ?? storeIdOf(id)
-  const { main, host: hostLink } = inlineLink()
+  const { main, host: hostLink } = sameThreadChannel()
   const self = {
     id,
     version: '1.0.0',

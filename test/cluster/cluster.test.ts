@@ -140,7 +140,7 @@ async function problemOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-test('without a leader, a write that was never sent to one fails with an error that says that nothing was changed', async () => {
+test('without a leader, a write that was never sent to a leader fails with an error that says that nothing was changed', async () => {
   const formed = await cluster(3)
   const clusterNode = {
     proposeTimeoutMs: 2000,
@@ -175,7 +175,7 @@ test('a write that a leader accepted but could not commit has an unknown outcome
   expect(leader.effects).toEqual([])
 })
 
-test('a full window of outstanding writes refuses more, and opens again', async () => {
+test('a full window of outstanding writes refuses further writes, and later accepts writes again', async () => {
   const formed = await runningCluster(3, { clusterNode: { outstandingMax: 10 } })
   const { clusterNode } = await formed.leader()
   const write = (i: number) => {
@@ -208,7 +208,7 @@ test('a linearizable read on any controller covers every write completed before 
   }
 })
 
-test('every controller lists all members with their progress, and those that are disconnected', async () => {
+test('every controller lists all members with their progress, including disconnected members', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   for (let i = 0; i < 70; i += 1) await leader.clusterNode.propose(command(`${i}`))
@@ -259,7 +259,7 @@ test('every controller lists all members with their progress, and those that are
   )
 })
 
-test('a member that was away while the log was compacted receives a snapshot and continues without a restart', async () => {
+test('a member that was disconnected while the log was compacted receives a snapshot and continues without a restart', async () => {
   const formed = await cluster(3)
   const changes: StartChanges = {
     persistEntries: 300,
@@ -333,7 +333,7 @@ test('a removed member is refused by the others', async () => {
   expect(removed.effects).not.toContain('without it')
 })
 
-test('a controller that was away reads the members from its log, not only from its state', async () => {
+test('a controller that was disconnected reads the members from its log, not only from its state', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   const changed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')

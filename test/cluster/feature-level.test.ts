@@ -31,7 +31,7 @@ function peer(id: string, featureLevel: number, isConnected = true): Peer {
   return { id, featureLevel, isConnected }
 }
 
-describe('the level that every voter supports', () => {
+describe('the feature level that every voter supports', () => {
   const known = (own: number, ...peers: Peer[]): KnownLevels => ({ selfId: 'n1', own, peers })
   const voters = ['n1', 'n2', 'n3']
 
@@ -52,7 +52,7 @@ describe('the level that every voter supports', () => {
     expect(commonVoterLevel(voters, levels)).toBe(level)
   })
 
-  test('is that of the only voter in a cluster of one, and 0 without voters', () => {
+  test('is the level of the only voter in a cluster of one, and 0 without voters', () => {
     expect(commonVoterLevel(['n1'], known(2))).toBe(2)
     expect(commonVoterLevel([], known(2))).toBe(0)
   })
@@ -151,7 +151,7 @@ async function severalTurns(consensus: SeenConsensus): Promise<void> {
 }
 
 describe('the leader', () => {
-  test('raises the level once, when the last voter supports it, and ignores learners', async () => {
+  test('raises the feature level once, when the last voter supports it, and ignores learners', async () => {
     const learner = peer('n4', 1)
     const consensus = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 1), learner])
     const cluster = { featureLevel: 1, raised: [] as string[] }
@@ -170,7 +170,7 @@ describe('the leader', () => {
     expect(cluster.raised).toEqual(['n1 2'])
   })
 
-  test('leaves the raise to the next leader when it loses leadership, and that one raises it once', async () => {
+  test('that loses leadership leaves the raise to the next leader, which raises the feature level once', async () => {
     const first = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 2)])
     const second = new SeenConsensus('n2', 'follower', [peer('n1', 2), peer('n3', 2)])
     const cluster = { featureLevel: 1, raised: [] as string[], fails: true }
@@ -192,7 +192,7 @@ describe('the leader', () => {
   })
 })
 
-test('the raise is one command with the controller as actor, which every feature level knows', async () => {
+test('raising the feature level is one command with the controller as actor, which every feature level supports', async () => {
   const proposed: ProposalInput[] = []
   await proposeFeatureLevel(
     {
@@ -209,7 +209,7 @@ test('the raise is one command with the controller as actor, which every feature
   expect(fromBinary(FeatureLevelRaiseSchema, input?.payload ?? new Uint8Array()).level).toBe(2)
 })
 
-describe('a write', () => {
+describe('a write that needs a feature level', () => {
   const deskAt = (featureLevel: () => number, sent: Uint8Array[]): Proposals =>
     new Proposals(
       {
@@ -230,7 +230,7 @@ describe('a write', () => {
     )
   const input = { kind: CommandKind.ENTITY_CREATE, payload: new Uint8Array(1), actor: SYSTEM_ACTOR }
 
-  test('of a level that is not in force is refused at the proposing controller, and may be repeated', async () => {
+  test('is refused at the proposing controller if the level is not active, and may be repeated', async () => {
     const sent: Uint8Array[] = []
     let inForce = 1
     const desk = deskAt(() => inForce, sent)
@@ -245,7 +245,7 @@ describe('a write', () => {
     expect(fromBinary(CommandSchema, sent[0] ?? new Uint8Array()).level).toBe(2)
   })
 
-  test('carries the level that it needs, not the newest that its program supports', async () => {
+  test('carries the level that it needs, not the newest level that its program supports', async () => {
     const sent: Uint8Array[] = []
     const desk = deskAt(() => 7, sent)
     void desk.propose(input).catch(() => undefined)

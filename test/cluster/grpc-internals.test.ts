@@ -27,13 +27,13 @@ describe('the private members of grpc-js that the mesh relies on', () => {
     )
   })
 
-  test('exist in its server', () => {
+  test('exist in the server of grpc-js', () => {
     const server = new Server() as unknown as Readonly<Record<string, unknown>>
     const found = Object.keys(serverInternals).map((name) => [name, typeof server[name]])
     expect(Object.fromEntries(found)).toEqual(serverInternals)
   })
 
-  test('give the HTTP/2 server the options of the mesh', () => {
+  test('pass the options of the mesh to the HTTP/2 server', () => {
     const server: GrpcServer = new Server()
     server.addService(service, { call: () => undefined })
     const { injector, http2 } = injectedHttp2(server, { maxSessionInvalidFrames: 7 })

@@ -8,7 +8,7 @@ import {
 } from '../../src/cluster/membership/leadership.ts'
 import { LeadershipBalancer } from '../../src/cluster/membership/balancer.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { ClusterView, MemberView, MemberVitals } from '../../src/ports/cluster-view.ts'
+import type { ClusterView, MemberView, MemberStats } from '../../src/ports/cluster-view.ts'
 import { type OpenTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
@@ -52,7 +52,7 @@ test('the member of the highest priority takes over once it was healthy for half
   expect(choose({ candidates, nowMs: 1_000_001 })).toBe('c priority')
 })
 
-test('a manual transfer blocks moves by priority, but not away from a slow leader', () => {
+test('a manual transfer blocks transfers by priority, but not a transfer away from a slow leader', () => {
   const candidates = [candidate('b', { priority: 90 })]
   const pinned = { ...holds, manualUntilMs: 1_000_001 }
   expect(choose({ candidates, holds: pinned })).toBeNull()
@@ -60,7 +60,7 @@ test('a manual transfer blocks moves by priority, but not away from a slow leade
   expect(choose({ candidates, holds: pinned, nowMs: 1_000_001 })).toBe('b priority')
 })
 
-test('no move follows shortly after an automatic move', () => {
+test('no transfer follows shortly after an automatic transfer', () => {
   const candidates = [candidate('b', { priority: 90 })]
   for (const key of ['priorityUntilMs', 'slowUntilMs'] as const) {
     const held = { ...holds, [key]: 1_000_001 }
@@ -69,7 +69,7 @@ test('no move follows shortly after an automatic move', () => {
   }
 })
 
-test('a slow leader is replaced by a much healthier member of any priority, and by no other', () => {
+test('a slow leader is replaced only by a much healthier member, of any priority', () => {
   const slow = { slowSinceMs: 990_000, priority: 100 }
   const worse = candidate('b', { isMuchHealthier: false, priority: 80 })
   expect(choose({ ...slow, candidates: [worse, candidate('c', { priority: 1 })] })).toBe('c slow')
@@ -77,7 +77,7 @@ test('a slow leader is replaced by a much healthier member of any priority, and 
   expect(choose({ ...slow, slowSinceMs: 990_001, candidates: [candidate('c')] })).toBeNull()
 })
 
-const vitals: MemberVitals = {
+const vitals: MemberStats = {
   leaderId: 'a',
   last: 5000,
   fsyncP99Ms: 1,
@@ -86,7 +86,7 @@ const vitals: MemberVitals = {
   clockOffsetMs: 0,
   isFailing: false,
 }
-const member = (id: string, of: Partial<MemberVitals> = {}): MemberView => ({
+const member = (id: string, of: Partial<MemberStats> = {}): MemberView => ({
   id,
   address: '',
   voter: true,
@@ -168,7 +168,7 @@ function steward(priority = 50) {
   return Object.assign(stage, { subject, run })
 }
 
-test('the balancer waits for continuous health and for a log that has caught up', async () => {
+test('the leadership balancer waits until a member was continuously healthy and its log has caught up', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 3000)
@@ -185,7 +185,7 @@ test('the balancer waits for continuous health and for a log that has caught up'
   expect(stage.said.get('priority')).toMatchObject({ reason: 'priority' })
 })
 
-test('a failed move is retried after a minute, not earlier', async () => {
+test('a failed leadership transfer is retried after a minute, not earlier', async () => {
   const stage = steward()
   stage.transferFails = true
   stage.members = [member('a'), member('b', { priority: 80 })]
@@ -197,7 +197,7 @@ test('a failed move is retried after a minute, not earlier', async () => {
   expect(stage.moves).toEqual(['b', 'b'])
 })
 
-test('a manual hold published by another controller applies here for its remaining time', async () => {
+test('a manual hold published by another controller applies here for the remaining time of the hold', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 5000)
@@ -209,7 +209,7 @@ test('a manual hold published by another controller applies here for its remaini
   expect(stage.moves).toEqual(['b'])
 })
 
-test('a manual hold is published with its remaining time, and withdrawn at its end', async () => {
+test('a manual hold is published with its remaining time, and withdrawn when it ends', async () => {
   const stage = steward()
   stage.members = [member('a')]
   stage.subject.pin()
@@ -221,7 +221,7 @@ test('a manual hold is published with its remaining time, and withdrawn at its e
   expect(stage.said.size).toBe(0)
 })
 
-test('a leader with a slow disk transfers leadership before it fails, and then makes no move for five minutes', async () => {
+test('a leader with a slow disk transfers leadership before the disk fails, and then transfers none for five minutes', async () => {
   const stage = steward(100)
   stage.members = [member('a', { fsyncP99Ms: 400 }), member('b')]
   stage.matches.set('b', 5000)

@@ -4,13 +4,13 @@ import { afterEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { SnapshotCatchUp } from '../../src/cluster/state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from '../../src/cluster/state-transfer/catch-up.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import {
-  type HostCommand,
-  type HostStatus,
-  inlineLink,
+  type ConsensusThreadCommand,
+  type ConsensusThreadStatus,
+  sameThreadChannel,
   type PeerReport,
 } from '../../src/cluster/link.ts'
 import { LogRetention } from '../../src/cluster/state-transfer/log-retention.ts'
@@ -36,7 +36,7 @@ function noted(options: ConstructorParameters<typeof LogRetention>[0], entries =
 
 const small = { entries: 1000, bytes: 200_000, catchUpBytes: 500_000 }
 
-test('the log is cut below the persisted index, and keeps the last entries and more for a slow peer', () => {
+test('the log is compacted below the persisted index, but the last entries are retained, and more for a slow peer', () => {
   const retention = noted({ entries: 1000, bytes: 1_000_000, catchUpBytes: 0 })
   const isJustBefore = (index: Index | undefined, end: Index): boolean =>
     index !== undefined && index <= end && index > end - 256
@@ -63,13 +63,13 @@ test('entries after a snapshot in transfer are retained longer, up to a separate
   expect(noted({ ...small, catchUpBytes: 0 }).cut(9999, 1)?.index).toBeGreaterThan(7000)
 })
 
-test('large entries are cut one by one, not by the hundred', () => {
+test('large entries are compacted one by one, not by the hundred', () => {
   const retention = new LogRetention({ entries: 10, bytes: 4_000_000, catchUpBytes: 0 })
   for (let index = 1; index <= 100; index += 1) retention.note(entry(index, 1_100_000))
   expect(retention.cut(100, 1)?.index).toBe(96)
 })
 
-test('a peer is near when it lacks at most half of the normal retention', () => {
+test('a peer counts as near when it lacks at most half of the normally retained log', () => {
   const retention = noted(small)
   expect(retention.isNear(10_000)).toBe(true)
   expect(retention.isNear(9300)).toBe(true)
@@ -78,7 +78,7 @@ test('a peer is near when it lacks at most half of the normal retention', () => 
 })
 
 function status(peers: readonly (readonly [string, number | null])[], role: Role = 'leader') {
-  const told: HostStatus = {
+  const told: ConsensusThreadStatus = {
     role,
     term: 1,
     leader: 'n1',
@@ -114,12 +114,12 @@ function peer(id: string, changes: Partial<PeerReport> = {}): PeerReport {
 function catchUps(nearFrom: Index) {
   const clock = new ManualClock()
   const alarms = new Alarms(clock, new RecordedLog().log)
-  const made = new SnapshotCatchUp(alarms, clock, (index) => index >= nearFrom)
+  const made = new SnapshotLogRetention(alarms, clock, (index) => index >= nearFrom)
   const isOutrun = (): boolean => alarms.list().some(({ code }) => code === 'SNAPSHOT_LAGGING')
   return { made, clock, isOutrun }
 }
 
-test('the log after a snapshot is needed during the transfer, and then from the match index of its receiver', () => {
+test('the log after a snapshot is retained during the transfer, and then from the receiver’s match index', () => {
   const { made } = catchUps(900)
   expect(made.neededAfter).toBe(Infinity)
   made.begin(1, 'n2', 100)
@@ -148,7 +148,7 @@ test('the log after a snapshot is needed during the transfer, and then from the 
   expect(made.neededAfter).toBe(Infinity)
 })
 
-test('a member without progress, a former member and a member of another leader are not waited for', () => {
+test('log compaction does not wait for a member without progress, a former member or a member that follows another leader', () => {
   const { made, clock } = catchUps(900)
   const begun = (): void => {
     made.begin(1, 'n2', 100)
@@ -170,7 +170,7 @@ test('a member without progress, a former member and a member of another leader 
   expect(made.neededAfter).toBe(Infinity)
 })
 
-test('an outrun transfer raises an alarm, which stays during the next transfer until its receiver follows', () => {
+test('a snapshot transfer that the log outgrows raises an alarm, which stays during the next transfer until the receiver follows the log', () => {
   const { made, isOutrun } = catchUps(900)
   made.begin(1, 'n2', 100)
   made.noteCut(100)
@@ -197,9 +197,9 @@ afterEach(async () => {
  * matter here.
  */
 function clusterNode() {
-  const { main, host } = inlineLink()
+  const { main, host } = sameThreadChannel()
   const machine = new CounterMachine({ persistEntries: 512, isChained: false })
-  const commands: HostCommand[] = []
+  const commands: ConsensusThreadCommand[] = []
   host.onMessage = (command) => {
     commands.push(command)
     if (command.type === 'start') host.post({ type: 'started', port: 1 })
@@ -262,7 +262,7 @@ const members = (learners: readonly string[]): Uint8Array =>
     }),
   )
 
-test('a connected learner that catches up retains the log like a voter', async () => {
+test('a connected learner that catches up retains the log in the same way as a voter', async () => {
   const { made, host, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
@@ -275,7 +275,7 @@ test('a connected learner that catches up retains the log like a voter', async (
   await until('the log is cut', () => cutAt() === 1024)
 })
 
-test('the log after a snapshot is retained from the request for it until its receiver follows', async () => {
+test('the log after a snapshot is retained from the request for the snapshot until its receiver follows the log', async () => {
   const { made, host, commands, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }

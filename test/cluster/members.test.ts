@@ -60,7 +60,7 @@ test('a disconnected member is listed with its last description, even after a re
   })
 })
 
-test('saved descriptions of members are read again, and a damaged file counts as empty', async () => {
+test('saved member descriptions are read again, and a damaged file is treated as empty', async () => {
   const file = new KnownMembersFile(folder)
   expect(file.load().size).toBe(0)
   const said = { version: 'v1', startedAtMs: 5, apiAddresses: addressesOf('a'), certificatePem: '' }
@@ -75,7 +75,7 @@ test('saved descriptions of members are read again, and a damaged file counts as
   }
 })
 
-test('every controller knows the progress of the others within a second, so that it can compact the log behind them', async () => {
+test('every controller knows the progress of the others within a second, so that it can compact the log that they no longer need', async () => {
   cluster = await formCluster(3)
   const nodes = await Promise.all(cluster.ids.map((id) => (cluster as TestCluster).start(id)))
   const leader = await cluster.leader()
@@ -99,7 +99,7 @@ test('every controller knows the progress of the others within a second, so that
   expect(leader.clusterNode.vitals.proposalsAccepted).toBeGreaterThan(0)
 })
 
-test('leadership goes to the member of the highest priority, and stays where an operator moves it', async () => {
+test('leadership is transferred to the member with the highest priority, but stays where an operator moved it', async () => {
   cluster = await formCluster(3)
   const { ids } = cluster
   const stewards = new Map<string, LeadershipBalancer>()

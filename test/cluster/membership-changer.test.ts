@@ -119,7 +119,7 @@ function without(id: string, changes: Partial<WantedChange> = {}): WantedChange 
   }
 }
 
-test('a change that waits for another one names it in its error, and follows it if it may wait long enough', async () => {
+test('a change that waits for another change names that change in its error, or runs afterwards if it may wait long enough', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -139,21 +139,21 @@ test('a change that waits for another one names it in its error, and follows it 
   ])
 })
 
-test('a change is retried when the leader has not committed in its term, or its learner lacks a batch', async () => {
+test('a change is retried if the leader has not yet committed an entry in its term, or if its learner has not caught up', async () => {
   const consensus = new ScriptedConsensus()
   consensus.answers.push('CHANGE_IN_PROGRESS', 'NOT_CAUGHT_UP', 'CHANGE_IN_PROGRESS')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
   expect(consensus.targets).toHaveLength(1)
 })
 
-test('a change is derived again when another leader has changed the members meanwhile', async () => {
+test('a change is computed again when another leader has changed the members meanwhile', async () => {
   const consensus = new ScriptedConsensus()
   consensus.moveOn = () => consensus.lose('n3')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
   expect(consensus.targets.map(({ members }) => members.map(({ id }) => id))).toEqual([['n1']])
 })
 
-test('a change without confirmation by a majority is reported as open, and the next one may follow', async () => {
+test('a change that a majority has not confirmed is reported as safe to repeat, and the next change may follow', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -187,7 +187,7 @@ test('a change fails when leadership is lost, but succeeds when the leader remov
 /** An arbitrary method. */
 const method = { name: 'test', request: DigestRequestSchema, answer: DigestAnswerSchema } as const
 
-test('a call follows the leader through its changes, returns its refusals at once, and is repeated when the leader is lost', async () => {
+test('a call follows leader changes, returns a leader’s refusal at once, and is repeated when the leader is lost', async () => {
   const consensus = new ScriptedConsensus()
   const calls = new LeaderCalls(consensus, systemClock)
   calls.serve(method, ({ index }) => Promise.resolve({ digest: `here ${index}` }))
@@ -217,7 +217,7 @@ test('a call follows the leader through its changes, returns its refusals at onc
   await expect(calls.ask(method, {}, 600)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
 
-test('a call from a member is refused by a controller that is not the leader, and when it is malformed', async () => {
+test('a call from a member is refused by a controller that is not the leader, and a malformed call is refused', async () => {
   const consensus = new ScriptedConsensus()
   new LeaderCalls(consensus, systemClock).serve(method, () => Promise.resolve({}))
   const handler = consensus.handlers.get('test')

@@ -23,7 +23,7 @@ describe('the original actor of a forwarded request', () => {
       'an enrollment',
       enrollmentActor({ enrollmentId: 'one' }, { method: 'ott', address: '10.0.0.1' }),
     ],
-  ])('is decoded as it was encoded: %s', (_what, by) => {
+  ])('is decoded to the message that was encoded: %s', (_what, by) => {
     expect(received(by)).toEqual(by)
   })
 
@@ -36,7 +36,7 @@ describe('the original actor of a forwarded request', () => {
     expect(() => received(by)).toThrow(expect.objectContaining({ code: 'COULD_NOT_VALIDATE' }))
   })
 
-  test('is rejected when it is missing', () => {
+  test('is required: a request without it is rejected', () => {
     expect(() => readRequesterActor(undefined)).toThrow('by is none of')
   })
 })

@@ -14,7 +14,7 @@ import {
   decideAdmission,
 } from '../../src/cluster/membership/decide-admission.ts'
 import { planChange } from '../../src/cluster/membership/plan.ts'
-import type { MembersNow } from '../../src/cluster/membership/members-now.ts'
+import type { MembershipSnapshot } from '../../src/cluster/membership/members-now.ts'
 import { membershipLimits } from '../../src/cluster/membership/limits.ts'
 import { recordRemovedKey } from '../../src/cluster/membership/record.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
@@ -52,7 +52,7 @@ function membersOf(text: string): Configuration {
 function nowOf(
   text: string,
   { out = [], lag = {}, admitted = [], departed, levelInForce = FEATURE_LEVEL }: Changes = {},
-): MembersNow {
+): MembershipSnapshot {
   const record = membersOf(text)
   record.departed = departed ?? []
   return {
@@ -79,7 +79,7 @@ function namesOf(record: Configuration): string {
     .join(' ')
 }
 
-describe('A plan', () => {
+describe('A membership plan', () => {
   const plans: [string, string, string, number, number, string | null][] = [
     ['C1 C2 c3', 'promote c3', 'C1 C2 C3', 0, 1, null],
     ['C1 C2 C3', 'demote c3', 'C1 C2 c3', 1, 0, 'demote c3 and tolerate 0 failures'],
@@ -148,12 +148,12 @@ describe('A plan', () => {
     })
   })
 
-  test('removes a dead voter while the others have a majority', () => {
+  test('removes a dead voter while the other voters have a majority', () => {
     const planned = planChange(nowOf('C1 C2 C3', { out: ['c3'] }), changeOf('remove c3'))
     expect(planned).toMatchObject({ ok: true, plan: { isNeeded: true } })
   })
 
-  test('warns of an even number of voters, of a leader that leaves, and of unreachable voters', () => {
+  test('warns of an even number of voters, of a leader that is removed, and of unreachable voters', () => {
     const warningsOf = (members: string, change: string, changes: Changes = {}): string => {
       const planned = planChange(nowOf(members, changes), changeOf(change))
       return planned.ok ? planned.plan.warnings.join('; ') : planned.reason
@@ -181,7 +181,7 @@ describe('A plan', () => {
     }
   })
 
-  test('for a removal adds one entry in departed, which a later report as compromised changes', () => {
+  test('for a removal adds one entry to departed, and a later report that the controller is compromised changes this entry', () => {
     const first = planChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
     if (!first.ok) throw new Error(first.reason)
     expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
@@ -194,7 +194,7 @@ describe('A plan', () => {
     expect(worse.target.departed).toMatchObject([{ id: 'c3', compromised: true }])
   })
 
-  test('for a removal records the key that routers must refuse, if every member supports that', () => {
+  test('for a removal records the removed key, which routers must refuse, if every member supports this', () => {
     const removed = (levelInForce: number) => {
       const planned = planChange(nowOf('C1 C2 C3', { levelInForce }), changeOf('remove c3'))
       if (!planned.ok) throw new Error(planned.reason)
@@ -204,7 +204,7 @@ describe('A plan', () => {
     expect(removed(REMOVED_KEYS_LEVEL - 1)).toEqual([])
   })
 
-  test('keeps the newest removed keys that routers must refuse, each once', () => {
+  test('keeps only the newest removed keys that routers must refuse, without duplicates', () => {
     const record = membersOf('C1')
     for (let number = 0; number < membershipLimits.removedKeysMax + 3; number += 1) {
       recordRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
@@ -214,7 +214,7 @@ describe('A plan', () => {
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([membershipLimits.removedKeysMax, 'x3', 'x5'])
   })
 
-  test('for the removal of an admitted controller that never connected revokes its admission', () => {
+  test('to remove an admitted controller that never connected revokes the controller’s admission', () => {
     const planned = planChange(nowOf('C1 C2', { admitted: ['c3'] }), changeOf('remove c3'))
     if (!planned.ok) throw new Error(planned.reason)
     expect(planned.target.departed).toMatchObject([{ id: 'c3' }])
@@ -249,7 +249,7 @@ describe('A request for admission', () => {
   const caller = (id: string, key = id) => ({ id, publicKeySha256: keyOf(key) })
   const otherStore = new Uint8Array(16).fill(9)
 
-  test('changes nothing for a member with its key and store, connected or not', () => {
+  test('changes nothing for a member with the same key and store ID, connected or not', () => {
     const judge = (live: number | null) =>
       decideAdmission(caller('c2'), request('c2'), context('C1 C2', { liveStartedAtMs: live }))
     expect(judge(null)).toEqual({ verdict: 'member' })
@@ -257,7 +257,7 @@ describe('A request for admission', () => {
     expect(judge(4)).toMatchObject({ verdict: 'refused', reason: 'store-in-use' })
   })
 
-  test('makes an admitted controller a learner, to be promoted if it was admitted as a voter', () => {
+  test('makes an admitted controller a learner, which is promoted later if it was admitted as a voter', () => {
     for (const isVoter of [true, false]) {
       const admitted = { keySha256: keyOf('c3'), isVoter }
       const verdict = decideAdmission(caller('c3'), request('c3'), context('C1 C2', { admitted }))
@@ -267,7 +267,7 @@ describe('A request for admission', () => {
     }
   })
 
-  test('with a removed key deletes that key from those that routers refuse', () => {
+  test('with a removed key deletes this key from the keys that routers refuse', () => {
     const record = membersOf('C1 C2')
     for (const key of ['c3', 'c4']) {
       recordRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
@@ -282,7 +282,7 @@ describe('A request for admission', () => {
     expect(verdict.target.removed).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c4') }])
   })
 
-  test('from a voter with another disk makes it a learner that is promoted again', () => {
+  test('from a voter with another disk makes the voter a learner, which is promoted again later', () => {
     const again = request('c2', { storeId: otherStore })
     const verdict = decideAdmission(caller('c2'), again, context('C1 C2'))
     if (verdict.verdict !== 'returning') throw new Error(verdict.verdict)
@@ -333,7 +333,7 @@ describe('A request for admission', () => {
     },
   )
 
-  test('is refused with a remedy when its release is older than the level in force, for a new controller and for a new disk', () => {
+  test('is refused with a remedy if the release of the controller does not support the active feature level, for a new controller and for a new disk', () => {
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
     const cases = [
       ['c3', context('C1 C2', { admitted, featureLevel: 2 })],
@@ -350,7 +350,7 @@ describe('A request for admission', () => {
     }
   })
 
-  test('is refused with the index of the configuration when the controller is not a member', () => {
+  test('is refused with the configuration index when the controller is not a member', () => {
     const verdict = decideAdmission(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
       detail: expect.stringContaining('configuration 12') as string,
@@ -373,11 +373,11 @@ describe('The next reconcile step', () => {
     ...changes,
   })
 
-  test('is null when no step is due', () => {
+  test('is null when no action is due', () => {
     expect(nextReconcileStep(viewOf('C1 C2 C3 c4'), 1000)).toBeNull()
   })
 
-  test('is to promote all learners together that are ready and reachable from a majority', () => {
+  test('promotes together all learners that are ready and reachable from a majority', () => {
     expect(nextReconcileStep(viewOf('C1 C2 C3 c4+ c5+'), 1000)).toEqual({
       type: 'promote',
       ids: ['c4', 'c5'],
@@ -396,7 +396,7 @@ describe('The next reconcile step', () => {
     expect(nextReconcileStep(viewOf('C1 c2+', reachedBy()), 1000)?.type).toBe('promote')
   })
 
-  test('is to settle a removal before anything else, and to share secrets', () => {
+  test('completes a removal before anything else, and otherwise shares secrets', () => {
     const departed = [create(DepartureSchema, { id: 'c5', publicKeySha256: keyOf('c5') })]
     const view = viewOf('C1 C2 c3+', { departed, lacksSecrets: true })
     expect(nextReconcileStep(view, 1000)).toMatchObject({ type: 'settle', departure: { id: 'c5' } })
@@ -408,7 +408,7 @@ describe('The next reconcile step', () => {
     expect(nextReconcileStep(due, 1000, (type) => type === 'rotate')).toEqual({ type: 'share' })
   })
 
-  test('is to raise the feature level when every voter supports a higher one, and never to lower it', () => {
+  test('raises the feature level when every voter supports a higher level, and never lowers it', () => {
     const view = (inForce: number, ofVoters: number): ReconcilerView =>
       viewOf('C1 C2 C3', { featureLevel: { inForce, ofVoters } })
     expect(nextReconcileStep(view(1, 2), 1000)).toEqual({ type: 'raise', level: 2 })
@@ -417,7 +417,7 @@ describe('The next reconcile step', () => {
     expect(nextReconcileStep(view(2, 0), 1000)).toBeNull()
   })
 
-  test('is to drop a controller that is not a member long after its admission', () => {
+  test('removes the admission of a controller that is still not a member long after its admission', () => {
     const membersWithExpiredTickets = ['c1', 'c9']
     expect(nextReconcileStep(viewOf('C1 C2', { membersWithExpiredTickets }), 1000)).toEqual({
       type: 'drop',
@@ -426,7 +426,7 @@ describe('The next reconcile step', () => {
     expect(nextReconcileStep(viewOf('C1 C2 C9', { membersWithExpiredTickets }), 1000)).toBeNull()
   })
 
-  test('is to drop a future voter that never connected, but never one that returns with a new disk', () => {
+  test('removes a future voter that never connected, but never a voter that returns with a new disk', () => {
     const late = { out: ['c2'], silentMs: () => 1000 }
     expect(nextReconcileStep(viewOf('C1 c2+', late), 1000)).toEqual({ type: 'drop', id: 'c2' })
     expect(nextReconcileStep(viewOf('C1 c2+', { ...late, silentMs: () => 999 }), 1000)).toBeNull()

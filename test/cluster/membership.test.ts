@@ -74,7 +74,7 @@ test('a cluster grows from one to three and five controllers and shrinks to thre
   expect(await first.propose(command('three'))).toMatchObject({ outcome: { ok: true } })
 })
 
-test('a leader transfers leadership before its own removal, and the request is answered where it was made', async () => {
+test('a leader transfers leadership before its own removal, and the controller that received the request answers it', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const confirmation = `remove ${leader.id} and tolerate 0 failures`
@@ -97,7 +97,7 @@ test('a leader transfers leadership before its own removal, and the request is a
   expect(managed.settled).toMatchObject([{ id: leader.id, isCompromised: false }])
 })
 
-test('a new leader promotes a learner from which it has no status yet', async () => {
+test('a new leader promotes a learner whose status it has not yet received', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')
@@ -113,7 +113,7 @@ test('a new leader promotes a learner from which it has no status yet', async ()
   }
 })
 
-test('a dead voter is replaced by one joint change, and each request may be repeated', async () => {
+test('a dead voter is replaced by one joint configuration change, and each request may be repeated', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')
@@ -145,7 +145,7 @@ test('a dead voter is replaced by one joint change, and each request may be repe
   expect(await control.change(remove(dead), null, anOperator)).toMatchObject({ isNeeded: false })
 })
 
-test('two operators at once both succeed, or receive the name of the change in progress', async () => {
+test('if two operators change members at once, both succeed or receive the name of the change in progress', async () => {
   const managed = await form(3)
   await joinAll(managed, 'n4', 'n5')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
@@ -176,7 +176,7 @@ async function answerOf(change: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-test('a transfer through any controller moves leadership to the named voter, and is refused for a learner', async () => {
+test('a leadership transfer through any controller moves leadership to the named voter, and a transfer to a learner is refused', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')
@@ -204,7 +204,7 @@ test('a transfer through any controller moves leadership to the named voter, and
   })
 })
 
-test('a transfer is repeated until the named voter leads, also by another leader', async () => {
+test('a leadership transfer is repeated until the named voter leads, also by another leader', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const [asked, target] = managed.cluster.ids.filter((id) => id !== leader.id)
@@ -224,7 +224,7 @@ test('a transfer is repeated until the named voter leads, also by another leader
   expect((await managed.cluster.leader()).id).toBe(target)
 })
 
-test('a transfer that never succeeds is refused with the reason, the attempts and the leader', async () => {
+test('a leadership transfer that never succeeds is refused with the reason, the attempts and the leader', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const target = managed.cluster.ids.find((id) => id !== leader.id) ?? ''
@@ -270,7 +270,7 @@ test('a change succeeds after the death of the leader that started it', async ()
   )
 })
 
-test('the next leader settles a removal that a dead leader has started, with the same parameters', async () => {
+test('the next leader completes a removal that a dead leader started, with the same parameters', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const [leaving, ...rest] = managed.cluster.ids.filter((id) => id !== leader.id)
@@ -331,7 +331,7 @@ test('a controller is refused without an admission, with another key, or while i
   })
 })
 
-test('an admitted controller is dropped when its ticket expired before it connected', async () => {
+test('the admission of a controller is removed when its ticket expired before the controller connected', async () => {
   const managed = await form(1)
   await managed.admit('n2')
   managed.membersWithExpiredTickets = ['n1', 'n2']
@@ -340,7 +340,7 @@ test('an admitted controller is dropped when its ticket expired before it connec
   expect(await managed.voters()).toEqual(['n1'])
 })
 
-test('a future voter that never connected is dropped with its admission', async () => {
+test('a future voter that never connected is removed together with its admission', async () => {
   const managed = await form(1, 500)
   await managed.admit('n2')
   const node = await managed.cluster.startJoiner('n2', {
@@ -355,7 +355,7 @@ test('a future voter that never connected is dropped with its admission', async 
   })
 })
 
-test('each change of members, requested or automatic, is audited with its actor before and after', async () => {
+test('each membership change, requested or automatic, is audited with its actor, before and after the change', async () => {
   const managed = await form(3)
   const control = managed.control('n2')
   const { id: leader } = await managed.cluster.leader()

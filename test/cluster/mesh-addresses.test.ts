@@ -52,7 +52,7 @@ function changed(claim: AddressClaim, changes: Partial<AddressClaim>): AddressCl
   return Object.assign(clone(AddressClaimSchema, claim), changes)
 }
 
-test('a claim about an address is accepted from any peer if the pinned key signed it, and the newest one applies', () => {
+test('an address claim is accepted from any peer if the pinned key signed it, and the newest claim applies', () => {
   const book = bookOf('a', a, 'a.new:1')
   const [older, newer] = [bookOf('b', b, 'b.old:1', 2000), bookOf('b', b, 'b.new:1', 3000)]
   expect(book.addressesOf('b')).toEqual(['b.test:1'])
@@ -63,7 +63,7 @@ test('a claim about an address is accepted from any peer if the pinned key signe
   expect(book.claims().map(({ nodeId }) => nodeId)).toEqual(['a', 'b'])
 })
 
-test('a claim with another key, name or cluster, or a modified one, is rejected', () => {
+test('an address claim with another key, name or cluster, or a modified claim, is rejected', () => {
   const book = bookOf('a', a, 'a.new:1')
   const { own } = bookOf('b', b, 'b.new:1', 2000)
   const refused = [
@@ -84,7 +84,7 @@ test('a claim with another key, name or cluster, or a modified one, is rejected'
   expect(book.take(own)).toBe(true)
 })
 
-test('claims of former members and of replaced keys are dropped', () => {
+test('address claims of former members and replaced keys are discarded', () => {
   const book = bookOf('a', a, 'a.new:1')
   expect(book.take(bookOf('b', b, 'b.new:1', 2000).own)).toBe(true)
   const repinned = [members[0], memberOf('b', stranger, 'b.test:1')]
@@ -94,7 +94,7 @@ test('claims of former members and of replaced keys are dropped', () => {
   expect(book.addressesOf('b')).toEqual([])
 })
 
-test('a member supersedes a claim that it signed with a fast clock, so its present address applies', () => {
+test('a member supersedes an address claim that it signed while its clock was ahead, so that its present address applies', () => {
   const ahead = bookOf('a', a, 'a.old:1', 9_000_000)
   const book = bookOf('a', a, 'a.new:1', 1000)
   expect(book.take(ahead.own)).toBe(true)
@@ -104,7 +104,7 @@ test('a member supersedes a claim that it signed with a fast clock, so its prese
   expect(other.addressesOf('a')[0]).toBe('a.new:1')
 })
 
-test('an RSA key signs and is verified as well', async () => {
+test('an address claim can also be signed and verified with an RSA key', async () => {
   const algorithm = {
     name: 'RSASSA-PKCS1-v1_5',
     hash: 'SHA-256',
@@ -177,7 +177,7 @@ test('a member that was found through a seed is shown with the name that it adve
   }
 })
 
-test('a name in a member record is resolved by the configured resolvers, and each of its addresses is tried', async () => {
+test('a DNS name in a member record is resolved by the configured resolvers, and each resolved address is tried', async () => {
   const port = await freePort()
   const names = await nameServer(['127.0.0.13', '127.0.0.11', '127.0.0.12'])
   const named = members.map((member) => ({
@@ -199,7 +199,7 @@ test('a name in a member record is resolved by the configured resolvers, and eac
   }
 })
 
-test('members that restart while no name server answers find each other at their last addresses', async () => {
+test('members that restart while no DNS server responds find each other at their last known addresses', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-names-'))
   const port = await freePort()
   const names = await nameServer(['127.0.0.11', '127.0.0.12'])
@@ -247,7 +247,7 @@ test('members that restart while no name server answers find each other at their
   }
 })
 
-test('a name in a claim is resolved by the configured resolvers', async () => {
+test('a DNS name in an address claim is resolved by the configured resolvers', async () => {
   const [one, two] = [await freePort(), await freePort()]
   const names = await nameServer(['127.0.0.1'])
   const resolvers = [names.at]

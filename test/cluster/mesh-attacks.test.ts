@@ -84,7 +84,7 @@ const acknowledgement = new MessageEncoder().encode({
   term: 7,
 })
 
-test('a removed member with its old certificate is refused, with the index of the configuration', async () => {
+test('a removed member with its old certificate is refused, with the configuration index', async () => {
   const victim = await mesh('a', a, members)
   const standing = attack(victim, {}, [], 'forward')
   await until('it is let in', () => victim.mesh.callerOf('b') !== null)
@@ -122,7 +122,7 @@ test('the reason for a refusal is believed only from a member with a pinned key'
   expect(unsure.refusals).toEqual([])
 })
 
-test('a disk behind its own acknowledgments is refused as rolled back, by term or by entries', async () => {
+test('a disk that lacks entries that it acknowledged is refused as rolled back, compared by term or by entries', async () => {
   const victim = await mesh('a', a, members)
   void attack(victim, position(7n, 40n), [acknowledgement])
   await until('the acknowledgement has arrived', () => victim.raft.length > 0)
@@ -136,7 +136,7 @@ test('a disk behind its own acknowledgments is refused as rolled back, by term o
   expect(victim.log.lines.some((line) => line.includes('was rolled back'))).toBe(true)
 })
 
-test('of two processes on copies of a data folder, the later one replaces the earlier on all streams', async () => {
+test('of two processes on copies of one data folder, the later process replaces the earlier one on all streams', async () => {
   const victim = await mesh('a', a, members)
   const later = { boot: 2n, startedAtMs: helloOf('b').startedAtMs + 1n }
   const first = [attack(victim, {}), attack(victim, {}, [], 'forward')]
@@ -150,7 +150,7 @@ test('of two processes on copies of a data folder, the later one replaces the ea
   })
 })
 
-test('a dialed member with another or older disk is not used', async () => {
+test('a dialed member with another disk or an older copy of its disk is not used', async () => {
   const other = { hello: { storeId: storeIdOf('copy') } }
   const answering = await mesh('b', b, members, other)
   const dialler = await mesh('a', a, [memberOf('b', b, `127.0.0.1:${answering.port}`)])
@@ -160,7 +160,7 @@ test('a dialed member with another or older disk is not used', async () => {
   expect(dialler.links).toEqual([])
 })
 
-test('members with different shared options work together, and each logs that once', async () => {
+test('members with different shared options work together, and each member logs the difference once', async () => {
   const said = (byte: number) => ({ hello: { sharedOptionsSha256: new Uint8Array(32).fill(byte) } })
   const left = await mesh('a', a, [], said(1))
   const right = await mesh('b', b, [], said(2))
@@ -182,7 +182,7 @@ test('members with different shared options work together, and each logs that on
   }
 })
 
-test('new credentials apply to new connections, and open ones continue', async () => {
+test('new credentials apply to new connections, and open connections continue', async () => {
   const next = await controllerIdentity(authority, 'b')
   const left = await mesh('a', a, [])
   const right = await mesh('b', b, [])

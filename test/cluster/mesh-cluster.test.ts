@@ -72,7 +72,7 @@ const isLinked = ({ clusterNode }: TestNode): boolean =>
 
 const reasons = (node: TestNode): string[] => node.selfRefusals.map(({ reason }) => reason)
 
-test('a removed member receives the entry of its removal and reads it in its own log', async () => {
+test('a removed member receives the log entry that removes it and reads the entry in its own log', async () => {
   const formed = await running(3)
   const removed = await follower(formed)
   await change(formed, (members) => members.filter(({ id }) => id !== removed.id))
@@ -83,7 +83,7 @@ test('a removed member receives the entry of its removal and reads it in its own
   await until('its own log says so', () => !listed().includes(removed.id))
 })
 
-test('outstanding requests of a removed member do not wait for an answer', async () => {
+test('outstanding requests of a removed member end without waiting for a response', async () => {
   const formed = await formCluster(3)
   cluster = formed
   const hour = 3_600_000
@@ -106,7 +106,7 @@ test('outstanding requests of a removed member do not wait for an answer', async
   await expect(next).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
 
-test('a member that was removed while it was down learns that when it returns, and no member admits it', async () => {
+test('a member that was removed while it was down learns of the removal when it returns, and no member admits it', async () => {
   const formed = await running(3)
   const { id, kill } = await follower(formed)
   await kill()
@@ -119,7 +119,7 @@ test('a member that was removed while it was down learns that when it returns, a
   expect(back.effects).not.toContain('without it')
 })
 
-test('a controller with only a membership cache finds the members, learns that it is not admitted yet, and becomes a voter', async () => {
+test('a controller that knows the members only from its membership cache finds them, learns that it is not yet admitted, and becomes a voter', async () => {
   const formed = await running(1)
   const member = await formed.prepare('n2')
   const first = formed.node('n1')
@@ -140,7 +140,7 @@ test('a controller with only a membership cache finds the members, learns that i
   await until('the other leads', () => joiner.clusterNode.status().role === 'leader')
 })
 
-test('a member with a wiped disk is accepted once its record has the new disk, and votes again', async () => {
+test('a member with a wiped disk is accepted once its member record contains the new disk, and votes again', async () => {
   const formed = await running(3)
   const { id, kill, rosters } = await follower(formed)
   await until('its roster is kept', () => rosters.length > 0)
@@ -270,7 +270,7 @@ test('after a change of all addresses, members with one common DNS name elect a 
   }
 })
 
-test('a cluster that restarts while no name server answers elects a leader through the last addresses of its name', async () => {
+test('a cluster that restarts while no DNS server responds elects a leader through the last known addresses of its DNS name', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-names-'))
   const formed = await running(3)
   const port = await freePort()

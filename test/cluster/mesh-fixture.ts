@@ -21,7 +21,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueLeaf,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
@@ -36,7 +36,7 @@ export interface Authority {
   readonly issuer: CertifiedKey
 }
 
-const validity = () => validityFrom(Date.now(), 60 * 60 * 1000)
+const validity = () => validityStartingAt(Date.now(), 60 * 60 * 1000)
 
 export async function createAuthority(): Promise<Authority> {
   const root = await createRootAuthority({ commonName: 'test root', validity: validity() })

@@ -5,7 +5,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { type Roster, RosterSchema } from '../../proto/gen/mesh_pb.ts'
 import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
 import type { RefusalReason } from '../../src/cluster/mesh/handshake.ts'
-import type { HostEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { MembershipCache } from '../../src/cluster/mesh/membership-cache.ts'
 import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
@@ -70,7 +70,7 @@ function frameOf(names: string, index: number): Roster {
 
 interface Stage {
   readonly keeper: MembershipCache
-  readonly events: HostEvent[]
+  readonly events: ConsensusThreadEvent[]
   readonly sent: { index: number }[]
   nowMs: number
   /** Ids of the accepted members. */
@@ -79,7 +79,7 @@ interface Stage {
 }
 
 function stage(status: CoreStatus, heard: MembershipRecord | null = null): Stage {
-  const events: HostEvent[] = []
+  const events: ConsensusThreadEvent[] = []
   const sent: { index: number }[] = []
   const identity = identityOf('a')
   const advertise = 'a.test:1'
@@ -120,7 +120,7 @@ function stage(status: CoreStatus, heard: MembershipRecord | null = null): Stage
   })
 }
 
-test('a change takes effect for new members when it is logged, and for removed ones when it is committed', () => {
+test('a membership change takes effect for new members when it is logged, and for removed members when it is committed', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   expect(letIn()).toBe('abc')
   keeper.onStatus(statusOf('abd', 6, { names: 'abc', index: 5 }))
@@ -131,7 +131,7 @@ test('a change takes effect for new members when it is logged, and for removed o
   expect(keeper.view.committedIndex).toBe(6)
 })
 
-test('at the start, members that an uncommitted change removes are still accepted', () => {
+test('at the start, members whose removal is not yet committed are still accepted', () => {
   const { keeper, letIn } = stage(statusOf('ab', 6, { names: 'abc', index: 5 }))
   expect(letIn()).toBe('abc')
   keeper.onStatus(statusOf('ab', 6))
@@ -161,7 +161,7 @@ test('an older, malformed or empty configuration is ignored', () => {
   expect(keeper.view.committedIndex).toBe(5)
 })
 
-test('a configuration of this member that was never committed is replaced by the committed one of the same index', () => {
+test('this member’s uncommitted configuration is replaced by the committed configuration with the same index', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.onStatus(statusOf('ab', 6, { names: 'abc', index: 5 }))
   keeper.take('b', frameOf('abcd', 6))
@@ -188,7 +188,7 @@ const refusedFor = (scene: Stage, reason: RefusalReason, configurationIndex: num
   return scene.told()
 }
 
-test('a refusal means removal only if its configuration is later than the one with this disk', () => {
+test('a refusal means removal only if its configuration is later than the one that contains this disk', () => {
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 6)).toEqual(['removed b 6'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 5)).toEqual(['not-yet-a-member b 5'])
   // Being admitted: the refusing peer only lags.
@@ -199,7 +199,7 @@ test('a refusal means removal only if its configuration is later than the one wi
   expect(refusedFor(stage(statusOf('abc', 5)), 'other-cluster', 9)).toEqual([])
 })
 
-test('a refusal by a newer generation means that the cluster was recovered without this member, for any reason', () => {
+test('a refusal by a newer generation means, whatever its reason, that the cluster was recovered without this member', () => {
   for (const reason of ['not-a-member', 'other-generation', 'other-store'] as const) {
     const scene = stage(statusOf('abc', 5))
     scene.keeper.onRefused('b', { reason, configurationIndex: 2, generation: 2 })
@@ -210,7 +210,7 @@ test('a refusal by a newer generation means that the cluster was recovered witho
   expect(ahead.told(), 'an older one is no news').toEqual([])
 })
 
-test('a continuing refusal is reported once a second', () => {
+test('a refusal that repeats is reported once a second', () => {
   const scene = stage(statusOf('abc', 5))
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
@@ -218,7 +218,7 @@ test('a continuing refusal is reported once a second', () => {
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(2)
 })
 
-test('a member detects its own removal in its log or from a peer, and ignores that of an older disk', () => {
+test('a member detects its own removal in its log or from a peer, and ignores the removal of an earlier disk with its id', () => {
   const removed = stage(statusOf('abc', 5))
   removed.keeper.onStatus(statusOf('bc', 6, { names: 'abc', index: 5 }))
   expect(removed.told()).toEqual([])
@@ -235,7 +235,7 @@ test('a member detects its own removal in its log or from a peer, and ignores th
   expect(joiner.told()).toEqual([])
 })
 
-test('members stored by an earlier run decide until the own log has caught up', () => {
+test('the members that an earlier run stored apply until the member’s own log has caught up', () => {
   const configuration = toBinary(ConfigurationSchema, recordOf('abd'))
   const { keeper, letIn } = stage(statusOf('abc', 5), {
     configuration,

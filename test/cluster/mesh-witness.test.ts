@@ -37,7 +37,7 @@ function judge(witness: RollbackDetector, said: Said, isCaller = true): string {
   return witness.judge('b', hello(said), isCaller) ?? 'fine'
 }
 
-test('a disk that has advanced is accepted, and one that has lost its term is not', () => {
+test('a disk that has advanced is accepted, and a disk whose term went back is refused', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 10] })).toBe('fine')
   expect(judge(witness, { term: 3, last: [3, 12] })).toBe('fine')
@@ -45,7 +45,7 @@ test('a disk that has advanced is accepted, and one that has lost its term is no
   expect(judge(witness, { term: 4, last: [4, 90], boot: 2, startedAtMs: 2000 })).toBe('rolled-back')
 })
 
-test('entries acknowledged to the leader of a term must exist in that term, also after a restart', () => {
+test('entries acknowledged to a leader must exist in the leader’s term, also after a restart', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [2, 4] })).toBe('fine')
   witness.noteMatch('b', 3, 9)
@@ -54,7 +54,7 @@ test('entries acknowledged to the leader of a term must exist in that term, also
   expect(judge(witness, { term: 3, last: [3, 9], boot: 2, startedAtMs: 2000 })).toBe('fine')
 })
 
-test('a later leader may truncate uncommitted entries in several messages, which is not a rollback', () => {
+test('a later leader may truncate uncommitted entries over several messages, which does not count as a rollback', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   // The leader of term 5 replaces entries of term 3 by its own; the first of them is of term 2.
@@ -72,7 +72,7 @@ test('applied entries must exist in every later term', () => {
   expect(judge(witness, { term: 9, last: [3, 7], boot: 2, startedAtMs: 2000 })).toBe('fine')
 })
 
-test('the start count reveals a restored disk of an idle cluster, and an older copy of a running process', () => {
+test('the start count reveals an idle cluster’s restored disk, and an older copy of a running process', () => {
   const witness = new RollbackDetector(1)
   const idle = { term: 3, last: [3, 8] } as const
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('fine')
@@ -82,7 +82,7 @@ test('the start count reveals a restored disk of an idle cluster, and an older c
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('superseded')
 })
 
-test('reports of the two stream directions have no order, so those of one process start are not compared', () => {
+test('reports from the two stream directions have no order, so reports from the same process start are not compared', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
   // Sent before the answer above was made, but received later.
@@ -94,7 +94,7 @@ test('reports of the two stream directions have no order, so those of one proces
   expect(judge(witness, restored, false)).toBe('rolled-back')
 })
 
-test('another disk with the same id starts a new history', () => {
+test('another disk with the same id starts a new comparison history', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 9, last: [9, 90] })).toBe('fine')
   expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
@@ -103,7 +103,7 @@ test('another disk with the same id starts a new history', () => {
   expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
 })
 
-test('a late report of an applied index counts only for the process that sent it', () => {
+test('a late report of an applied index counts only for the process that sent the report', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(witness, { term: 3, last: [3, 8], boot: 2, startedAtMs: 2000 })).toBe('fine')
@@ -111,7 +111,7 @@ test('a late report of an applied index counts only for the process that sent it
   expect(judge(witness, { term: 9, last: [3, 8], boot: 3, startedAtMs: 3000 })).toBe('fine')
 })
 
-test('marks of an earlier process are compared in the same order, unless the generation is new', () => {
+test('reports from an earlier process are compared in the same order, unless the generation is new', () => {
   const first = new RollbackDetector(1)
   expect(judge(first, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(first, { term: 3, last: [3, 9] }, false)).toBe('fine')
@@ -134,7 +134,7 @@ test('marks of an earlier process are compared in the same order, unless the gen
   expect(judge(new RollbackDetector(2, kept), { ...later, last: [3, 1] })).toBe('fine')
 })
 
-test('a member that reports the missing tail of its damaged disk is not a rollback', () => {
+test('a member that reports the missing tail of its damaged disk does not count as rolled back', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   witness.noteMatch('b', 3, 20)
@@ -145,7 +145,7 @@ test('a member that reports the missing tail of its damaged disk is not a rollba
   expect(judge(witness, { ...damaged, owed: [3, Number.MAX_SAFE_INTEGER] })).toBe('fine')
 })
 
-test('a member with a missing tail is refused if it also lacks later entries, or has a lower term or start count', () => {
+test('a member with a reported missing tail is refused if it also lacks later entries, or has a lower term or start count', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8], boot: 4, startedAtMs: 4000 })).toBe('fine')
   witness.noteMatch('b', 3, 20)

@@ -88,7 +88,7 @@ test('an authenticated member gets a Hello, and keeps the identity of its certif
   victim.mesh.setMembers(members)
 })
 
-test('a newer release is accepted, and its unknown frames are ignored', async () => {
+test('a member with a newer release is accepted, and its unknown frames are ignored', async () => {
   const before = victim.raft.length
   // Field 15 of the frame, which this release does not know.
   const unknown = Uint8Array.of(0x7a, 0x02, 0x01, 0x02)
@@ -263,14 +263,14 @@ test('a malformed frame, or entries with a gap, end the stream', async () => {
   expect(victim.raft.length).toBe(before)
 })
 
-test('a frame over the limit is never assembled', async () => {
+test('a frame larger than the limit is never assembled', async () => {
   const before = victim.raft.length
   const end = await attack(b, [hello(), new Uint8Array(FRAME_BYTES_MAX + 1)])
   expect(end.code).toBe(Status.RESOURCE_EXHAUSTED)
   expect(victim.raft.length).toBe(before)
 })
 
-test('TLS rejects a client without a certificate, with one of another CA, or below TLS 1.3', async () => {
+test('TLS rejects a client without a certificate, with a certificate of another CA, or below TLS 1.3', async () => {
   const other = await controllerIdentity(await createAuthority(), 'b')
   const before = victim.raft.length
   for (const identity of [null, other]) {
@@ -294,7 +294,7 @@ test('TLS rejects a client without a certificate, with one of another CA, or bel
   expect(victim.raft.length).toBe(before)
 })
 
-test("a member does not use a callee with another identity at a member's address", async () => {
+test("a member does not use a server with another identity at a member's address", async () => {
   // `b` is expected at the address where the victim `a` listens, and where a false `b` listens.
   const falseB = await controllerIdentity(authority, 'b')
   const pinned = memberOf('b', b, nowhere)
@@ -320,7 +320,7 @@ test("a member does not use a callee with another identity at a member's address
   }
 })
 
-test('two members connect, exchange frames in both directions, and notice when one is gone', async () => {
+test('two members connect, exchange frames in both directions, and detect when the other is gone', async () => {
   const x = await startPair()
   try {
     await until('both are connected', () => isConnected(x.left, 'r') && isConnected(x.right, 'l'))

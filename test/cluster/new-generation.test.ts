@@ -48,7 +48,7 @@ test('a recovered data folder has one member and a new term, after all former en
   expect((await readSurvivor(data)).survivor).toMatchObject({ generation: 2, finding: null })
 })
 
-test('a repeated recovery completes after a crash between writing the generation and the entry', async () => {
+test('a repeated recovery completes after a crash between writing the generation and writing the log entry', async () => {
   const read = await readSurvivor(data)
   writeIdentity(data, { ...inspectLog(data).identity, generation: 2 })
   const again = await readSurvivor(data)
@@ -74,7 +74,7 @@ test('the recovery of a damaged log keeps its valid entries, without a missing t
   expect(inspectLog(data)).toMatchObject({ finding: null, hasMissingTail: false })
 })
 
-test('a fence survives restarts, and an unreadable one is effective too', () => {
+test('a fence (the file that stops a controller without which the cluster was recovered) survives restarts, and an unreadable fence applies too', () => {
   expect(readFence(data)).toBeNull()
   writeFence(data, { generation: 2, by: 'ctrl1' })
   expect(readFence(data)).toEqual({ generation: 2, by: 'ctrl1' })

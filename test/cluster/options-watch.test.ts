@@ -40,7 +40,7 @@ test('a controller publishes its options', () => {
   expect(watched().published).toEqual([optionsOf(own)])
 })
 
-test('an alarm for each member names the options that differ, and clears when they are equal', () => {
+test('an alarm for each member lists the options that differ, and clears when they are equal', () => {
   const { say, texts } = watched()
   say('ctrl2', { 'oidc.enabled': 'true', 'raft.tickMs': '25' })
   say('ctrl3', { 'oidc.enabled': 'false', 'raft.tickMs': '50' })
@@ -56,7 +56,7 @@ test('an alarm for each member names the options that differ, and clears when th
   expect(texts()).toEqual([])
 })
 
-test('options of another release are not compared, and values of a peer are made printable', () => {
+test('options from another release are not compared, and unprintable characters in a peer’s values are replaced', () => {
   const { say, texts } = watched()
   say('ctrl2', { 'raft.tickMs': '50', 'later.option': '1' })
   expect(texts()).toEqual([])

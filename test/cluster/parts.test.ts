@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
 import { DigestRing } from '../../src/cluster/state-transfer/digest-ring.ts'
 import { Forwarding } from '../../src/cluster/replication/forwarding.ts'
-import type { HostEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
 import { LogThrottle } from '../../src/cluster/logger.ts'
 import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import {
@@ -34,7 +34,7 @@ function entry(index: number, term = 1, text = `entry ${index}`): Entry {
   return { index, term, timeMs: index, type: 'command', data: bytes(text) }
 }
 
-test('every Raft message is decoded as it was encoded', () => {
+test('every Raft message is decoded to the message that was encoded', () => {
   const encoder = new MessageEncoder()
   const envelope = { from: 'a', to: 'b', term: 7 }
   const at = { term: 6, index: Number.MAX_SAFE_INTEGER - 9 }
@@ -87,7 +87,7 @@ test('every Raft message is decoded as it was encoded', () => {
   }
 })
 
-test('the cached packing is reused only for the same entries', () => {
+test('the cached encoding of packed entries is reused only for the same entries', () => {
   const encoder = new MessageEncoder()
   const send = (entries: readonly Entry[]) => {
     const previous = { term: 1, index: (entries[0]?.index ?? 1) - 1 }
@@ -115,7 +115,7 @@ test('a number beyond a safe integer is rejected when it is decoded', () => {
   expect(() => integer(BigInt(Number.MAX_SAFE_INTEGER) + 1n)).toThrow(RangeError)
 })
 
-test('packed proposals are unpacked as they were', () => {
+test('packed proposals are unpacked without changes', () => {
   const proposals = [
     { sequence: 1, command: bytes('one') },
     { sequence: Number.MAX_SAFE_INTEGER, command: new Uint8Array(0) },
@@ -168,7 +168,7 @@ test('an expired proposal fails with OUTCOME_UNKNOWN only if it may have been lo
   expect(window.lowest).toBe(6)
 })
 
-test('once an attempt may be lost, no refusal of a later one makes the outcome certain', () => {
+test('once one attempt may have been lost, a refusal of a later attempt does not make the outcome certain', () => {
   const { window, ended, add } = outstanding()
   const proposal = add({ stage: 'sent' })
   expect(window.parkSent()).toBe(true)
@@ -179,7 +179,7 @@ test('once an attempt may be lost, no refusal of a later one makes the outcome c
   expect(ended).toEqual([[1, 'OUTCOME_UNKNOWN']])
 })
 
-test('the lowest outstanding sequence number stays until its proposal is done, and limits the range of numbers', () => {
+test('the lowest outstanding sequence number does not advance until its proposal is done, and limits the range of sequence numbers', () => {
   const { window, add } = outstanding(100, 5)
   for (let i = 0; i < 5; i += 1) add()
   expect(window.isFull).toBe(true)
@@ -191,7 +191,7 @@ test('the lowest outstanding sequence number stays until its proposal is done, a
   expect(window.isFull).toBe(false)
 })
 
-test('one caller cannot use up the queue by count or bytes, and the controller itself is not limited', () => {
+test('one caller cannot use up the proposal queue by count or bytes, and the controller itself is not limited', () => {
   for (const [window, add] of [
     [outstanding(8, 100, 1000), { caller: 'eager' }],
     [outstanding(100, 100, 80), { caller: 'eager', command: new Uint8Array(10) }],
@@ -209,7 +209,7 @@ test('one caller cannot use up the queue by count or bytes, and the controller i
   }
 })
 
-test('the bytes of outstanding commands are bounded, and finished ones free space', () => {
+test('the bytes of outstanding commands are limited, and finished commands free space', () => {
   const { window, add } = outstanding(100, 100, 1000)
   const command = new Uint8Array(500)
   add({ command })
@@ -223,7 +223,7 @@ test('the bytes of outstanding commands are bounded, and finished ones free spac
   expect(window.isFull).toBe(true)
 })
 
-test('digests are compared at one index, even if the peer is ahead', () => {
+test('state digests are compared at one index, even if the peer is ahead', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
   expect(ring.compare('p', 64, 'aa', 64)).toEqual({ index: 64, isSame: true })
@@ -235,7 +235,7 @@ test('digests are compared at one index, even if the peer is ahead', () => {
   expect(ring.compare('r', 32, 'zz', 128)).toBeNull()
 })
 
-test('a digest of a replaced state is not compared', () => {
+test('a digest of a state that was replaced is not compared', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
   ring.compare('p', 128, 'bb', 64)
@@ -262,7 +262,7 @@ test('a log limiter allows one line per key and window', () => {
   expect(throttle.allow('a', 101)).toBe(true)
 })
 
-test('reads of one turn share a round, and a later read starts another one', async () => {
+test('reads in one event loop turn share a read index round, and a later read starts another round', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
   const rounds = new ReadRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
@@ -277,7 +277,7 @@ test('reads of one turn share a round, and a later read starts another one', asy
   expect(await Promise.all([...first, second])).toEqual([10, 10, 10, 20])
 })
 
-test('a refused round is repeated until the readers time out', async () => {
+test('a refused read index round is repeated until the readers time out', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
   const rounds = new ReadRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
@@ -297,7 +297,7 @@ test('a refused round is repeated until the readers time out', async () => {
 })
 
 function forwarding(leader: string | null) {
-  const events: HostEvent[] = []
+  const events: ConsensusThreadEvent[] = []
   const proposed: number[] = []
   const reads: number[] = []
   const answers: (readonly [string, ForwardFrame['frame']])[] = []
@@ -325,7 +325,7 @@ const two = [
   { sequence: 6, command: bytes('six') },
 ]
 
-test('proposals go to the leading node, and refusals return to the requester', () => {
+test('proposals are sent to the leader, and refusals return to the requester', () => {
   const { made, events, proposed, answers } = forwarding('me')
   made.proposeFromMain(two)
   expect(proposed).toEqual([1, 2])
@@ -347,7 +347,7 @@ function proposeFrame(): ForwardFrame['frame'] {
   return frame
 }
 
-test('the trace of a write is forwarded and logged where the write is proposed', () => {
+test('the trace of a write is forwarded with the write, and logged where the write is proposed', () => {
   const { forwarded, made: follower } = forwarding('other')
   const trace = traceBytes(parseTraceparent(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
   const [first, second] = two
@@ -374,7 +374,7 @@ test('a follower refuses forwarded proposals and does not forward them again', (
   expect([forwarded, proposed]).toEqual([[], []])
 })
 
-test('proposals without a reachable leader are refused at once, and those on a lost connection have an unknown outcome', () => {
+test('without a reachable leader proposals are refused at once, and proposals on a lost connection have an unknown outcome', () => {
   const { made, state, events } = forwarding(null)
   made.proposeFromMain(two)
   state.leader = 'other'

@@ -2,13 +2,13 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { NoteSchema } from '../../proto/gen/mesh_pb.ts'
-import type { HostEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
 import { PeerRpc } from '../../src/cluster/peer/peer-rpc.ts'
-import { PeerFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
+import { PeerRpcFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
 
-test('abandoned calls without an answer are dropped, oldest first', () => {
-  const events: HostEvent[] = []
-  const frames = new PeerFrames({
+test('abandoned calls without a response are discarded, the oldest first', () => {
+  const events: ConsensusThreadEvent[] = []
+  const frames = new PeerRpcFrames({
     forward: () => true,
     answer: () => undefined,
     callerOf: () => null,
@@ -23,9 +23,9 @@ test('abandoned calls without an answer are dropped, oldest first', () => {
   expect(events.at(-1)).toMatchObject({ type: 'callAnswered', id: 10_000 })
 })
 
-test('a note is transferred between threads without the rest of its frame', () => {
+test('a one-way note is transferred between threads without the rest of its frame', () => {
   const transfers: (readonly ArrayBuffer[])[] = []
-  const frames = new PeerFrames({
+  const frames = new PeerRpcFrames({
     forward: () => true,
     answer: () => undefined,
     callerOf: () => null,
@@ -39,7 +39,7 @@ test('a note is transferred between threads without the rest of its frame', () =
   ])
 })
 
-test('a note from the main thread is transferred to the Raft thread', () => {
+test('a one-way note from the main thread is transferred to the Raft thread', () => {
   const transfers: (readonly ArrayBuffer[])[] = []
   const rpc = new PeerRpc(
     (_command, transfer = []) => transfers.push(transfer),

@@ -25,13 +25,13 @@ function channelOf(answer: (method: string, payload: Uint8Array) => Uint8Array):
 }
 
 describe('a message between controllers', () => {
-  test('is decoded as it was encoded', () => {
+  test('is decoded to the message that was encoded', () => {
     const { answer } = peerMethods.snapshot
     const offer = { id: 1n, term: 2n, index: 3n }
     expect(decodePeerMessage(answer, encodePeerMessage(answer, offer))).toMatchObject(offer)
   })
 
-  test('for the leader carries a time limit', () => {
+  test('contains a time limit if it is sent to the leader', () => {
     const { request } = peerMethods.transfer
     const opened = decodeLeaderCall(request, encodeLeaderCall(request, { target: 'n2' }, 700))
     expect([opened.timeoutMs, opened.request.target]).toEqual([700, 'n2'])
@@ -48,14 +48,14 @@ describe('a message between controllers', () => {
 })
 
 describe('a call to another controller', () => {
-  test('returns the decoded answer', async () => {
+  test('returns the decoded response', async () => {
     const { answer: schema } = peerMethods.digest
     const peers = channelOf(() => encodePeerMessage(schema, { digest: 'aa' }))
     const answer = await callPeer(peers, 'n2', peerMethods.digest, { index: 3n }, 1000)
     expect(answer.digest).toBe('aa')
   })
 
-  test('is sent once and fails with the refusal of the peer', async () => {
+  test('is sent once and fails if the peer refuses it', async () => {
     let calls = 0
     const refusing = {
       call: () => {

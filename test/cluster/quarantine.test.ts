@@ -127,7 +127,7 @@ function writeThrough(node: TestNode, name: string) {
   }
 }
 
-test('a follower that misapplies an entry stops answering, rebuilds its state from another member, and agrees again', async () => {
+test('a follower that misapplies an entry stops serving requests, rebuilds its state from another member, and then agrees again', async () => {
   const mark = new Mark()
   const formed = await runningCluster(3, { quarantineMark: mark })
   const odd = await followerOf(formed)
@@ -166,7 +166,7 @@ test('a follower that misapplies an entry stops answering, rebuilds its state fr
   for (const id of formed.ids) expect(formed.node(id).fatal).toEqual([])
 })
 
-test('an outstanding write ends without an outcome when its controller enters quarantine', async () => {
+test('an outstanding write ends with an unknown outcome when its controller enters quarantine', async () => {
   const formed = await runningCluster(3)
   const odd = await followerOf(formed)
   const leader = await formed.leader()
@@ -186,7 +186,7 @@ test('an outstanding write ends without an outcome when its controller enters qu
   expect(fates).toContain('OUTCOME_UNKNOWN')
 })
 
-test('a leader in quarantine transfers leadership and is rebuilt', async () => {
+test('a leader in quarantine transfers leadership, and its state is rebuilt', async () => {
   const formed = await runningCluster(3)
   const odd = await formed.leader()
   misapply(odd, (payload) => payload === '20')
@@ -204,7 +204,7 @@ test('a leader in quarantine transfers leadership and is rebuilt', async () => {
   await allAgree(formed)
 })
 
-test('a controller that diverges after every rebuild stays out of service and still applies the log', async () => {
+test('a controller whose state diverges after every rebuild stays out of service and still applies the log', async () => {
   const mark = new Mark()
   const formed = await runningCluster(3)
   const id = (await followerOf(formed)).id
@@ -226,7 +226,7 @@ test('a controller that diverges after every rebuild stays out of service and st
   expect(odd.fatal).toEqual([])
 })
 
-test('two members that differ raise an alarm and both answer while the third is away', async () => {
+test('two members with different states raise an alarm, and both serve requests while the third member is disconnected', async () => {
   const formed = await runningCluster(3)
   const odd = await followerOf(formed)
   const leader = await formed.leader()
@@ -250,7 +250,7 @@ test('two members that differ raise an alarm and both answer while the third is 
   await allAgree(formed)
 })
 
-test('a controller that stopped in quarantine answers nothing after its restart until it is rebuilt', async () => {
+test('a controller that stopped in quarantine serves no requests after its restart until its state is rebuilt', async () => {
   const mark = new Mark()
   const formed = await runningCluster(3)
   const leader = await formed.leader()
@@ -272,7 +272,7 @@ test('a controller that stopped in quarantine answers nothing after its restart 
   expect(back.fatal).toEqual([])
 })
 
-test('a rebuild during a snapshot of the leader results in one state', async () => {
+test('a rebuild during a snapshot from the leader results in one consistent state', async () => {
   const mark = new Mark()
   mark.set()
   const changes: StartChanges = {
@@ -299,7 +299,7 @@ test('a rebuild during a snapshot of the leader results in one state', async () 
   await allAgree(formed)
 })
 
-test('a state is read piece by piece, and only at an index that its owner has reached', async () => {
+test('a state is read from another controller in pieces, and only at an index that this controller has reached', async () => {
   const formed = await runningCluster(3)
   const { clusterNode } = formed.node('n1')
   await clusterNode.propose(command('something'))

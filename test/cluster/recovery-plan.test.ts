@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
 import { planRecovery } from '../../src/controller/recover/plan.ts'
 import { decodeSurvivor } from '../../src/controller/recover/survivor-file.ts'
-import type { Survivor } from '../../src/controller/recover/survivor.ts'
+import type { SurvivingMemberFacts } from '../../src/controller/recover/survivor.ts'
 
 // Goal: a cluster is recovered only if the operator needs that, from the member that loses least,
 // and every refusal has a remedy. Method: facts of survivors as the program reads them, with one
 // fault at a time.
 
-const voters = (...ids: string[]): Survivor['members'] =>
+const voters = (...ids: string[]): SurvivingMemberFacts['members'] =>
   ids.map((id) => ({ id, isVoter: true, address: `${id}.test:1480` }))
 
-function facts(id: string, change: Partial<Survivor> = {}): Survivor {
+function facts(id: string, change: Partial<SurvivingMemberFacts> = {}): SurvivingMemberFacts {
   return {
     id,
     clusterId: 'cluster-1',
@@ -27,12 +27,16 @@ function facts(id: string, change: Partial<Survivor> = {}): Survivor {
   }
 }
 
-function refusal(own: Survivor, others: Survivor[] = [], acceptsLoss = false): string {
+function refusal(
+  own: SurvivingMemberFacts,
+  others: SurvivingMemberFacts[] = [],
+  acceptsLoss = false,
+): string {
   const planned = planRecovery(own, others, acceptsLoss)
   return planned.ok ? 'planned' : planned.reason
 }
 
-test('the member with the longest log continues alone, and the plan lists what may be lost', () => {
+test('the member with the longest log is recovered alone, and the plan lists what may be lost', () => {
   const planned = planRecovery(facts('a'), [facts('b', { last: { term: 5, index: 99 } })], false)
   expect(planned).toMatchObject({
     ok: true,
@@ -45,7 +49,7 @@ test('the member with the longest log continues alone, and the plan lists what m
   expect(warnings).toContain('of b, c, d, e; if one of them runs, or is recovered elsewhere')
 })
 
-test('a survivor with fewer entries is refused, by term before index, unless the loss is accepted', () => {
+test('a survivor with fewer entries is refused, compared by term before index, unless the operator accepts the loss', () => {
   const longer = facts('b', { last: { term: 5, index: 101 } })
   expect(refusal(facts('a'), [longer])).toContain(
     'b has more entries: its log ends at index 101 of term 5',
@@ -56,7 +60,7 @@ test('a survivor with fewer entries is refused, by term before index, unless the
   expect(refusal(facts('a'), [facts('b', { last: { term: 4, index: 900 } })])).toBe('planned')
 })
 
-test('a cluster with a majority is not recovered, even with accepted loss, but damaged members do not count', () => {
+test('a cluster with a majority is not recovered, even if the operator accepts loss, but damaged members do not count toward the majority', () => {
   const others = [facts('b'), facts('c')]
   expect(refusal(facts('a'), others, true)).toContain(
     '3 of 5 voters are left (a, b, c), which is a majority',
@@ -77,7 +81,7 @@ test('survivor files of another cluster, another generation or the same controll
   expect(refusal(own, [facts('b'), facts('b')])).toContain('b is given twice')
 })
 
-test('a fenced, removed, damaged or non-voting folder is refused, and the operator may accept the last two', () => {
+test('a fenced, removed, damaged or non-voting folder is refused, but the operator may accept a damaged or non-voting one', () => {
   expect(refusal(facts('a', { fencedBy: 3 }), [], true)).toContain('into generation 3')
   expect(refusal(facts('z'), [], true)).toContain('z was removed in configuration')
   const damaged = facts('a', { finding: 'a record is damaged' })
@@ -88,7 +92,7 @@ test('a fenced, removed, damaged or non-voting folder is refused, and the operat
   expect(refusal(facts('a', { members }), [], true)).toBe('planned')
 })
 
-test('survivor files are JSON, and a malformed one is refused with the name of the field', () => {
+test('survivor files are JSON, and a malformed file is refused with the name of the field', () => {
   const own = facts('a')
   expect(decodeSurvivor(JSON.parse(JSON.stringify(own)))).toEqual(own)
   for (const key of Object.keys(own)) {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
-  secureAfterRemoval,
+  rotateAfterRemoval,
   installIssuing,
   isRotationDue,
   membersLackingSecrets,
@@ -10,7 +10,7 @@ import {
   wrapMissingSecrets,
 } from '../../src/cluster/secrets/secret-rotation.ts'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
-import { createIssuingAuthority, validityFrom } from '../../src/pki/authority/authority.ts'
+import { createIssuingAuthority, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
@@ -62,7 +62,7 @@ describe('The initial secrets of a cluster', () => {
     expect(text).not.toContain(key)
   })
 
-  test('are not decrypted by a controller with another key, which logs that once', async () => {
+  test('are not decrypted by a controller with another key, which logs the failure once', async () => {
     const stranger = await cluster.add('ctrl1', cluster.member('ctrl2').leaf)
     expect(stranger.keyring.clusterKeys()).toEqual([])
     expect(stranger.keyring.issuing()).toBeNull()
@@ -76,7 +76,7 @@ describe('The initial secrets of a cluster', () => {
   })
 })
 
-describe('A rotation', () => {
+describe('A key rotation', () => {
   test('reaches a member that follows the state, without a separate call', async () => {
     const { keyring } = cluster.member('ctrl3')
     keyring.start(cluster.machine)
@@ -85,7 +85,7 @@ describe('A rotation', () => {
     keyring.stop()
   })
 
-  test('puts a key in force that every member holds, and ends the previous one after the overlap', async () => {
+  test('activates a key that every member has, and ends the previous key after the overlap period', async () => {
     const before = keysOf('ctrl1')
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
@@ -98,7 +98,7 @@ describe('A rotation', () => {
     ])
   })
 
-  test('that runs twice at once puts two versions in force', async () => {
+  test('creates two key versions if it runs twice at once', async () => {
     cluster.beforePropose = () =>
       rotateClusterKey(cluster.member('ctrl2').rotation, 'the other', inPeace)
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
@@ -118,7 +118,7 @@ describe('A rotation', () => {
   })
 })
 
-test('secrets of a replaced state are decrypted again, even with the same revision', async () => {
+test('secrets in a replaced state are decrypted again, even if their revision is the same', async () => {
   const { leaf } = cluster.member('ctrl2')
   const { machine, log } = cluster
   const right = machine.get('sharedSecret', 'clusterKey')
@@ -145,10 +145,10 @@ test('secrets of a replaced state are decrypted again, even with the same revisi
   expect(keyring.clusterKeys()).toEqual(cluster.member('ctrl2').keyring.clusterKeys())
 })
 
-describe('After a removal', () => {
+describe('After a controller was removed', () => {
   test('the removed controller cannot decrypt the new key, and has no admission', async () => {
     cluster.expel('ctrl3')
-    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
+    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
     await refreshAll()
     expect(cluster.machine.get('admission', 'ctrl3')).toBeUndefined()
     expect(cluster.member('ctrl3').keyring.clusterKeys()).toEqual([])
@@ -157,41 +157,41 @@ describe('After a removal', () => {
     expect(isRotationDue(cluster.machine)).toBe(false)
   })
 
-  test('of a compromised controller, the previous key is revoked at once', async () => {
+  test('as compromised, the previous key is revoked at once', async () => {
     const before = keysOf('ctrl1')
     cluster.expel('ctrl3')
-    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
     await refreshAll()
     expect(keysOf('ctrl2')).toHaveLength(1)
     expect(keysOf('ctrl2')).not.toEqual(before)
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
   })
 
-  test('that is later reported as compromised, the previous key is revoked as well', async () => {
+  test('and is later reported as compromised, the previous key is also revoked', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
-    await secureAfterRemoval(rotation, 'ctrl3', inPeace)
+    await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
     const [before] = keysOf('ctrl1')
-    await secureAfterRemoval(cluster.member('ctrl2').rotation, 'ctrl3', compromised)
+    await rotateAfterRemoval(cluster.member('ctrl2').rotation, 'ctrl3', compromised)
     await refreshAll()
     expect(keysOf('ctrl1')).toHaveLength(1)
     expect(keysOf('ctrl1')).not.toContain(before)
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
     const proposals = cluster.proposals.length
-    await secureAfterRemoval(rotation, 'ctrl3', compromised)
+    await rotateAfterRemoval(rotation, 'ctrl3', compromised)
     expect(cluster.proposals, 'done again, it changes nothing').toHaveLength(proposals)
   })
 
-  test('the same call may be repeated, and changes nothing more', async () => {
+  test('the same call may be repeated, and then changes nothing more', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
-    await secureAfterRemoval(rotation, 'ctrl3', inPeace)
+    await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
     const proposals = cluster.proposals.length
-    await secureAfterRemoval(rotation, 'ctrl3', inPeace)
+    await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
     expect(cluster.proposals).toHaveLength(proposals)
   })
 
-  test('a leader elected between deletion and rotation finds the rotation due', async () => {
+  test('a leader elected between the removal and the rotation finds that the rotation is due', async () => {
     cluster.expel('ctrl3')
     const dies = new Error('the leader died')
     const { rotation } = cluster.member('ctrl1')
@@ -204,7 +204,7 @@ describe('After a removal', () => {
         },
       },
     }
-    await expect(secureAfterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
+    await expect(rotateAfterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
     expect(isRotationDue(cluster.machine)).toBe(true)
     await cluster.member('ctrl2').keyring.refresh()
     await rotateClusterKeyIfDue(cluster.member('ctrl2').rotation, 'found due')
@@ -215,34 +215,34 @@ describe('After a removal', () => {
 
   test('nothing is revoked from a controller that is still a member', async () => {
     await expect(
-      secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
+      rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
     ).rejects.toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
     expect(isRotationDue(cluster.machine)).toBe(false)
     expect(keysOf('ctrl3')).toHaveLength(1)
   })
 })
 
-describe('The key of second factors', () => {
+describe('The key that encrypts MFA secrets', () => {
   const versionsAt = (id: string) =>
     cluster
       .member(id)
       .keyring.factorKeys()
       .map(({ version, secret }) => `${version} ${Buffer.from(secret).toString('hex')}`)
 
-  test('differs from the key of tokens, and is the same on every member', async () => {
+  test('differs from the key that signs tokens, and is the same on every member', async () => {
     await refreshAll()
     expect(versionsAt('ctrl1')).toHaveLength(1)
     expect(versionsAt('ctrl2')).toEqual(versionsAt('ctrl1'))
     expect(versionsAt('ctrl1')[0]).not.toContain(keysOf('ctrl1')[0])
   })
 
-  test('is rotated when a controller leaves, compromised or not, and not together with the other key', async () => {
+  test('is rotated when a controller is removed, compromised or not, and not when the token key is rotated', async () => {
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
     const [before = ''] = versionsAt('ctrl1')
     expect(before).toMatch(/^1 /)
     cluster.expel('ctrl3')
-    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
     await refreshAll()
     // The first version encrypted nothing, so it is gone.
     expect(versionsAt('ctrl2')).toEqual([expect.stringMatching(/^2 /)])
@@ -253,7 +253,7 @@ describe('The key of second factors', () => {
 })
 
 describe('A member that lacks a secret', () => {
-  test('receives it from a member that holds it', async () => {
+  test('receives the secret from a member that has it', async () => {
     await cluster.machine.close()
     cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'], 'ctrl3')
     expect(keysOf('ctrl3')).toEqual([])
@@ -268,7 +268,7 @@ describe('A member that lacks a secret', () => {
     )
   })
 
-  test('cannot be created by a rotation, which must cover every admitted controller', async () => {
+  test('cannot arise from a rotation, because a rotation must include every admitted controller', async () => {
     const secret = newClusterKey()
     const version = { name: 'clusterKey', version: 2, secret } as const
     const { rotation } = cluster.member('ctrl1')
@@ -291,10 +291,10 @@ describe('A member that lacks a secret', () => {
   })
 })
 
-describe('Another issuing authority', () => {
-  test('is in force on every member once it is installed, and the key of the old one is gone', async () => {
+describe('Another issuing CA', () => {
+  test('is active on every member once it is installed, and the key of the old issuing CA is deleted', async () => {
     const { root } = cluster
-    const validity = validityFrom(startMs, 3_600_000)
+    const validity = validityStartingAt(startMs, 3_600_000)
     const next = await createIssuingAuthority({ commonName: 'next', root, validity })
     await installIssuing(cluster.member('ctrl1').rotation, next)
     await refreshAll()

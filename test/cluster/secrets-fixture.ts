@@ -5,7 +5,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { JoinTickets } from '../../src/cluster/membership/join-tickets.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import type { RotationDeps } from '../../src/cluster/secrets/secret-rotation.ts'
-import { formingSecrets } from '../../src/cluster/secrets/wrap-secrets.ts'
+import { bootstrapSecrets } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -15,7 +15,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
@@ -83,7 +83,7 @@ export class SecretsCluster implements Proposer {
     lacking = '',
     seeds: readonly SeedRecord[] = [],
   ): Promise<SecretsCluster> {
-    const validity = validityFrom(startMs, 30 * 24 * 3_600_000)
+    const validity = validityStartingAt(startMs, 30 * 24 * 3_600_000)
     const root = await createRootAuthority({ commonName: 'test root', validity })
     const issuing = await createIssuingAuthority({ commonName: 'test issuing', root, validity })
     const clock = { nowMs: () => startMs, monotonicMs: () => startMs }
@@ -112,7 +112,7 @@ export class SecretsCluster implements Proposer {
       address: `${nodeId}:1480`,
       certificatePem,
     }))
-    const records = await formingSecrets({
+    const records = await bootstrapSecrets({
       clusterId: CLUSTER_ID,
       admissions,
       issuing: this.issuing,

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { PositionSchema, type SnapshotAck, type SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import type { HostEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
 import {
   type ReceivedSnapshot,
   SnapshotReceiver,
@@ -18,7 +18,7 @@ import {
 } from './snapshot-fixture.ts'
 
 function receiver() {
-  const events: HostEvent[] = []
+  const events: ConsensusThreadEvent[] = []
   const acks: SnapshotAck[] = []
   const received: ReceivedSnapshot[] = []
   const failures: string[] = []
@@ -43,7 +43,7 @@ function receiver() {
   return { made, events, acks, received, failures, clock, leadership, finish }
 }
 
-test('a snapshot is offered to the core only when it is complete, written and as announced', async () => {
+test('a snapshot is offered to the Raft core only when it is complete, written and equal to its announcement', async () => {
   const { made, events, acks, received } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -124,7 +124,7 @@ test.each<[string, Partial<SnapshotChunk>]>([
   expect(events).toEqual([])
 })
 
-test('a snapshot with another state than announced is not offered', () => {
+test('a snapshot whose state differs from the announced state is not offered', () => {
   const { made, received, failures } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -135,7 +135,7 @@ test('a snapshot with another state than announced is not offered', () => {
   expect(failures).toEqual([expect.stringContaining('announcement')])
 })
 
-test('a snapshot is not offered when its sender is not the leader of its term', () => {
+test('a snapshot is not offered if its sender is not the leader in the term of the snapshot', () => {
   const { made, received, failures, leadership, finish } = receiver()
   leadership.leader = null
   made.onChunk('usurper', 3, chunk(0, first))
@@ -146,7 +146,7 @@ test('a snapshot is not offered when its sender is not the leader of its term', 
   expect(failures).toEqual(['the sender is not the leader'])
 })
 
-test('a snapshot that the core ignores is dropped, and the sender is done', () => {
+test('a snapshot that the Raft core ignores is discarded, and its transfer ends', () => {
   const { made, events, acks, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -158,7 +158,7 @@ test('a snapshot that the core ignores is dropped, and the sender is done', () =
   expect(acks.at(-1)).toMatchObject({ number: 2, failed: false })
 })
 
-test('an offered snapshot is kept, and offered again until the core accepts it', () => {
+test('an offered snapshot is kept, and offered again until the Raft core accepts it', () => {
   const { made, clock, events, acks, received, leadership, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -179,7 +179,7 @@ test('an offered snapshot is kept, and offered again until the core accepts it',
   expect(received.length).toBe(2)
 })
 
-test('repeated chunks after a new connection are skipped, and the sender gets the position', () => {
+test('chunks that are repeated on a new connection are skipped, and the sender receives the position reached', () => {
   const { made, events, acks, received, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onWritten(1)
@@ -218,7 +218,7 @@ test('an acknowledgment is repeated on the next connection', async () => {
   ])
 })
 
-test('an incomplete snapshot with a silent sender is kept for a limited time', () => {
+test('an incomplete snapshot whose sender is silent is kept for a limited time', () => {
   const { made, clock, events, failures } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   clock.atMs = 1000

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import type { HostEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
 import { SnapshotSender } from '../../src/cluster/state-transfer/snapshot-sender.ts'
 import { TransferPacer } from '../../src/cluster/state-transfer/transfer-pacer.ts'
 import { configuration, first, ManualClock, second } from './snapshot-fixture.ts'
@@ -9,7 +9,7 @@ import { configuration, first, ManualClock, second } from './snapshot-fixture.ts
 const position = { term: 2, index: 50 }
 
 function sender(windowChunks = 2) {
-  const events: HostEvent[] = []
+  const events: ConsensusThreadEvent[] = []
   const chunks: SnapshotChunk[] = []
   const done: (readonly [string, string])[] = []
   const suspended: number[] = []
@@ -80,7 +80,7 @@ test('a snapshot is read no faster than its receiver writes', () => {
 })
 
 test.each(['refused', 'silent', 'removed', 'leadership lost', 'source'])(
-  'a transfer ends, and is reported once, for the reason: %s',
+  'a snapshot transfer ends, and is reported once, for the reason: %s',
   (how) => {
     const { made, done, clock, acknowledge, events, nothingMatches } = sender()
     made.start('slow', 4)
@@ -103,7 +103,7 @@ test.each(['refused', 'silent', 'removed', 'leadership lost', 'source'])(
   },
 )
 
-test('a transfer continues over the next connection with the first unacknowledged chunk', () => {
+test('a snapshot transfer continues on the next connection with the first unacknowledged chunk', () => {
   const { made, done, suspended, acknowledge, credits, numbers, state } = sender(3)
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -143,7 +143,7 @@ test('a chunk that could not be sent is sent later', () => {
   expect(done).toEqual([])
 })
 
-test('a restarted receiver refuses the transfer, and the core is informed', () => {
+test('a restarted receiver refuses the snapshot transfer, and the Raft core is informed', () => {
   const { made, done, acknowledge } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -154,7 +154,7 @@ test('a restarted receiver refuses the transfer, and the core is informed', () =
   expect(done).toEqual([['slow', 'failed']])
 })
 
-test('an interrupted transfer is kept for the allowed silence of a receiver, and no longer', () => {
+test('an interrupted snapshot transfer is kept only while the receiver is silent for no longer than allowed', () => {
   const { made, done, clock, state, events, nothingMatches } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -172,7 +172,7 @@ test('an interrupted transfer is kept for the allowed silence of a receiver, and
   expect(done).toEqual([['slow', 'failed']])
 })
 
-test('after a second consecutive failure the next attempt waits, longer each time, without a new request of the core', () => {
+test('after a second consecutive failure the next attempt is delayed, longer each time, without a new request from the Raft core', () => {
   const { made, clock, done, events, nothingMatches } = sender()
   const begun = (): number => events.filter(({ type }) => type === 'snapshotWanted').length
   const fail = (): void => made.onSourceFailed(begun(), 'disk')
@@ -201,7 +201,7 @@ test('after a second consecutive failure the next attempt waits, longer each tim
   expect(begun()).toBe(5)
 })
 
-test('a transfer ends when its receiver has caught up in another way', () => {
+test('a snapshot transfer ends when its receiver has caught up in another way', () => {
   const { made, done } = sender()
   made.start('slow', 4)
   made.sweep(() => 0)
@@ -212,7 +212,7 @@ test('a transfer ends when its receiver has caught up in another way', () => {
   expect(done).toEqual([['slow', 'sent']])
 })
 
-test('fewer chunks are in transit on a congested connection, so that heartbeats get through', () => {
+test('fewer chunks are in transit on a congested connection, so that heartbeats are not delayed', () => {
   const { made, clock, acknowledge, credits } = sender(8)
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -235,7 +235,7 @@ test('fewer chunks are in transit on a congested connection, so that heartbeats 
   expect(read - 60).toBe(1)
 })
 
-test('transfers share one rate evenly', () => {
+test('all snapshot transfers share one rate limit evenly', () => {
   vi.useFakeTimers()
   try {
     const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() }

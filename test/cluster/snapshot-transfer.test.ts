@@ -4,14 +4,14 @@ import { afterEach, expect, test } from 'vitest'
 
 import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { SnapshotCatchUp } from '../../src/cluster/state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from '../../src/cluster/state-transfer/catch-up.ts'
 import {
-  type HostCommand,
+  type ConsensusThreadCommand,
   type HostLink,
-  inlineLink,
+  sameThreadChannel,
   type MainLink,
 } from '../../src/cluster/link.ts'
-import { SnapshotSource } from '../../src/cluster/state-transfer/snapshot-source.ts'
+import { SnapshotStoreWorker } from '../../src/cluster/state-transfer/snapshot-source.ts'
 import {
   defaultSnapshotReceiverOptions,
   type ReceivedSnapshot,
@@ -52,7 +52,7 @@ async function side(free: { bytes: number }) {
   const files = { ...nodeFileSystem, freeBytes: () => free.bytes }
   const options = { chunkBytes: 4096, receiveBatchBytes: 8192, freeBytesMin: 1000, files }
   const store = await LevelStateStore.open(dir, options)
-  const { main, host } = inlineLink()
+  const { main, host } = sameThreadChannel()
   const alarms = new Alarms(systemClock, new RecordedLog().log)
   const machine = {
     progress: () => ({ applied: 0, persisted: store.mark()?.position.index ?? 0 }),
@@ -60,8 +60,8 @@ async function side(free: { bytes: number }) {
     receive: async () => await store.receive(),
     restore: async (receiver: { swap: () => Promise<void> }) => await receiver.swap(),
   }
-  const desk = new SnapshotSource(machine, main, {
-    catchUps: new SnapshotCatchUp(alarms, systemClock, () => true),
+  const desk = new SnapshotStoreWorker(machine, main, {
+    catchUps: new SnapshotLogRetention(alarms, systemClock, () => true),
     guard: { isQuarantined: false, makeRoom: () => Promise.resolve() },
   })
   ends.push(async () => {
@@ -74,14 +74,14 @@ async function side(free: { bytes: number }) {
 }
 
 /** Dispatches events to the source; `restore` is handled by the cluster node, here as well. */
-function serve(main: MainLink, desk: SnapshotSource): void {
+function serve(main: MainLink, desk: SnapshotStoreWorker): void {
   main.onMessage = (event) => {
     if (event.type === 'restore') void desk.restore(event.id)
-    else desk.handle(event as Parameters<SnapshotSource['handle']>[0])
+    else desk.handle(event as Parameters<SnapshotStoreWorker['handle']>[0])
   }
 }
 
-function onCommands(host: HostLink, take: (command: HostCommand) => void): void {
+function onCommands(host: HostLink, take: (command: ConsensusThreadCommand) => void): void {
   host.onMessage = take
 }
 
@@ -169,7 +169,7 @@ async function contents(store: LevelStateStore): Promise<string[]> {
 
 const whole = recordsOfSource.map(({ key, value }) => `${key}=${value}`)
 
-test('a transfer with repeated broken connections resumes where it was, and arrives completely', async () => {
+test('a snapshot transfer with repeatedly broken connections resumes at its last position, and completes', async () => {
   const { to, from, wire, sent, done, sender, breakOff, reconnect } = await rig()
   // The wire breaks with every eighth chunk, so a slow machine sees as many breaks.
   wire.alter = (chunk) => {
@@ -240,7 +240,7 @@ function flipped(chunk: SnapshotChunk): SnapshotChunk {
   return { ...chunk, data }
 }
 
-test('a receiver without space beyond its reserve refuses chunks before its disk is full', async () => {
+test('a receiver refuses chunks before its disk is full, when only the reserved space is left', async () => {
   const { to, wire, done, failures, space, sender } = await rig()
   wire.alter = (chunk) => {
     if (chunk.number === 20) space.bytes = 1999

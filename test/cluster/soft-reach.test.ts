@@ -104,7 +104,7 @@ function reach(channel: { reachLatest(): Promise<void> }): void {
   void channel.reachLatest().then(() => (isReached = true))
 }
 
-test('a controller that reaches the latest values gets unsent ones before their interval ends', async () => {
+test('a controller that waits for the latest values receives unsent values before their send interval ends', async () => {
   const { b, published, seen } = await pair()
   published.publish('x', '1')
   reach(b)
@@ -113,7 +113,7 @@ test('a controller that reaches the latest values gets unsent ones before their 
   expect([isReached, seen.get('a', 'x')]).toEqual([true, '1'])
 })
 
-test('a peer confirms only after it has sent its last batch', async () => {
+test('a peer confirms that it has sent everything only after its last batch', async () => {
   const { a, b, published, seen } = await pair({ batchBytesMax: 64 })
   for (const key of ['x', 'y', 'z']) published.publish(key, 'a value of some length')
   reach(b)
@@ -169,7 +169,7 @@ test('a controller without reachable peers has the latest values', async () => {
   expect(isReached).toBe(true)
 })
 
-test('a controller waits for a silent peer no longer than the limit', async () => {
+test('a controller waits for a silent peer at most until the limit', async () => {
   const { b } = await pair()
   reach(b)
   await wire.deliver('a')
@@ -179,7 +179,7 @@ test('a controller waits for a silent peer no longer than the limit', async () =
   expect(isReached).toBe(true)
 })
 
-test('a controller stops waiting for a peer whose link ends', async () => {
+test('a controller stops waiting for a peer when the connection to the peer closes', async () => {
   const { b } = await pair()
   reach(b)
   await wire.deliver('a')
@@ -188,7 +188,7 @@ test('a controller stops waiting for a peer whose link ends', async () => {
   expect(isReached).toBe(true)
 })
 
-test('a request of a controller that is no member is not answered', async () => {
+test('a request from a controller that is not a member is not answered', async () => {
   const { b } = await pair()
   reach(b)
   await Promise.resolve()

@@ -129,7 +129,7 @@ function seen(topic: Pick<SoftTopic<string | number>, 'values'>): string[] {
   return [...topic.values()].map(({ owner, key, value }) => `${owner}/${key}=${value}`).sort()
 }
 
-test('a new link transfers all values, and then all changes', () => {
+test('a new connection first transfers all values, and then all changes', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -148,7 +148,7 @@ test('a new link transfers all values, and then all changes', () => {
   expect(b.get('b', 'x')).toBe('mine')
 })
 
-test('changes within one tick are sent once, and a silent owner sends a sign of life every second', () => {
+test('changes within one tick are sent once, and an owner without changes sends a heartbeat every second', () => {
   const network = new Network()
   const channel = network.add('a')
   const a = channel.open('text')
@@ -171,7 +171,7 @@ test('changes within one tick are sent once, and a silent owner sends a sign of 
   expect(network.sent).toHaveLength(1)
 })
 
-test('values of an unreachable owner expire, and return when it sends again', () => {
+test('values of an unreachable owner expire, and are restored when the owner sends again', () => {
   const network = new Network()
   const table = { text: textTopic(), long: textTopic({ ttlMs: 60_000 }) }
   const channel = network.join('a', table)
@@ -233,7 +233,7 @@ test('a lost batch is followed by a full transmission, which includes withdrawal
   ])
 })
 
-test('an older batch that arrives late or twice changes nothing', () => {
+test('an older batch that arrives late or a second time changes nothing', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -259,7 +259,7 @@ test('an older batch that arrives late or twice changes nothing', () => {
   expect(seen(b)).toEqual(['a/y=newest'])
 })
 
-test('a restart drops the previous values, even if the disk was lost and its start count began again', () => {
+test('after the restart of an owner its previous values are discarded, even if its disk was lost and its start count restarted', () => {
   const network = new Network()
   const a = network.add('a', { epoch: 7 }).open('text')
   const b = network.add('b').open('text')
@@ -282,7 +282,7 @@ test('a restart drops the previous values, even if the disk was lost and its sta
   expect(seen(b)).toEqual(['a/z=3'])
 })
 
-test('a former member has no values, and new ones are ignored', () => {
+test('a former member has no values, and its new values are ignored', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -296,7 +296,7 @@ test('a former member has no values, and new ones are ignored', () => {
   expect(seen(b)).toEqual([])
 })
 
-test('an owner and its receivers enforce the limit of the owner', () => {
+test('an owner and its receivers enforce the limit for the values of one owner', () => {
   const network = new Network()
   const big = 'v'.repeat(1000)
   const a = network.add('a', {}, { ownerBytesMax: 10_000 }).open('text')
@@ -314,7 +314,7 @@ test('an owner and its receivers enforce the limit of the owner', () => {
   expect([...b.values()].map(({ key }) => key)).toContain('last')
 })
 
-test('a receiver enforces the limit for all owners together', () => {
+test('a receiver enforces the limit for the values of all owners together', () => {
   const network = new Network()
   const value = 'v'.repeat(1000)
   const size = 1001 + SOFT_VALUE_OVERHEAD_BYTES
@@ -330,7 +330,7 @@ test('a receiver enforces the limit for all owners together', () => {
   expect(here.publish('x', value)).toBe(false)
 })
 
-test('a vital topic is sent before a backlog, and is not refused because of other topics', () => {
+test('a vital topic is sent before the backlog of other topics, and is not refused because of other topics', () => {
   const network = new Network()
   const table = {
     large: textTopic({ ownerBytesMax: 100_000 }),
@@ -355,7 +355,7 @@ test('a vital topic is sent before a backlog, and is not refused because of othe
   expect(seen(vitalB)).toEqual([])
 })
 
-test('a replaced value needs space only for the difference', () => {
+test('replacing a value needs space only for the difference in size', () => {
   const network = new Network()
   const a = network.add('a', { totalBytesMax: 1500 }).open('text')
   expect(a.publish('x', 'v'.repeat(1000))).toBe(true)
@@ -363,7 +363,7 @@ test('a replaced value needs space only for the difference', () => {
   expect(a.publish('y', 'v'.repeat(1000))).toBe(false)
 })
 
-test('a large number of values is sent in bounded batches, one per tick', () => {
+test('a large number of values is sent in batches of limited size, one batch per tick', () => {
   const network = new Network()
   const large = { ownerBytesMax: 1_000_000 }
   const a = network.add('a', { batchBytesMax: 4096 }, large).open('text')
@@ -380,7 +380,7 @@ test('a large number of values is sent in bounded batches, one per tick', () => 
   expect(b.get('a', '99')).toBe('changed meanwhile')
 })
 
-test('a topic that is opened late has earlier values, and invalid bytes are dropped', () => {
+test('a topic that is opened late contains earlier values, and invalid bytes are discarded', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const late = network.add('b')
@@ -399,7 +399,7 @@ test('a topic that is opened late has earlier values, and invalid bytes are drop
   expect(late.counts.malformed).toBe(1)
 })
 
-test('topics of a newer release are ignored and counted, and the others still work', () => {
+test('topics of a newer release are ignored and counted, and other topics still work', () => {
   const network = new Network()
   const newer = network.join('a', { text: textTopic(), weather: textTopic() })
   const b = network.add('b')
@@ -411,14 +411,14 @@ test('topics of a newer release are ignored and counted, and the others still wo
   expect(b.counts).toMatchObject({ unknownTopics: 1, malformed: 0, tooLarge: 0 })
 })
 
-test('a topic has one user, and must be in the table', () => {
+test('a topic can be opened once, and must be in the table of topics', () => {
   const channel = new Network().add('a')
   channel.open('text')
   expect(() => channel.open('text')).toThrow('topic text has one user')
   expect(() => channel.open('weather' as 'text')).toThrow('topic weather is in the table of topics')
 })
 
-test('the last uses of a hundred thousand sessions fit, and reach a controller that connects later', () => {
+test('the last uses of a hundred thousand sessions fit the limits, and reach a controller that connects later', () => {
   const network = new Network()
   const a = network.join('a', softTopics).open('activity')
   const b = network.join('b', softTopics, { batchBytesMax: 1024 * 1024 }).open('activity')
@@ -437,7 +437,7 @@ afterEach(async () => {
   cluster = null
 })
 
-test('two controllers share their values over the mesh, and drop those of one that restarts', async () => {
+test('two controllers share their values over the mesh, and discard the values of a controller that restarts', async () => {
   cluster = await formCluster(2)
   const n1 = await cluster.start('n1')
   const n2 = await cluster.start('n2')

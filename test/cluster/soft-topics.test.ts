@@ -16,14 +16,14 @@ function found(pattern: RegExp): string[] {
   return sources.flatMap(([file, text]) => [...text.matchAll(pattern)].map(() => file))
 }
 
-test('each topic of the table is opened at one place, and no other topic is opened', () => {
+test('each topic in the table is opened by exactly one file, and no other topic is opened', () => {
   const opened = sources.flatMap(([, text]) =>
     [...text.matchAll(/\.open\('([a-z-]+)'\)/g)].map(([, name = '']) => name),
   )
   expect(opened.sort()).toEqual(Object.keys(softTopics).sort())
 })
 
-test('topics are defined only in the table, and only their channel sends soft state', () => {
+test('topics are defined only in the table, and only the channel for topics sends soft state', () => {
   expect(found(/\bownerBytesMax: (?!number)/g).filter((file) => file !== table)).toEqual([])
   const channel = ['cluster/soft-state/soft-state.ts']
   expect(found(/'soft'|'soft-resync'/g)).toEqual([...channel, ...channel])
@@ -39,7 +39,7 @@ test('the topics of released versions keep their names', () => {
   expect(Object.keys(softTopics)).toEqual(expect.arrayContaining(released))
 })
 
-test('every topic rejects invalid bytes, and has space for one value', () => {
+test('every topic rejects invalid bytes, and one value of maximum size fits', () => {
   for (const [name, { decode, ownerBytesMax }] of Object.entries(softTopics)) {
     expect(() => decode(Uint8Array.of(0xff, 0xff)), name).toThrow()
     const isSmall = name === 'leadership'
@@ -47,7 +47,7 @@ test('every topic rejects invalid bytes, and has space for one value', () => {
   }
 })
 
-test('an integer beyond a safe integer rejects the whole value', () => {
+test('an integer larger than a safe integer invalidates the whole value', () => {
   const beyond = Uint8Array.of(0x08, ...new Array<number>(9).fill(0xff), 0x01)
   expect(() => softTopics.activity.decode(beyond)).toThrow(RangeError)
   expect(() => softTopics.posture.decode(beyond)).toThrow(RangeError)

@@ -70,7 +70,7 @@ function stage() {
   return { clock, called, events, receiving, guard, pass }
 }
 
-test('apply pauses for up to a minute while no member sends its state, and later only during attempts to get one', async () => {
+test('apply pauses for up to a minute while no member sends its state, and later only while the guard tries to fetch a state', async () => {
   const { events, guard, pass } = stage()
   expect(guard.isHeld).toBe(true)
   await pass(quarantineLimits.holdMsMax - 1000)
@@ -82,13 +82,13 @@ test('apply pauses for up to a minute while no member sends its state, and later
   expect(events).toEqual(['hold', 'let go', 'hold', 'let go', 'hold', 'let go'])
 })
 
-test('each attempt asks another member for a state, the leader last', async () => {
+test('each attempt requests the state from another member, from the leader last', async () => {
   const { called, pass } = stage()
   await pass(10_000)
   expect(called.slice(0, 3)).toEqual(['c', 'b', 'c'])
 })
 
-test('an incoming snapshot of the leader is waited for while chunks arrive', async () => {
+test('the guard waits for an incoming snapshot from the leader while its chunks arrive', async () => {
   const { called, events, receiving, pass } = stage()
   for (receiving.chunks = 0; receiving.chunks < 10; receiving.chunks += 1) await pass(50_000)
   expect([called, events]).toEqual([[], []])

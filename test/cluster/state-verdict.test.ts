@@ -29,20 +29,20 @@ test('a majority of the voters decides whose state is wrong', () => {
   expect(judge('y', { b: 'x', c: 'x', d: 'x', e: 'y' }, 'abcde').kind).toBe('odd')
 })
 
-test('one faulty or malicious member takes no other out of service', () => {
+test('one faulty or malicious member cannot put another member out of service', () => {
   expect(judge('x', { b: 'y' })).toEqual({ kind: 'open' })
   expect(judge('x', { b: 'y', c: 'x' })).toEqual({ kind: 'fine', odd: ['b'] })
   expect(judge('x', { b: 'y' }, 'ab')).toEqual({ kind: 'tie' })
 })
 
-test('fewer than a majority decide nothing, even if they agree', () => {
+test('members that are fewer than a majority decide nothing, even if they agree', () => {
   expect(judge('y', { b: 'x', c: 'x' }, 'abcd')).toEqual({ kind: 'open' })
   expect(judge('y', { b: 'x', c: 'x' }, 'abcde')).toEqual({ kind: 'open' })
   expect(judge('y', { b: 'x', c: 'x', d: 'y' }, 'abcd')).toEqual({ kind: 'tie' })
   expect(judge('x', { b: 'y', c: 'z' })).toEqual({ kind: 'tie' })
 })
 
-test('learners are compared but do not count toward the majority', () => {
+test('the states of learners are compared but do not count toward the majority', () => {
   expect(judge('y', { b: 'x', c: 'x', d: 'x' }, 'bcd')).toMatchObject({ kind: 'odd' })
   expect(judge('y', { b: 'x', c: 'x' }, 'bcd')).toMatchObject({ kind: 'odd' })
   expect(judge('x', { b: 'x', l1: 'y', l2: 'y', l3: 'y' })).toEqual({
@@ -70,7 +70,7 @@ function stage(mark = new Mark()) {
   return { clock, log, alarms, mark, made: new Quarantine({ clock, alarms, log: log.log, mark }) }
 }
 
-test('a wrong state is marked and rebuilt, and answers again once a majority has the same state', () => {
+test('a wrong state is quarantined and rebuilt, and serves requests again once a majority has the same state', () => {
   const { clock, alarms, mark, made } = stage()
   expect(made.isQuarantined).toBe(false)
   expect(made.foundOdd(64, ['b', 'c'])).toBe(true)
@@ -129,7 +129,7 @@ test('rebuilds of more than an hour ago do not count toward the limit', () => {
   }
 })
 
-test('a state that was marked before the start is in quarantine at once', () => {
+test('a state that was marked as wrong before the start is in quarantine from the start', () => {
   const mark = new Mark()
   mark.set('it was wrong')
   const { clock, alarms, made } = stage(mark)
@@ -137,7 +137,7 @@ test('a state that was marked before the start is in quarantine at once', () => 
   expect(alarms.list()).toMatchObject([{ code: 'STATE_QUARANTINED' }])
 })
 
-test('a failure to write or remove the mark is logged, and has no other effect', () => {
+test('a failure to write or remove the quarantine mark is logged, and has no other effect', () => {
   const mark = new Mark()
   const broken = () => {
     throw new Error('the disk is full')

@@ -11,10 +11,10 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import {
-  type HostStart,
-  type StartedHost,
+  type LogAndConsensusStart,
+  type StartedLogAndConsensus,
   startInline,
   startThreads,
 } from '../../src/threads/start-threads.ts'
@@ -42,12 +42,12 @@ function newFolder(): string {
 }
 
 /** A formed data folder of a cluster of one, and the inputs to start its host. */
-async function formedHost(): Promise<HostStart> {
+async function formedHost(): Promise<LogAndConsensusStart> {
   const dir = join(newFolder(), 'data')
   const identity = await controllerIdentity(await createAuthority(), 'n1')
   const members = [memberOf('n1', identity, '127.0.0.1:1')]
   const data = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
-  formDataFolder(
+  createDataFolder(
     dir,
     {
       nodeId: 'n1',
@@ -81,7 +81,7 @@ async function formedHost(): Promise<HostStart> {
   }
 }
 
-function clusterNodeOf(start: HostStart, started: StartedHost) {
+function clusterNodeOf(start: LogAndConsensusStart, started: StartedLogAndConsensus) {
   const machine = new CounterMachine({ persistEntries: 1000, isChained: true })
   const effects: string[] = []
   machine.onCommand = (payload) => effects.push(new TextDecoder().decode(payload))
@@ -162,7 +162,7 @@ test('a log that cannot be opened is reported with its reason before anything st
   await expect(startThreads(start)).rejects.toMatchObject({ name: 'StoreError', code: 'CORRUPT' })
 })
 
-test('an address that cannot be listened on ends the controller with one sentence', async () => {
+test('if an address cannot be listened on, the controller stops with one sentence', async () => {
   const start = await formedHost()
   const bind = '203.0.113.1:1'
   const started = await startThreads({ ...start, host: { ...start.host, bind } })
@@ -173,7 +173,7 @@ test('an address that cannot be listened on ends the controller with one sentenc
   await started.close()
 })
 
-test('a thread that ends unexpectedly ends the controller with one sentence', async () => {
+test('if a thread ends unexpectedly, the controller stops with one sentence', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
   const { clusterNode, fatal } = clusterNodeOf(start, started)

@@ -6,7 +6,7 @@ import { decodeJwt } from 'jose'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
-import { openPrimary } from '../../src/entities/parts/auth-policy-factors.ts'
+import { permissivePrimaryRules } from '../../src/entities/parts/auth-policy-factors.ts'
 import { until } from '../process/support/client.ts'
 import { dataOf, Enrolling, newRequest } from '../process/support/enrolling.ts'
 import { codeOf } from '../support/totp.ts'
@@ -395,7 +395,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const secondary = { requireTotp: true }
     const authPolicyId = await create('auth-policies', {
       name: 'with a code',
-      primary: openPrimary,
+      primary: permissivePrimaryRules,
       secondary,
     })
     const body = { name: 'ada', type: 'User', isAdmin: true, authPolicyId }

@@ -125,7 +125,7 @@ test('another tab continues after the last event when the reading tab is closed'
   expect(ids(first)).toEqual(['1:7:1'])
 })
 
-test('a gap is counted once in each tab that has shown earlier events', async () => {
+test('a gap in the events is counted once in each tab that has shown earlier events', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {
@@ -146,7 +146,7 @@ test('a gap is counted once in each tab that has shown earlier events', async ()
   })
 })
 
-test('a tab whose session has ended leaves the stream to another tab', async () => {
+test('a tab whose session has ended lets another tab read the stream', async () => {
   anIdentity()
   status = 401
   const first = started()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { SessionTokenSource } from '../../src/client/cluster-client.ts'
-import { ApiProblem, OutcomeUnknownError, UnreachableError } from '../../src/client/problem.ts'
+import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../src/client/problem.ts'
 import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
 import { Members } from '../../src/console/client/members.ts'
@@ -69,7 +69,7 @@ const refusing = (): never => {
 
 const noLeader = { error: { code: 'CLUSTER_NO_LEADER', message: 'no leader' } }
 
-test('the client skips an unreachable controller, and stays with the one that answers', async () => {
+test('the client skips an unreachable controller, and keeps using the controller that responds', async () => {
   const { client, members, sent } = clientOf(({ origin }) =>
     origin === one ? refusing() : json(200, { data: [] }),
   )
@@ -80,7 +80,7 @@ test('the client skips an unreachable controller, and stays with the one that an
   expect(members.failed.value).toEqual([one])
 })
 
-test('the client repeats a change without a leader at the next controller under the same ID', async () => {
+test('if a controller has no leader, the client repeats a change at the next controller under the same ID', async () => {
   const { client, sent } = clientOf(({ origin }) =>
     origin === one ? json(503, noLeader) : json(201, { data: {} }),
   )
@@ -93,8 +93,8 @@ test('the client repeats a change without a leader at the next controller under 
 test('the client reports a missing leader if no controller has one', async () => {
   const { client } = clientOf(() => json(503, noLeader))
   const refusal = await client.ask({ method: 'POST', path: '/x' }).catch((error: unknown) => error)
-  expect(refusal).toBeInstanceOf(ApiProblem)
-  expect((refusal as ApiProblem).code).toBe('CLUSTER_NO_LEADER')
+  expect(refusal).toBeInstanceOf(ApiRefusalError)
+  expect((refusal as ApiRefusalError).code).toBe('CLUSTER_NO_LEADER')
 })
 
 test('the client never repeats a request without a request ID', async () => {
@@ -105,7 +105,7 @@ test('the client never repeats a request without a request ID', async () => {
   expect(sent[0]?.headers.get('net-request-id')).toBeNull()
 })
 
-test('the client repeats a read at the next controller, without an ID', async () => {
+test('the client repeats a read at the next controller, without a request ID', async () => {
   const { client, sent } = clientOf(({ origin }) =>
     origin === one ? refusing() : json(200, { data: {} }),
   )
@@ -114,7 +114,7 @@ test('the client repeats a read at the next controller, without an ID', async ()
   expect(sent.map(({ headers }) => headers.get('net-request-id'))).toEqual([null, null])
 })
 
-test('the client reports that no controller answers', async () => {
+test('the client reports that no controller responds', async () => {
   const { client } = clientOf(refusing)
   await expect(client.ask({ path: '/x' })).rejects.toBeInstanceOf(UnreachableError)
 })
@@ -146,13 +146,13 @@ test('the client renews a refused session once, and repeats the request', async 
   expect(sent).toHaveLength(2)
 })
 
-test('a refusal names the faulty field', async () => {
+test('a refusal contains the faulty field', async () => {
   const cause = { field: 'name', reason: 'duplicate value' }
   const { client } = clientOf(() =>
     json(400, { error: { code: 'COULD_NOT_VALIDATE', message: 'The request is invalid', cause } }),
   )
   const refusal = await client.ask({ path: '/x' }).catch((error: unknown) => error)
-  expect((refusal as ApiProblem).fault).toEqual(cause)
+  expect((refusal as ApiRefusalError).fault).toEqual(cause)
 })
 
 test('the client sends the token only to addresses that the cluster lists, and only over TLS', () => {
@@ -166,7 +166,7 @@ test('the client sends the token only to addresses that the cluster lists, and o
   expect(members.asked.order()).toEqual([one, two])
 })
 
-test('an answer of a named controller clears its failure and leaves the current controller', async () => {
+test('a response from a selected controller clears its failure and does not change the current controller', async () => {
   const away = new Set([two])
   const { client, members } = clientOf(({ origin }) =>
     away.has(origin) ? refusing() : json(200, { data: [] }),

@@ -57,7 +57,7 @@ function formsOf(method: 'post' | 'patch'): Record<string, string[]> {
   )
 }
 
-test('the form of each kind is as recorded (FLOTILLA_RECORD=1 records it, make fmt formats it)', () => {
+test('the form for each kind equals the recorded form (FLOTILLA_RECORD=1 records it, make fmt formats it)', () => {
   const path = join(import.meta.dirname, 'forms.json')
   const now = { create: formsOf('post'), change: formsOf('patch') }
   if (process.env['FLOTILLA_RECORD'] === '1') {
@@ -77,7 +77,7 @@ test('every kind of record that can be created has a page', () => {
   expect(created.length).toBeGreaterThan(12)
 })
 
-test('columns and hints name existing fields', () => {
+test('list columns and hints refer to existing fields', () => {
   const broken = kinds.flatMap((kind) => {
     const list = served.operation('get', `/${kind.path}`)
     const shownFields = Object.keys(list?.row?.properties ?? {})
@@ -97,12 +97,12 @@ if (service === null) throw new Error('services are a kind')
 const creation = served.operation('post', '/services')
 const fields = fieldsOf(creation?.body ?? {}, service)
 
-test('a new record begins with its required fields', () => {
+test('a new record initially shows its required fields', () => {
   expect(emptyDraft(fields)).toEqual({ encryptionRequired: true })
   expect(creation?.permission).toBe('service.create')
 })
 
-test('a draft has references by ID, and its patch contains only the changes', () => {
+test('a draft contains references as IDs, and its patch contains only the changes', () => {
   const record = {
     id: 'a',
     name: 'wiki',
@@ -133,7 +133,7 @@ test('a draft has references by ID, and its patch contains only the changes', ()
   expect(recordDraft(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
 })
 
-test('an unchanged draft is not unsaved', () => {
+test('an unchanged draft does not count as unsaved', () => {
   expect(isSame({ a: null }, {})).toBe(true)
   expect(isSame([1, 2], [2, 1])).toBe(false)
   expect(isSame('', null)).toBe(false)
@@ -148,7 +148,7 @@ test('a stored draft contains no password', () => {
   })
 })
 
-test('a refusal is shown at the field that it names, without the words of the wire', () => {
+test('a refusal is shown at the field that it concerns, without API terms', () => {
   const faultOf = (field: string, reason: string, form = fields) =>
     fieldFaultIn({ field, reason }, form)
   expect(faultOf('body.name', 'is empty')).toEqual({ name: 'name', below: '', reason: 'Is empty' })
@@ -191,7 +191,7 @@ test('a refusal of a field in a group is shown at the inner field', () => {
   })
 })
 
-test('a character that turns the direction of text is visible', () => {
+test('a character that changes the text direction is made visible', () => {
   expect(visibleText('invoice\u202Efdp.exe')).toBe('invoice‹U+202E›fdp.exe')
   expect(visibleText('Größe 大 ✓')).toBe('Größe 大 ✓')
 })
@@ -213,13 +213,13 @@ test('typed text becomes a filter that a quote cannot escape', () => {
   )
 })
 
-test('a chart line is interrupted where there is no measurement', () => {
+test('a chart line is interrupted where a measurement is missing', () => {
   expect(sparklinePath([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0M30.0 6.0')
   expect(sparklinePath([null], 30, 12)).toBe('')
   expect(summarizeValues([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
 })
 
-test('the address contains the state of a list', () => {
+test('the page address contains the filters, sorting and page of a list', () => {
   const state = {
     typed: 'a&b',
     sort: 'name',

@@ -35,7 +35,7 @@ async function documentAt(base: string): Promise<ServedDocument> {
   return JSON.parse(payload) as ServedDocument
 }
 
-test('the types are those of the documents that a controller serves (make console-types updates them)', async () => {
+test('the types equal those in the documents that a controller serves (make console-types updates them)', async () => {
   const { management, fabric } = bases
   const documents = {
     [management]: await documentAt(management),

@@ -48,7 +48,7 @@ const back = (state: string, pathname = '/console/') =>
   readReturnedCode(storage, { pathname, search: `?iss=x&state=${state}&code=c1` })
 
 describe('A sign-in', () => {
-  test('sends the digest of a secret of this tab, and returns to the requested page', async () => {
+  test('sends only the digest of this tab’s secret, and returns to the requested page', async () => {
     const { path, query } = await begun()
     expect(path).toBe('/oidc/authorize')
     expect(Object.fromEntries(query)).toMatchObject({
@@ -131,7 +131,7 @@ describe('An access token', () => {
   const code = { code: 'c1', verifier: 'v1', backTo: '/console/' }
   const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000)
 
-  test('is issued for the code, works, and survives a reload', async () => {
+  test('is issued for the authorization code, works, and survives a page reload', async () => {
     const session = tab()
     await session.signIn(code, origin)
     expect(Object.fromEntries(asked[0]?.form ?? [])).toMatchObject({
@@ -151,7 +151,7 @@ describe('An access token', () => {
     expect(reloaded.token()).toBe(token)
   })
 
-  test('is renewed before its end, repeatedly', async () => {
+  test('is renewed before it expires, repeatedly', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()
@@ -166,7 +166,7 @@ describe('An access token', () => {
     expect(session.current.value?.name).toBe('Ann ü')
   })
 
-  test('is renewed again after a failure until its end, and not afterwards', async () => {
+  test('is renewed again after a failure until it expires, and not afterwards', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()
@@ -180,7 +180,7 @@ describe('An access token', () => {
     expect(asked).toHaveLength(tries)
   })
 
-  test('expires in a hidden tab, and is renewed for a user who returns earlier', async () => {
+  test('expires in a hidden tab, and is renewed if the user returns earlier', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()

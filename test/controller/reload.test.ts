@@ -106,7 +106,7 @@ describe('A reload of the configuration', () => {
     expect(actions.all).toEqual([])
   })
 
-  test('reports rejected certificate files, and applies the options', async () => {
+  test('reports rejected certificate files, and still applies the options', async () => {
     write('logLevel: warn\n')
     certificates = () => Promise.reject(new Error('the key does not fit'))
     expect(await opened().reload(SYSTEM_ACTOR)).toMatchObject({

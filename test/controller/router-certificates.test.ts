@@ -84,8 +84,8 @@ const textOf = (...names: readonly string[]): string =>
     routers: names.map((name) => ({ name, notAfterMs })),
   })}`
 
-describe('The alarm for certificates of routers', () => {
-  test('names a router of Flotilla that has not renewed 30 days before the end', async () => {
+describe('The alarm for router certificates', () => {
+  test('lists a Flotilla router that has not renewed 30 days before its certificate expires', async () => {
     add('edge1', year, flotilla)
     expect(await alarmsAt(31)).toEqual([])
     expect(await alarmsAt(29)).toEqual([
@@ -93,13 +93,13 @@ describe('The alarm for certificates of routers', () => {
     ])
   })
 
-  test('names a router of OpenZiti, which renews seven days before the end, six days before it', async () => {
+  test('lists an OpenZiti router, which renews seven days before expiry, six days before its certificate expires', async () => {
     add('edge1', year, openZiti)
     expect(await alarmsAt(7)).toEqual([])
     expect(await alarmsAt(5.9)).toEqual([textOf('edge1')])
   })
 
-  test('names a router that is off, and remembers that it renews early', async () => {
+  test('lists a router that is off, and remembers that this router renews early', async () => {
     add('off', year, null)
     add('lost', year, flotilla)
     await watch.look()
@@ -129,7 +129,7 @@ describe('The alarm for certificates of routers', () => {
     expect(await alarmsAt(-1)).toEqual([])
   })
 
-  test('names at most five routers, whose certificates end first', async () => {
+  test('lists at most five routers, those whose certificates expire first', async () => {
     for (let at = 0; at < 200; at += 1) add(`edge${at}`, year, flotilla)
     const [text] = await alarmsAt(1)
     expect(text).toContain('edge4 (until 2030-01-01T00:00:00Z), 195 more;')

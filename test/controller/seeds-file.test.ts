@@ -50,8 +50,8 @@ function file(): SeedsFile {
   })
 }
 
-describe('The file of seeds', () => {
-  test('has the present addresses of all other members, beside the key', () => {
+describe('The seeds file', () => {
+  test('contains the present addresses of all other members, and is beside the key', () => {
     mkdirSync(join(folder, 'etc'))
     const kept = file()
     kept.look()
@@ -64,7 +64,7 @@ describe('The file of seeds', () => {
     expect(knownSeeds(located())).toEqual(['mine.test:1', 'b.test:1', 'moved.test:1'])
   })
 
-  test('is written only after a change', () => {
+  test('is written only after the members or their addresses have changed', () => {
     mkdirSync(join(folder, 'etc'))
     const kept = file()
     kept.look()
@@ -73,7 +73,7 @@ describe('The file of seeds', () => {
     expect(existsSync(seedsPath(located()))).toBe(false)
   })
 
-  test('does not change while a change of members is in progress, or in a cluster without this controller', () => {
+  test('does not change while a membership change is in progress, or if the cluster does not contain this controller', () => {
     mkdirSync(join(folder, 'etc'))
     file().look()
     const before = readFileSync(seedsPath(located()), 'utf8')
@@ -86,7 +86,7 @@ describe('The file of seeds', () => {
     expect(readFileSync(seedsPath(located()), 'utf8')).toBe(before)
   })
 
-  test('is removed by the only member, whose empty data folder no other can fill', () => {
+  test('is removed if this controller is the only member, because no other member could fill an empty data folder', () => {
     mkdirSync(join(folder, 'etc'))
     const kept = file()
     kept.look()
@@ -111,7 +111,7 @@ describe('The file of seeds', () => {
     expect(alarms.list()).toEqual([])
   })
 
-  test('counts as missing if it is damaged', () => {
+  test('is treated as missing if it is damaged', () => {
     mkdirSync(join(folder, 'etc'))
     writeFileSync(seedsPath(located()), '\0\0b.test\nhttps://b.test:1\n# c.test:1\n')
     expect(readSeeds(located())).toEqual([])

@@ -153,7 +153,7 @@ const printOf = ({ certificatePem }: CertifiedKey): string =>
   parseCertificates(certificatePem)[0].sha256
 
 describe('A listener', () => {
-  test('presents the certificate of another authority for server names in it, and answers normally', async () => {
+  test('presents another CA’s certificate for the server names in that certificate, and serves requests normally', async () => {
     const web = await put({})
     servers.reload()
     for (const name of ['console.example.org', 'wiki.apps.example.org']) {
@@ -161,7 +161,7 @@ describe('A listener', () => {
     }
   })
 
-  test('presents its own certificate for its own names, unknown names, and clients without a server name', async () => {
+  test('presents its own certificate for its own names, for unknown names, and to clients without a server name', async () => {
     for (const name of ['ctrl1.example.org', 'other.example.org', 'apps.example.org', '']) {
       expect(await ask(name), name).toMatchObject({ status: 200, sha256: printOf(own) })
     }
@@ -181,7 +181,7 @@ describe('A listener', () => {
 })
 
 describe('A list of server certificates that a reload replaces', () => {
-  test('is in use at once, and the alarms of former files are cleared', async () => {
+  test('is used at once, and the alarms of former files are cleared', async () => {
     const other = { cert: join(dir, 'other.pem'), key: join(dir, 'other.key') }
     const leaf = await leafBy(publicCa, { hosts: ['other.example.org'] })
     writeFileSync(other.cert, leaf.certificatePem)
@@ -206,7 +206,7 @@ describe('A list of server certificates that a reload replaces', () => {
 })
 
 describe('Files of a server certificate', () => {
-  test('take effect when they have settled, and not while only one of them is new', async () => {
+  test('are used once both match and no longer change, and not while only one of them is new', async () => {
     const before = servers.all[0]?.leaf?.sha256
     servers.look()
     const next = await leafBy(publicCa, {})
@@ -236,7 +236,7 @@ describe('Files of a server certificate', () => {
     expect(alarms.at(-1)).toContain(sentence)
   })
 
-  test('that are invalid at the start leave their names to the certificate of the controller', async () => {
+  test('are ignored if they are invalid at the start; then the controller’s certificate is used for their names', async () => {
     await put({ usages: ['client'] })
     servers = serversOf()
     servers.reload()

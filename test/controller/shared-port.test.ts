@@ -12,19 +12,19 @@ beforeEach(async () => {
 })
 afterEach(() => shared.close())
 
-test('Routers and HTTP clients use one port, with and without application protocols', async () => {
+test('Routers and HTTP clients use one port, with or without ALPN protocols', async () => {
   expect(await shared.connectsRouter(await memberLeaf('er1'))).toBe(true)
   expect(await shared.status()).toBe(200)
   expect(await shared.status({ ALPNProtocols: ['h2', 'http/1.1'] })).toBe(200)
   expect(await shared.status({ ALPNProtocols: [] })).toBe(200)
 })
 
-test('A client that offers only other protocols gets no connection', async () => {
+test('A client that offers only other ALPN protocols gets no connection', async () => {
   const socket = await shared.handshake({ ALPNProtocols: ['h2'] })
   expect([socket.destroyed, socket.authorized]).toEqual([true, false])
 })
 
-test('Requests in progress are answered while the port closes, and idle connections end', async () => {
+test('Requests in progress are answered while the port closes, and idle connections are closed', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   expect(await shared.status({ agent })).toBe(200)
   await shared.closeRouters()
@@ -36,7 +36,7 @@ test('Requests in progress are answered while the port closes, and idle connecti
   await eventually(() => late.destroyed).toBe(true)
 })
 
-test('An idle connection does not delay the close of the port', async () => {
+test('An idle connection does not delay closing the port', async () => {
   await shared.close()
   shared = await SharedPort.open({ keepAliveTimeoutMs: 600_000 })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -46,7 +46,7 @@ test('An idle connection does not delay the close of the port', async () => {
   agent.destroy()
 })
 
-test('Routers cannot connect after their listener has closed, and clients can', async () => {
+test('Routers cannot connect after the router listener has closed, but clients can', async () => {
   const leaf = await memberLeaf('er1')
   await shared.closeRouters()
   expect(await shared.connectsRouter(leaf)).toBe(false)
@@ -66,7 +66,7 @@ const REQUEST = 'GET /edge/client/v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n
 test.each([
   ['ziti-ctrl', ['ziti-ctrl']],
   ['ziti-ctrl after http/1.1', ['http/1.1', 'ziti-ctrl']],
-])('A caller that offers %s gets no HTTP answer', async (_, protocols) => {
+])('A caller that offers %s gets no HTTP response', async (_, protocols) => {
   const { certificatePem: cert, privateKeyPem: key } = await memberLeaf('er1')
   const socket = await shared.handshake({ cert, key, ALPNProtocols: protocols })
   expect(socket.alpnProtocol).toBe('ziti-ctrl')
@@ -81,7 +81,7 @@ test.each([
   ['http/1.1', ['http/1.1']],
   ['http/1.1 after ziti-ctrl', ['ziti-ctrl', 'http/1.1']],
   ['no protocol', []],
-])('A router that offers %s gets no channel', async (_, protocols) => {
+])('A router that offers %s gets no control channel', async (_, protocols) => {
   // HTTP answers the hello with 400, or closes the connection.
   await shared.connectsRouter(await memberLeaf('er1'), protocols)
   expect([...shared.stage.channels.connections()]).toEqual([])

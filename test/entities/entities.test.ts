@@ -106,7 +106,7 @@ describe('every descriptor', () => {
   })
 })
 
-describe('the contract of the OpenZiti API', () => {
+describe('OpenZiti’s API specification', () => {
   const contracts = Object.fromEntries(contractedApis.map((api) => [api, readContract(api)]))
   const operations = entities
     .flatMap((entity) => entityOperations(entity))
@@ -163,7 +163,7 @@ describe('the contract of the OpenZiti API', () => {
   })
 })
 
-test('details shown match the schemas served for them', () => {
+test('details match the schemas that the API serves for them', () => {
   const { state, log } = formedState()
   log.create('service', 's1', { ...service('one', ['x']), tags: { a: null, b: 1, c: true } })
   log.create('identity', 'i1', {
@@ -190,7 +190,7 @@ test('details shown match the schemas served for them', () => {
   expect(shown).toBe(28)
 })
 
-test('a detail shows the permitted operations and the links', () => {
+test('a detail shows the permitted operations and the links to related records', () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   log.create('servicePolicy', 'p1', policy('p', ['@admin'], ['@s1']))
@@ -247,7 +247,7 @@ describe('request bodies', () => {
   const services = findEntity('service')
   const policies = findEntity('servicePolicy')
 
-  test('create and replace give zero values to absent or null members', () => {
+  test('for create and replace, absent and null members become zero values', () => {
     const zero = {
       configs: [],
       maxIdleTimeMillis: 0,
@@ -282,7 +282,7 @@ describe('request bodies', () => {
     })
   })
 
-  test('roles and attributes are sorted, each once', () => {
+  test('roles and attributes are sorted, and duplicates are removed', () => {
     const roles = ['#b', '@z', '#a', '#b']
     expect(normalizeBody(policies, 'patch', { serviceRoles: roles }).fields).toEqual({
       serviceRoles: ['#a', '#b', '@z'],
@@ -294,7 +294,7 @@ describe('request bodies', () => {
     })
   })
 
-  test('unknown and read-only members are ignored and named, within bounds', () => {
+  test('unknown and read-only members are ignored and listed, up to a limit', () => {
     const body = JSON.parse(
       '{"id":"x","permissions":[],"constructor":1,"__proto__":{"a":1},"semantc":2}',
     ) as JsonObject
@@ -331,7 +331,7 @@ describe('request bodies', () => {
       'tags',
       'tags values must be a string, a number, a boolean or null',
     ],
-  ] as const)('%s of %j is refused', (mode, body, field, reason) => {
+  ] as const)('%s with %j is refused', (mode, body, field, reason) => {
     let problem: unknown = null
     try {
       normalizeBody(services, mode, body)
@@ -342,7 +342,7 @@ describe('request bodies', () => {
     expect(problem).toMatchObject({ code: 'COULD_NOT_VALIDATE', fault: { field, reason } })
   })
 
-  test('a schema refuses wrong types and bounds, and lets null and unknown members pass', () => {
+  test('a schema refuses wrong types and values outside the limits, and accepts null and unknown members', () => {
     const ajv = newAjv()
     const create = ajv.compile(requestSchema(services, 'create'))
     const patch = ajv.compile(requestSchema(policies, 'patch'))

@@ -12,12 +12,12 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // tsc checks this file: an error that does not come where one is expected is an error itself.
 
-test('each kind has its descriptor under its name, in the order of names', () => {
+test('each kind has its descriptor under its name, and the kinds are sorted by name', () => {
   expect(entities.map(({ name }) => name)).toEqual(kindNames)
   expect([...kindNames].sort()).toEqual(kindNames)
 })
 
-test('the name of a kind gives the type of its records', () => {
+test('the TypeScript type of a record follows from the name of its kind', () => {
   const state = new ClusterState()
   const base = { createdAt: 1, updatedAt: 1, revision: 1 }
   state.put('mfa', { ...base, id: 'alice', identityId: 'alice', isVerified: true })
@@ -33,7 +33,7 @@ test('the name of a kind gives the type of its records', () => {
   for (const row of state.table('mfa').rows.values()) expect(row.record.codesId).toBe('')
 })
 
-test('a record of any kind is read by the names of fields', () => {
+test('the fields of a record of any kind can be read by name', () => {
   const state = new ClusterState()
   for (const kind of kindNames) {
     const record: EntityRecord | undefined = state.get(kind, 'x')
@@ -41,7 +41,7 @@ test('a record of any kind is read by the names of fields', () => {
   }
 })
 
-test('code with a name that no kind has does not compile', () => {
+test('code that uses a kind name that does not exist does not compile', () => {
   const state = new ClusterState()
   // @ts-expect-error: no such kind.
   expect(state.get('no-such-kind', 'x')).toBeUndefined()
@@ -51,7 +51,7 @@ test('code with a name that no kind has does not compile', () => {
   expect(reference('no-such-kind', 'refuse').reference?.to).toBe('no-such-kind')
 })
 
-test('a name from outside is checked', () => {
+test('a kind name from outside the program is checked', () => {
   const name: string = 'no-such-kind'
   expect(isKindName(name)).toBe(false)
   expect(isKindName('toString')).toBe(false)

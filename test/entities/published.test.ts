@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { defineEntity } from '../../src/entities/define.ts'
 import { computed, text } from '../../src/entities/fields.ts'
-import { published, withheld } from '../../src/entities/published.ts'
+import { shownInEvents, hiddenFromEvents } from '../../src/entities/published.ts'
 
 const about = { name: 'mfa', plural: 'mfas', operations: {}, symbols: [] } as const
 
-test('a stored field of a published kind does not compile without stating whether events show it', () => {
+test('a stored field of a published kind that does not state whether events show it does not compile', () => {
   const shownId = computed({ from: 'field', field: 'id' }, { type: 'string' })
-  const secret = withheld({ secret: text() })
-  const fields = published({ name: text(), ...secret, shownId })
+  const secret = hiddenFromEvents({ secret: text() })
+  const fields = shownInEvents({ name: text(), ...secret, shownId })
   const kind = defineEntity({ ...about, isPublished: true, fields })
   const decided = Object.entries(kind.fields).map(([name, field]) => [name, field.published])
   expect(Object.fromEntries(decided)).toEqual({
@@ -22,14 +22,14 @@ test('a stored field of a published kind does not compile without stating whethe
   expect(defineEntity({ ...about, isPublished: true, fields: open }).isPublished).toBe(true)
 })
 
-test('a kind with a table declares whether it has events, or does not compile', () => {
+test('a kind with a table must declare whether it has events; otherwise it does not compile', () => {
   const fields = { name: text() }
   expect(defineEntity({ ...about, isPublished: false, fields }).isPublished).toBe(false)
   // @ts-expect-error: nothing is said of the kind.
   expect(defineEntity({ ...about, fields }).isPublished).toBe(false)
 })
 
-test('a view of another table, and rows that no table holds, are not published', () => {
+test('a kind that is a view of another table, or whose rows are in no table, is not published', () => {
   const fields = { name: text() }
   expect(defineEntity({ ...about, table: 'identity', fields }).isPublished).toBe(false)
   expect(defineEntity({ ...about, name: 'row', fields }).isPublished).toBe(false)

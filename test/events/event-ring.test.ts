@@ -44,8 +44,8 @@ function filterOf(...names: readonly EventNamespace[]): EventFilter {
 
 const at = (text: string) => parsePosition(text) ?? { generation: 0, index: 0, sequence: 0 }
 
-describe('The ring', () => {
-  test('keeps a limited number of events, and reports which are gone', () => {
+describe('The event ring', () => {
+  test('keeps a limited number of events, and reports which events are gone', () => {
     const full = busOf({ eventsKeptMax: 3, eventBytesKeptMax: 100 })
     emitEntry(full, 6, [event(), event(), event(), event(), event()])
     expect([full.ring.first, full.ring.end]).toEqual([2, 5])
@@ -55,7 +55,7 @@ describe('The ring', () => {
     expect(full.ring.after(at('2:9:0'))).toEqual({ number: 5, isGap: false })
   })
 
-  test('keeps a limited size, and the newest event of any size', () => {
+  test('keeps a limited total size, but always the newest event of any size', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event(60), event(60), event(500)])
     expect([bus.ring.first, bus.ring.end, bus.ring.weight]).toEqual([2, 3, 500])
@@ -70,10 +70,10 @@ describe('The ring', () => {
   })
 })
 
-describe('An entry in one slot of the ring', () => {
+describe('Several events of one log entry in one slot of the ring', () => {
   const large = { eventsKeptMax: 1000, eventBytesKeptMax: 1_000_000 }
 
-  test('has a number and a position for each of its events', () => {
+  test('have a number and a position each', () => {
     const bus = busOf(large)
     bus.emitLive(event())
     created(bus, 6, 2)
@@ -85,7 +85,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.at(6)).toBeUndefined()
   })
 
-  test('resumes a reader after the last event that it read', () => {
+  test('are resumed by a reader after the last event that it read', () => {
     const bus = busOf(large)
     for (const index of [6, 7, 8]) created(bus, index, 2)
     const after = (text: string): string | undefined =>
@@ -99,7 +99,7 @@ describe('An entry in one slot of the ring', () => {
     expect(after('2:8:4')).toBeUndefined()
   })
 
-  test('is skipped as a whole by a filter that wants none of it, and filtered by event otherwise', () => {
+  test('are skipped together if a filter matches none of them, and filtered one by one otherwise', () => {
     const bus = busOf(large)
     created(bus, 6, 2)
     bus.emitLive(event())
@@ -112,7 +112,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.find(0, services)).toBe(7)
   })
 
-  test('is found by a filter for only one of its namespaces', () => {
+  test('are found by a filter that matches only one of their namespaces', () => {
     const bus = busOf(large)
     const changes = (['session', 'apiSession'] as const).map((kind) => {
       const after: EntityRecord = { id: kind, createdAt: 1, updatedAt: 1, revision: 1 }
@@ -135,7 +135,7 @@ describe('An entry in one slot of the ring', () => {
     }
   })
 
-  test('is dropped as a whole when the ring has too many events, and no reader finds it afterwards', () => {
+  test('are evicted together when the ring has too many events, and then no reader finds them', () => {
     const bus = busOf({ eventsKeptMax: 5, eventBytesKeptMax: 1_000_000 })
     for (const index of [6, 7, 8]) created(bus, index, 2)
     expect([bus.ring.first, bus.ring.end]).toEqual([8, 12])
@@ -145,7 +145,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.after(at('2:7:3')).isGap).toBe(true)
   })
 
-  test('is split if it is large, so that the limits apply to single events', () => {
+  test('are split into several slots if they are large, so that the limits apply to single events', () => {
     const bus = busOf({ eventsKeptMax: 1000, eventBytesKeptMax: 100_000 })
     created(bus, 6, 600)
     expect(bus.ring.end).toBe(1200)
@@ -154,7 +154,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.at(1199)?.id).toBe('2:6:1200')
   })
 
-  test('counts the size of the records that it references', () => {
+  test('are counted with the size of the records that they reference', () => {
     const bus = busOf(large)
     created(bus, 6, 1)
     const one = bus.ring.weight
@@ -165,7 +165,7 @@ describe('An entry in one slot of the ring', () => {
 })
 
 describe('An event', () => {
-  test('from the log has the same ID everywhere, and another one has the name of its controller', () => {
+  test('from the log has the same ID on every controller, and any other event has its controller’s name in the ID', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event(), event()])
     bus.emitLive(event())
@@ -173,7 +173,7 @@ describe('An event', () => {
     expect(ids).toEqual(['2:6:1', '2:6:2', '2:5:1000001@ctrl1'])
   })
 
-  test('has a JSON text that is created once', () => {
+  test('is serialized to JSON only once', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     let times = 0
     bus.emitLive({ ...event(), fields: () => ({ router_id: `r${(times += 1)}` }) })
@@ -188,7 +188,7 @@ describe('An event', () => {
   })
 })
 
-test('parsing restores a printed position and rejects any other text', () => {
+test('parsing restores a printed log position and rejects any other string', () => {
   expect(positionText(at('1:2:3'))).toBe('1:2:3')
   expect(at('1:2:3@ctrl1')).toEqual(at('1:2:3'))
   for (const text of ['', '1:2', '1:2:x', '1:2:3:4', '1:2:3@', `1:2:${'9'.repeat(17)}`]) {

@@ -68,8 +68,8 @@ async function linesOf(path: string): Promise<Readonly<Record<string, unknown>>[
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
 }
 
-describe('A file of events', () => {
-  test('holds one line for each event, and only its owner can read it', async () => {
+describe('An event file', () => {
+  test('contains one line for each event, and only its owner can read the file', async () => {
     const bus = busAt(4)
     const { sink, path } = sinkOf(bus, 'plain.log')
     applyEntry(bus, 5, [event('a'), event('b')])
@@ -93,7 +93,7 @@ describe('A file of events', () => {
     expect(all.flat().at(-2)?.['router_id']).toBe('r24')
   })
 
-  test('continues after an earlier process without duplicates, and marks an unclean end', async () => {
+  test('continues after an earlier process without duplicates, and marks an earlier unclean stop', async () => {
     const first = busAt(4)
     const one = sinkOf(first, 'again.log')
     applyEntry(first, 5, [event('a')])
@@ -121,7 +121,7 @@ describe('A file of events', () => {
     })
   })
 
-  test('delays no other reader while it cannot be written, and then shows how many events were lost', async () => {
+  test('delays no other reader while it is not writable, and later shows how many events were lost', async () => {
     const faults: unknown[] = []
     const bus = busAt(4, 1, { eventsKeptMax: 4, eventBytesKeptMax: 1e6 })
     // Its folder is not there.
@@ -136,8 +136,8 @@ describe('A file of events', () => {
   })
 })
 
-describe('A standard output', () => {
-  test('gets nothing while its buffer is full, and everything later', async () => {
+describe('Events on standard output', () => {
+  test('are held back while the output buffer is full, and written later', async () => {
     const bus = busAt(4)
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }
@@ -151,7 +151,7 @@ describe('A standard output', () => {
     expect(sink.lost).toBe(0)
   })
 
-  test('loses and counts the events that have left memory if nobody reads it', async () => {
+  test('that are evicted from memory because nobody reads the output are counted as lost', async () => {
     const bus = busAt(4, 1, { eventsKeptMax: 2, eventBytesKeptMax: 1e6 })
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }

@@ -29,7 +29,7 @@ function replicated({ bus }: Events): readonly string[] {
   return texts
 }
 
-test('a published kind declares for every stored field whether events show it', () => {
+test('a published kind declares for every stored field whether events show the field', () => {
   const undecided = entities
     .filter(({ isPublished }) => isPublished)
     .flatMap(({ name, fields }) =>
@@ -96,7 +96,7 @@ test('a log-in emits an API session event and an authentication event, with sepa
   expect(new Set(made.map((one) => one['event_id'])).size).toBe(made.length)
 })
 
-test('events of sessions name the kind of log-in that opened them', async () => {
+test('session events contain the kind of log-in that opened the session', async () => {
   const opened = { id: 'x', identityId: 'i1', ipAddress: '::1' }
   const legacy = { ...opened, clientId: '' } as ApiSession
   const ofOidc = { ...opened, clientId: 'native' } as ApiSession

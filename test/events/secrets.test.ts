@@ -9,7 +9,7 @@ import { entities, kinds } from '../../src/entities/registry.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
 import { publishedKinds } from '../../src/events/published-records.ts'
-import { RecordFollower } from '../../src/events/sources/record-follower.ts'
+import { LogEntryEvents } from '../../src/events/sources/record-follower.ts'
 import { FileSink } from '../../src/events/sinks/file-sink.ts'
 import { StreamSink } from '../../src/events/sinks/stream-sink.ts'
 import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
@@ -35,7 +35,7 @@ const everything = {
   entityTypes: null,
 } as const
 
-test('no written secret appears in any stream, file or output', async () => {
+test('no secret that was written appears in any stream, file or output', async () => {
   const path = join(dir, 'events.log')
   const file = new FileSink({
     bus: controller.events.bus,
@@ -118,11 +118,11 @@ function addWithheld(secrets: Set<string>, kind: KindName, id: string): void {
   }
 }
 
-test('no event of any kind contains a withheld field', () => {
+test('no event of any kind contains a field that is marked as withheld', () => {
   const clock = { appliedIndex: () => 1, startedAtMs: 1, selfId: 'ctrl1', generation: 1 }
   const bus = new EventBus({ ...clock, limits: eventLimits })
   const followed: { kinds: readonly string[]; of: ChangeFollower }[] = []
-  new RecordFollower(bus, {
+  new LogEntryEvents(bus, {
     get: () => undefined,
     follow: (kinds, of) => {
       followed.push({ kinds, of })

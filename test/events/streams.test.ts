@@ -34,7 +34,7 @@ async function createService(name: string): Promise<string> {
   return (reply.body.data as { id: string }).id
 }
 
-test('a stream begins with its position, and sends an event for a written record', async () => {
+test('a stream begins with its log position, and sends an event for a written record', async () => {
   const stream = await tap('?namespaces=entityChange')
   expect(stream.status).toBe(200)
   expect(stream.headers['content-type']).toBe('text/event-stream')
@@ -71,14 +71,14 @@ test('a client that reconnects receives the missed events once', async () => {
   expect(again.of('gap')).toEqual([])
 })
 
-test('a stream sends a gap for events that are no longer kept', async () => {
+test('a stream sends a gap for events that were already evicted', async () => {
   const stream = await tap('?namespaces=entityChange', { 'last-event-id': '3:0:1' })
   await eventually(() => expect(stream.of('gap')).toHaveLength(1))
   const other = await tap('?namespaces=entityChange', { 'last-event-id': '2:100000:1' })
   await eventually(() => expect(other.of('gap')).toHaveLength(1))
 })
 
-test('a stream ends with its session, and its last message gives the reason', async () => {
+test('a stream ends with its session, and the last message contains the reason', async () => {
   const caller = sessionOf('admin-id')
   const stream = await tap('?namespaces=entityChange,apiSession', {}, caller.token ?? '')
   await eventually(() => expect(stream.of('ready')).toHaveLength(1))
@@ -88,7 +88,7 @@ test('a stream ends with its session, and its last message gives the reason', as
   expect(stream.events).toEqual([])
 })
 
-test('events of records need an administrator, and others need a permission', async () => {
+test('record events require an administrator, and other events require a permission', async () => {
   const reply = await root.call('POST', `${management}/identities`, {
     name: 'watcher',
     type: 'Default',
@@ -119,7 +119,7 @@ test('a caller can open a limited number of streams', async () => {
   expect(statuses).toContain(429)
 })
 
-test('an answer that is never sent releases its stream', async () => {
+test('a stream whose response is never sent is released', async () => {
   const { streams } = controller.events
   const filter = { namespaces: new Set(['router'] as const), metrics: null, sources: null }
   const reader = {

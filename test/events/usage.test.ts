@@ -5,7 +5,7 @@ import { MetricsSchema } from '../../proto/gen/router_pb.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
-import { LiveFollower } from '../../src/events/sources/live-follower.ts'
+import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
 import { linkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { readRouterMetrics } from '../../src/fabric/links/router-metrics.ts'
@@ -29,7 +29,7 @@ beforeEach(() => {
     appliedIndex: () => 7,
   })
   bus.want(['usage'])
-  const live = new LiveFollower({
+  const live = new ObservationEvents({
     bus,
     clock: systemClock,
     dials: new DialCounter(systemClock.nowMs()),
@@ -66,7 +66,7 @@ async function told(
   })
 }
 
-test('usage events have the bytes of clients and hosts in an interval, with the tags of the circuit', async () => {
+test('usage events contain the bytes from clients and hosts in an interval, with the tags of the circuit', async () => {
   const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
   const bucket = { values: { 'ingress.rx': 26n, 'fabric.tx': 30n, nonsense: 1n }, tags }
   const counter = { intervalStartUtc: 1_737_145_920n, intervalLength: 60n, buckets: { c1: bucket } }
@@ -97,7 +97,7 @@ test('usage events of an older router have no tags', async () => {
   ])
 })
 
-test('usage events are created for all circuits of a minute in one counter, as OpenZiti routers send them', async () => {
+test('usage events are created for all circuits in one counter of a minute, as OpenZiti routers send them', async () => {
   const ids = Array.from({ length: 500 }, (_, at) => `circuit ${at}`)
   const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
   const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'fabric.rx': 1n, 'fabric.tx': 1n }
@@ -107,7 +107,7 @@ test('usage events are created for all circuits of a minute in one counter, as O
   expect(events).toHaveLength(4 * ids.length)
 })
 
-test('usage events are created for part of a report that exceeds the limit', () => {
+test('usage events are created for only a part of a report that exceeds the limit', () => {
   const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'egress.rx': 1n, 'egress.tx': 1n }
   const ids = Array.from({ length: routerLimits.routerUsagesMax }, (_, at) => `c${at}`)
   const buckets = Object.fromEntries(ids.map((id) => [id, { values }]))

@@ -140,7 +140,7 @@ const connect = (id: string): void => {
   channels.set(id, { id, name: id, connectedAt: 0, address: '', version: '' })
 }
 
-describe('terminators', async () => {
+describe('validating terminators', async () => {
   const service = await newService(root, 'wiki')
   const router = await newRouter('hosting')
   const hosted = (address: string): Promise<string> =>
@@ -148,7 +148,7 @@ describe('terminators', async () => {
   const [one, two] = [await hosted('tcp:one:80'), await hosted('tcp:two:80')]
   const both = `id in ["${one}","${two}"]`
 
-  test('are reported as their router finds them, and not removed', async () => {
+  test('reports them as their router finds them, and removes none', async () => {
     standings = {
       [one]: { state: 'valid', detail: 'well' },
       [two]: { state: 'unknownBinding', detail: '' },
@@ -173,7 +173,7 @@ describe('terminators', async () => {
     expect(await isThere(two)).toBe(true)
   })
 
-  test('are unknown if the router is disconnected or does not answer', async () => {
+  test('reports them as unknown if the router is disconnected or does not respond', async () => {
     const said = await terminatorsBy({ terminatorsFilter: both, fixInvalid: true })
     const unknown = { state: Standing.UNKNOWN, fixed: false }
     const inTime = { ...unknown, detail: 'the router did not say in time' }
@@ -185,7 +185,7 @@ describe('terminators', async () => {
     expect([await isThere(one), await isThere(two)]).toEqual([true, true])
   })
 
-  test('are counted by host if a number is expected', async () => {
+  test('counts them by host if an expected number is given', async () => {
     const host = await newIdentity(root, 'host of nothing')
     const byHost = await terminatorsBy(
       { terminatorsFilter: both, identitiesFilter: `id="${host}"`, expectedPerHost: 1 },
@@ -203,7 +203,7 @@ describe('terminators', async () => {
     expect(right.hosts).toEqual([])
   })
 
-  test('are all validated if they need more than one request', async () => {
+  test('covers all of them, even if they need more than one request to the router', async () => {
     const many = await newRouter('hosting many')
     const address = 'tcp:many:80'
     const body = { service, router: many, binding: 'transport', address }
@@ -213,7 +213,7 @@ describe('terminators', async () => {
     expect(questions.map(({ length }) => length)).toEqual([50, 1])
   })
 
-  test('that their router lacks are removed on request, in the name of the caller', async () => {
+  test('removes, on request and as the caller, those that their router does not know', async () => {
     standings = {
       [one]: { state: 'valid', detail: '' },
       [two]: { state: 'unknownTerminator', detail: 'gone' },
@@ -240,7 +240,7 @@ describe('terminators', async () => {
   })
 })
 
-describe('links and circuits', async () => {
+describe('validating links and circuits', async () => {
   const [er1, er2, er3] = [await newRouter('r1'), await newRouter('r2'), await newRouter('r3')]
   const three = `id in ["${er1}","${er2}","${er3}"]`
   for (const id of [er1, er2]) connect(id)
@@ -253,7 +253,7 @@ describe('links and circuits', async () => {
     connections: [{ type: 'link', sourceAddress: socket, destAddress: 'there:2' }],
   })
 
-  test('are compared with those of the routers', async () => {
+  test('compares them with those that the routers report', async () => {
     for (const [id, to] of [
       ['same', er2],
       ['lost', er2],
@@ -291,7 +291,7 @@ describe('links and circuits', async () => {
     expect(of.get(er3)).toMatchObject(away)
   })
 
-  test('with other sockets at a router are reported with both', async () => {
+  test('reports both lists of sockets if a router has other sockets for a link', async () => {
     const socket = { Type: 'link', Source: 'here:9', Dest: 'there:2' }
     values[er1] = {
       links: { links: [{ id: 'same', dest: er2, dialed: true, connections: [socket] }] },
@@ -304,7 +304,7 @@ describe('links and circuits', async () => {
     expect(same?.messages[0]).toContain('here:1')
   })
 
-  test('include circuits, each searched in the forwarder, the listener and the client', async () => {
+  test('searches each circuit in the forwarder, the listener and the client', async () => {
     for (const id of ['whole', 'unrouted', 'half']) {
       laid.push({
         id,
@@ -350,7 +350,7 @@ describe('links and circuits', async () => {
     expect(found['left']).toMatchObject({ ...nothing, isMissingInController: true })
   })
 
-  test('are not reported as missing if the router lists only some of its circuits', async () => {
+  test('reports no circuit as missing if the router lists only some of its circuits', async () => {
     values[er1] = { 'router-circuits': { circuits: { whole: { ctrlId: 'ctrl1' } }, omitted: 7 } }
     const { routers } = await circuitsBy(`id="${er1}"`)
     expect(Object.keys(routers[0]?.circuits ?? {})).toEqual(['whole'])
@@ -358,7 +358,7 @@ describe('links and circuits', async () => {
     expect(routers[0]?.message).toContain('shows 1 circuits and has 8')
   })
 
-  test('need the permission to read events, and filters on records need an administrator', async () => {
+  test('requires the permission to read events, and a filter on records requires an administrator', async () => {
     const watcher = sessionOf(await newIdentity(root, 'watcher', { permissions: ['ops.read'] }))
     expect((await linksBy('', watcher)).success).toBe(true)
     expect((await circuitsBy('', watcher)).success).toBe(true)
@@ -369,7 +369,7 @@ describe('links and circuits', async () => {
     }
   })
 
-  test('an invalid filter or message is answered with its fault', async () => {
+  test('an invalid validation filter or message is answered with the fault', async () => {
     const wrong = await linksBy('nonsense = 1')
     expect(wrong.success).toBe(false)
     expect(wrong.message).toContain('nonsense')
@@ -380,7 +380,7 @@ describe('links and circuits', async () => {
     expect((await answered(one, 10_103, ofRouters(three))).success).toBe(true)
   })
 
-  test('a connection runs one validation at a time', async () => {
+  test('an event connection runs one validation at a time', async () => {
     const one = opened(root)
     one.ask(ofRouters(three), 10_103)
     one.ask(ofRouters(three), 10_118)

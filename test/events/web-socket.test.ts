@@ -21,7 +21,7 @@ function opened(token: string | null, path?: string): WebSocketClient {
   return one
 }
 
-test('an OpenZiti client subscribes to events, under old names too, and receives them', async () => {
+test('an OpenZiti client subscribes to events, also under old names, and receives the events', async () => {
   const one = opened(root.token ?? '')
   await eventually(() => expect(one.head).toContain('s3pPLMBiTxaQ9kYGzzhZRbK+xOo='))
   const subscriptions = [
@@ -45,7 +45,7 @@ test('an OpenZiti client subscribes to events, under old names too, and receives
   await eventually(() => expect(one.isClosed).toBe(true))
 })
 
-test('an invalid request is answered, or closes the web socket', async () => {
+test('an invalid request is answered with an error, or closes the web socket', async () => {
   for (const body of ['nonsense', '[]', { format: 'xml' }, { format: 'json', subscriptions: 1 }]) {
     const one = opened(root.token ?? '')
     one.ask(body)
@@ -76,7 +76,7 @@ test("an unsupported validation is refused in the format that OpenZiti's CLI exp
   }
 })
 
-test('a web socket needs a session with the permission, and the right path', async () => {
+test('an event web socket requires a session with the permission, and the right path', async () => {
   const nobody = opened('forged')
   await eventually(() => expect(nobody.head).toContain('HTTP/1.1 401'))
   const bare = opened(null)
@@ -88,7 +88,7 @@ test('a web socket needs a session with the permission, and the right path', asy
   expect(elsewhere.head).not.toContain('101')
 })
 
-test('a watcher cannot subscribe to events for administrators, and its web socket closes with its session', async () => {
+test('a caller who is not an administrator cannot subscribe to events for administrators, and its web socket closes when its session ends', async () => {
   const id = await newIdentity(root, 'socket-watcher', { permissions: ['ops.read'] })
   const watcher = sessionOf(id)
   const refused = opened(watcher.token ?? '')

@@ -20,7 +20,7 @@ import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
-import { LiveFollower } from '../../src/events/sources/live-follower.ts'
+import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
 import { Sampler } from '../../src/events/sources/sampler.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Host, HostedService } from '../../src/fabric/circuits/hosts.ts'
@@ -28,7 +28,7 @@ import { NO_VITALS } from '../../src/ports/stats.ts'
 import type { ClientClaim, ClaimDecision, RouterClients } from '../../src/ports/router-clients.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import {
-  circuitFact,
+  circuitEventData,
   createCircuitTable,
   type CircuitTable,
 } from '../../src/fabric/circuits/circuit-table.ts'
@@ -69,7 +69,7 @@ beforeEach(() => {
   circuits = createCircuitTable(
     'ctrl1',
     (id, message) => channels.connection(id)?.channel.send(message),
-    (circuit) => told.tell(circuitFact(circuit, 'deleted')),
+    (circuit) => told.tell(circuitEventData(circuit, 'deleted')),
   )
   links = new LinkTable({
     owner: 'ctrl1',
@@ -399,7 +399,7 @@ describe('a circuit', () => {
     expect(unroutes(er2)).toEqual([[id, true]])
   })
 
-  test('ends when the router that dialed its link comes back without that link', async () => {
+  test('ends when the router that dialed its link reconnects without that link', async () => {
     const { er1, id } = await laid()
     er1.destroy()
     await settle()
@@ -506,7 +506,7 @@ describe('a circuit', () => {
     expect(routes(er1).at(-1)?.egress?.destination).toBe('at t1')
   })
 
-  test('returns to the previous host of its client if the service is sticky', async () => {
+  test('returns to the client’s previous host if the service is sticky', async () => {
     strategy = 'sticky'
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 100 }]
     const er1 = await stage.dial('er1')
@@ -539,7 +539,7 @@ class EventLog {
     appliedIndex: () => 7,
   })
   readonly #dials = new DialCounter(systemClock.nowMs())
-  readonly #live = new LiveFollower({
+  readonly #live = new ObservationEvents({
     bus: this.#bus,
     clock: systemClock,
     dials: this.#dials,
@@ -679,7 +679,7 @@ describe('a client is refused', () => {
     expect(refusal(er1)).toEqual([11, 'the service is encrypted end to end'])
   })
 
-  test('when no host can be reached, and when all of them fail', async () => {
+  test('when no host can be reached, and when all hosts fail', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     expect(refusal(er1)).toEqual([8, 'the service has no host that can be reached'])

@@ -25,11 +25,11 @@ import type {
   EndedServiceSession,
   ClaimDecision,
   RouterClients,
-  SessionAudience,
+  SessionIdentities,
 } from '../../src/ports/router-clients.ts'
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
-import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
@@ -71,7 +71,7 @@ class Clients implements RouterClients {
     return { has: (routerId) => this.kept.get(routerId)?.includes(id) !== true }
   }
 
-  audienceOf(routerId: string): SessionAudience {
+  audienceOf(routerId: string): SessionIdentities {
     const kept = this.kept.get(routerId) ?? []
     return { key: kept.join(' '), has: ({ id }) => !kept.includes(id) }
   }
@@ -121,7 +121,7 @@ beforeEach(() => {
   ended = []
   onLatest = () => undefined
   const { channels } = stage
-  const shown = new ShownSessions(
+  const shown = new PresentedSessionTokens(
     clients,
     readsThat(() => onLatest()),
     systemClock,
@@ -170,8 +170,8 @@ const removed = (pipe: Pipe) =>
 const ends = (pipe: Pipe) =>
   pipe.ofType(20_102).map(({ body }) => fromBinary(SessionRemovedSchema, body))
 
-describe('API sessions', () => {
-  test('are sent in full to a router that connects, a hundred per message, under one ID', async () => {
+describe('API sessions that controllers send to routers', () => {
+  test('are sent completely to a router that connects, a hundred per message, under one transfer ID', async () => {
     clients.all = Array.from({ length: 250 }, (_, at) => session(`s${at}`))
     const pipe = await stage.dial('er1')
     const told = added(pipe)
@@ -194,7 +194,7 @@ describe('API sessions', () => {
     })
   })
 
-  test('are sent only by the leader, and in full by a new leader with an ID that sorts later', async () => {
+  test('are sent only by the leader, and completely by a new leader with a transfer ID that sorts later', async () => {
     isLeader = false
     clients.all = [session('s1')]
     const pipe = await stage.dial('er1')
@@ -221,7 +221,7 @@ describe('API sessions', () => {
     expect(removed(pipe)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
-  test('are sent only to routers that a policy lets their identity use, both when created and when ended', async () => {
+  test('are sent only to routers that a policy allows their identity to use, both when they are created and when they end', async () => {
     clients.kept.set('far', ['s1', 's2'])
     clients.all = [session('s1')]
     const [near, far] = [await stage.dial('near'), await stage.dial('far')]
@@ -261,7 +261,7 @@ describe('API sessions', () => {
     expect(clients.usedTokens).toEqual(['er1 a', 'er1 b'])
   })
 
-  test('are sent in full to the next router in their current state, encoded again only after a change', async () => {
+  test('are sent completely to the next router in their current state, and encoded again only after a change', async () => {
     clients.all = [session('s1')]
     const ids = async (router: string) =>
       added(await stage.dial(router))
@@ -273,7 +273,7 @@ describe('API sessions', () => {
     expect(await ids('er2')).toEqual(['s1', 's2'])
   })
 
-  test('are sent in full again to a router that asks', async () => {
+  test('are sent completely again to a router that requests them', async () => {
     const pipe = await stage.dial('er1')
     pipe.say({ contentType: 20_204 })
     await settle()
@@ -281,7 +281,7 @@ describe('API sessions', () => {
   })
 })
 
-test('identities are connected as long as any router reports so, by its last full report', async () => {
+test('an identity is connected as long as the last full report of any router says so', async () => {
   const connected = new ConnectionHandler()
   const second = new RouterStage()
   second.channels.add(connected)
@@ -310,7 +310,7 @@ test('identities are connected as long as any router reports so, by its last ful
   second.channels.stop()
 })
 
-test('a router that asks receives the list of its service sessions that have ended', async () => {
+test('a router that requests it receives the list of its service sessions that have ended', async () => {
   const pipe = await stage.dial('er1')
   const asked = create(ValidateSessionsSchema, { sessionTokens: ['gone 1', 'there', 'gone 2'] })
   pipe.say({ contentType: 20_213, body: toBinary(ValidateSessionsSchema, asked) })
@@ -322,7 +322,7 @@ test('a router that asks receives the list of its service sessions that have end
 })
 
 describe('the end of a service session', () => {
-  test('is reported to the routers that know its API session, and ends its circuits here', async () => {
+  test('is reported to the routers that know the API session, and ends the service session’s circuits here', async () => {
     clients.kept.set('far', ['s1'])
     clients.all = [session('s1')]
     const [near, far] = [await stage.dial('near'), await stage.dial('far')]
@@ -333,7 +333,7 @@ describe('the end of a service session', () => {
     expect(ended).toEqual(['dial'])
   })
 
-  test('is reported with the API session that ends with it, and before that', async () => {
+  test('is reported if the API session ends at the same time, and before the end of the API session', async () => {
     clients.all = [session('s1')]
     const pipe = await stage.dial('er1')
     clients.all = []
@@ -344,7 +344,7 @@ describe('the end of a service session', () => {
     expect(types.filter((type) => type === 20_102 || type === 20_202)).toEqual([20_102, 20_202])
   })
 
-  test('is reported by any controller to the router that presented it, with the token that it presented', async () => {
+  test('is reported by any controller to the router that presented the service session, with the presented token', async () => {
     isLeader = false
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, { address: 't1', sessionToken: 'shown' })
@@ -356,7 +356,7 @@ describe('the end of a service session', () => {
   })
 })
 
-describe('a client that hosts', () => {
+describe('a client that hosts a service', () => {
   async function host(): Promise<{ result?: CreateTerminatorResult; errorCode?: number }> {
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, {
@@ -377,14 +377,14 @@ describe('a client that hosts', () => {
     return answer ?? {}
   }
 
-  test('is checked again at the latest commit if another controller created its session', async () => {
+  test('is checked again at the latest commit, because another controller may have created its session', async () => {
     const { judged } = clients
     clients.judged = { ok: false, fault: 'session' }
     onLatest = () => (clients.judged = judged)
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
   })
 
-  test('gets a terminator, written by the router with the checked session', async () => {
+  test('gets a terminator, which the router writes with the session that was checked', async () => {
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
     const [{ kind, actor, payload }] = proposals as [ProposalInput]
     expect(kind).toBe(CommandKind.HOSTED_TERMINATOR_CREATE)
@@ -414,7 +414,7 @@ describe('a client that hosts', () => {
     expect(proposals).toEqual([])
   })
 
-  test('as the instance of another identity is refused permanently, and its listener closed', async () => {
+  test('is refused permanently, and its listener is closed, if the instance belongs to another identity', async () => {
     const fault = { field: 'identity', reason: 'another identity hosts this instance' }
     const outcome = { ok: false, code: 'COULD_NOT_VALIDATE', fault, detail: null } as const
     propose = () => Promise.resolve({ index: 1, outcome })
@@ -425,12 +425,12 @@ describe('a client that hosts', () => {
     })
   })
 
-  test('receives a request to retry while there is no leader', async () => {
+  test('receives a response to retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })
   })
 
-  test('and stops has its terminators removed in one write', async () => {
+  test('has all its terminators removed in one write when it stops', async () => {
     const pipe = await stage.dial('er1')
     const done = create(RemoveTerminatorsSchema, { terminatorIds: ['t1', 't2'] })
     pipe.say({ contentType: 1038, sequence: 12, body: toBinary(RemoveTerminatorsSchema, done) })

@@ -53,7 +53,7 @@ describe('a circuit that a router requests by service', () => {
     expect(readInt32(message?.headers ?? new Map(), 1014)).toBe(6)
   })
 
-  test('is refused while a circuit with that ID exists, and accepted after it', async () => {
+  test('is refused while another circuit has that ID, and accepted afterwards', async () => {
     await askByService(er1, drawn)
     await answerRoute(routes(er1)[0])
     await askByService(er1, drawn)

@@ -14,7 +14,7 @@ function versionsOf(versions: readonly string[]): unknown {
   )
 }
 
-test('a system with any version is sent to routers as a range, because OpenZiti routers reject every version without one', () => {
+test('an operating system with any version is sent to routers as a version range, because OpenZiti routers reject every version without a range', () => {
   expect(JSON.stringify(versionsOf([]))).toContain('"osVersions":[">=0.0.0"]')
   expect(JSON.stringify(versionsOf(['>=5.4.0']))).toContain('"osVersions":[">=5.4.0"]')
 })

@@ -11,7 +11,7 @@ import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
-import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
@@ -90,7 +90,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
     isEndOnly: () => false,
   }
   const clients = admittingClients
-  const shown = new ShownSessions(clients, upToDate, systemClock)
+  const shown = new PresentedSessionTokens(clients, upToDate, systemClock)
   const tunnels = new Tunnels()
   const writes = new RouterWrites({ proposer, log })
   const circuits = new CircuitHandler({

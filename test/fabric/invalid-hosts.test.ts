@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest'
 
 import { CommandKind, EntityDeleteSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import type { Host } from '../../src/fabric/circuits/hosts.ts'
-import { InvalidHosts } from '../../src/fabric/circuits/invalid-hosts.ts'
+import { UnknownTerminatorHandler } from '../../src/fabric/circuits/invalid-hosts.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { eventually } from '../support/eventually.ts'
@@ -24,14 +24,14 @@ const host: Host = {
 let proposed: ProposalInput[]
 let lines: string[]
 let hasLeader: boolean
-let invalid: InvalidHosts
+let invalid: UnknownTerminatorHandler
 
 beforeEach(() => {
   proposed = []
   lines = []
   hasLeader = true
   const log = (_: unknown, line: string): void => void lines.push(line)
-  invalid = new InvalidHosts({
+  invalid = new UnknownTerminatorHandler({
     log: { info: log, warn: log },
     proposer: {
       propose: (input) => {
@@ -43,7 +43,7 @@ beforeEach(() => {
   })
 })
 
-test('a terminator that a router created and no longer knows is deleted', () => {
+test('a terminator that a router created and no longer knows is deleted after an invalid dial', () => {
   invalid.note(host)
   invalid.note(host)
   expect(proposed.map(({ kind }) => kind)).toEqual([CommandKind.ENTITY_DELETE])
@@ -51,7 +51,7 @@ test('a terminator that a router created and no longer knows is deleted', () => 
   expect([entity, id]).toEqual(['terminator', 't1'])
 })
 
-test('a terminator of an operator gets the precedence failed, and is written once', () => {
+test('an invalid terminator that an operator created gets the precedence failed, and is written once', () => {
   const fixed: Host = { ...host, isMadeByRouter: false, binding: 'transport' }
   invalid.note(fixed)
   invalid.note({ ...fixed, terminatorId: 't2', precedence: 'failed' })
@@ -60,7 +60,7 @@ test('a terminator of an operator gets the precedence failed, and is written onc
   expect([id, Buffer.from(json).toString()]).toEqual(['t1', '{"precedence":"failed"}'])
 })
 
-test('without a leader the terminator stays, and the next failed dial tries again', async () => {
+test('without a leader the invalid terminator stays, and the next failed dial tries to remove it again', async () => {
   hasLeader = false
   invalid.note(host)
   await eventually(() => expect(lines).toEqual(['an invalid terminator stays']))

@@ -7,7 +7,7 @@ import type { Host } from '../../src/fabric/circuits/hosts.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
-import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClaimDecision } from '../../src/ports/router-clients.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
@@ -73,7 +73,7 @@ beforeEach(() => {
   }
   handler = new CircuitHandler({
     table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
-    clients: new ShownSessions(clients, reads, clock),
+    clients: new PresentedSessionTokens(clients, reads, clock),
     tunnels,
     reads,
     connection,
@@ -109,7 +109,7 @@ async function dial(pipe: Pipe): Promise<void> {
 const routes = (pipe: Pipe): Route[] =>
   pipe.ofType(1005).map(({ body }) => fromBinary(RouteSchema, body))
 
-test('A controller that lags creates a circuit for a session that was created elsewhere just before', async () => {
+test('A controller whose state lags creates a circuit for a session that another controller has just created', async () => {
   judged = { ok: false, fault: 'session' }
   onLatest = () => (judged = { ok: true, client })
   const er1 = await stage.dial('er1')
@@ -118,7 +118,7 @@ test('A controller that lags creates a circuit for a session that was created el
   expect(judgements).toBe(2)
 })
 
-test('A controller that lags creates a circuit to a host that was written elsewhere just before', async () => {
+test('A controller whose state lags creates a circuit to a terminator that another controller has just written', async () => {
   hosts = []
   onLatest = () => (hosts = [host])
   const er1 = await stage.dial('er1')
@@ -126,7 +126,7 @@ test('A controller that lags creates a circuit to a host that was written elsewh
   expect(routes(er1).map(({ egress }) => egress?.destination)).toEqual(['at t1'])
 })
 
-test('A controller that lags creates a circuit for a router whose right was given elsewhere just before', async () => {
+test('A controller whose state lags creates a circuit for a router whose right another controller has just granted', async () => {
   const granted = tunnels.judged
   tunnels.judged = { ok: false, fault: 'service' }
   onLatest = () => (tunnels.judged = granted)
@@ -138,7 +138,7 @@ test('A controller that lags creates a circuit for a router whose right was give
   expect(routes(er1)).toHaveLength(1)
 })
 
-test('A dial is refused if it is invalid at the latest commit, and if there is no leader', async () => {
+test('A dial is refused if it is invalid at the latest commit, or if there is no leader', async () => {
   judged = { ok: false, fault: 'access' }
   const er1 = await stage.dial('er1')
   await dial(er1)
@@ -166,7 +166,7 @@ describe('A controller that has just started', () => {
   }
   const refusals = (pipe: Pipe): number => pipe.ofType(20_002).length
 
-  test('waits for the router of a host and its links, and then creates the circuit', async () => {
+  test('waits until the host’s router has connected and reported its links, and then creates the circuit', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(AWAITED_MS / 2)
@@ -176,7 +176,7 @@ describe('A controller that has just started', () => {
     expect([routes(er1).length, routes(er2).length]).toEqual([1, 1])
   })
 
-  test('waits until its timeout', async () => {
+  test('waits at most until its timeout', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(AWAITED_MS - 1)
@@ -185,7 +185,7 @@ describe('A controller that has just started', () => {
     expect(refusals(er1)).toBe(1)
   })
 
-  test('does not wait for a service without hosts, or with hosts of another instance only', async () => {
+  test('does not wait for a service without hosts, or whose hosts have only another instance', async () => {
     for (const none of [[], [{ ...host, routerId: 'er2', instanceId: 'blue' }]]) {
       hosts = none
       const er1 = await stage.dial('er1')
@@ -202,7 +202,7 @@ describe('A controller that has just started', () => {
     return er2
   }
 
-  test('lets some dials of a client wait, and refuses the others at once', async () => {
+  test('queues some dials of a client, and refuses further dials of this client at once', async () => {
     const er1 = await stage.dial('er1')
     for (let dialed = 0; dialed < 14; dialed += 1) await dial(er1)
     expect(refusals(er1), 'a client has three quarters of the room').toBe(2)
@@ -216,7 +216,7 @@ describe('A controller that has just started', () => {
     expect(refusals(er1), 'the room is free again').toBe(15)
   })
 
-  test('dials no host if the right has ended meanwhile', async () => {
+  test('dials no host if the client’s right ended while it waited', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     handler.onSessionsEnded(new Set([client.sessionId]))
@@ -225,7 +225,7 @@ describe('A controller that has just started', () => {
     expect([refusals(er1), routes(er1).length, routes(er2).length]).toEqual([1, 0, 0])
   })
 
-  test('dials no host if the router has disconnected meanwhile', async () => {
+  test('dials no host if the client’s router disconnected while it waited', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(500)
@@ -237,7 +237,7 @@ describe('A controller that has just started', () => {
     expect(routes(er2)).toEqual([])
   })
 
-  test('refuses at once later', async () => {
+  test('refuses dials at once after its first period', async () => {
     nowMs += NEW_MS
     const er1 = await stage.dial('er1')
     await dial(er1)

@@ -82,7 +82,7 @@ function peersTold(pipe: Pipe): PeerStateChange[] {
 }
 
 describe('a link', () => {
-  test('is shown once its router reports it, and connected once both routers are', async () => {
+  test('is shown once the router that dialed it reports it, and connected once both routers are connected', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     expect(table.get('l1')).toMatchObject({
@@ -94,7 +94,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ destRouterId: 'er2', state: 'Connected' })
   })
 
-  test('is removed when a full report omits it, and kept when another report does', async () => {
+  test('is removed when a full report omits it, and kept when a partial report omits it', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     await report(er1, [{ ...link, id: 'l2' }])
@@ -103,7 +103,7 @@ describe('a link', () => {
     expect(table.list().map(({ id }) => id)).toEqual(['l2'])
   })
 
-  test('with a disabled router is not shown, and the other router receives a request to close it', async () => {
+  test('with a disabled router is not shown, and the controller requests the other router to close it', async () => {
     const er1 = await stage.dial('er1')
     barred.add('er2')
     await report(er1, [link, { ...link, id: 'l2', destRouterId: 'er3' }])
@@ -116,7 +116,7 @@ describe('a link', () => {
     expect(table.get('l2')?.sourceRouterId).toBe('er1')
   })
 
-  test('is removed with the channel of the router that dialed it', async () => {
+  test('is removed when the channel of the router that dialed it closes', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     er1.destroy()
@@ -124,7 +124,7 @@ describe('a link', () => {
     expect(table.list().length).toBe(0)
   })
 
-  test('cannot be taken over or ended by a router that is neither end of it', async () => {
+  test('cannot be taken over or ended by a router that is not one of its two routers', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     const er3 = await stage.dial('er3')
@@ -133,7 +133,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ sourceRouterId: 'er1', destRouterId: 'er2' })
   })
 
-  test('that one end has lost is removed, and the other end is informed', async () => {
+  test('is removed if one of its routers has lost it, and the controller informs the other router', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [{ ...link, iteration: 3 }])
@@ -145,7 +145,7 @@ describe('a link', () => {
     expect(told).toMatchObject({ subject: FaultSubject.LINK, id: 'l1', iteration: 3 })
   })
 
-  test('costs the sum that both ends measure', async () => {
+  test('costs the sum of the latencies that both routers measure', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [link])
@@ -160,7 +160,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ sourceLatencyNs: 2_400_000, cost: 6 })
   })
 
-  test('has the sockets that its router reports for the same iteration', async () => {
+  test('has the sockets that its router reports for the current link iteration', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     const conns = [{ type: 'link.default', localAddr: 'a', remoteAddr: 'b' }]
@@ -178,7 +178,7 @@ describe('a link', () => {
     ])
   })
 
-  test('of a router that is disabled is closed by the router at its other end', async () => {
+  test('is closed by the router at the other side when one of its routers is disabled', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [link])
@@ -190,7 +190,7 @@ describe('a link', () => {
     expect(er1.ofType(1004)).toHaveLength(1)
   })
 
-  test('that an operator removes is closed at both ends', async () => {
+  test('is closed at both routers when an operator removes it', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [link])
@@ -202,7 +202,7 @@ describe('a link', () => {
     expect(er2.ofType(1004)).toHaveLength(1)
   })
 
-  test('reported twice in one report counts as reported last, and one without an ID is ignored', async () => {
+  test('that occurs twice in one report has the later values, and a link without an ID is ignored', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [
       { ...link, iteration: 2 },
@@ -213,7 +213,7 @@ describe('a link', () => {
     expect(seen).toEqual(['l1 new'])
   })
 
-  test('beyond the limit of a router is omitted, and logged once per report', async () => {
+  test('beyond a router’s limit is omitted, and the omission is logged once per report', async () => {
     const er1 = await stage.dial('er1')
     const many = Array.from({ length: routerLimits.linksPerRouterMax + 3 }, (_, at) => ({
       ...link,
@@ -226,7 +226,7 @@ describe('a link', () => {
     expect(table.list().length).toBe(routerLimits.linksPerRouterMax)
   })
 
-  test('in a malformed report closes only the channel of its sender', async () => {
+  test('in a malformed report has no effect; only the channel of the report’s sender is closed', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     er1.say({ contentType: 1035, sequence: 4, body: new Uint8Array([0xff, 0xff, 0xff]) })
@@ -241,7 +241,7 @@ describe('a router', () => {
   const listeners = [{ address: 'tls:one:6000', protocol: 'tls', groups: ['default'] }]
   const hello = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners }))
 
-  test('receives the list of all others when it connects, with the listeners of connected ones', async () => {
+  test('receives the list of all other routers when it connects, with the listeners of connected routers', async () => {
     stage.routerIds.add('er9')
     await stage.dial('er1', [[1000, hello]])
     const er2 = await stage.dial('er2')
@@ -254,7 +254,7 @@ describe('a router', () => {
     expect(stage.statuses.of('er1')).toMatchObject({ linkListeners })
   })
 
-  test('is reported to the others with the next sweep, and never to itself', async () => {
+  test('is reported to the other routers at the next sweep, and never to itself', async () => {
     const er1 = await stage.dial('er1')
     stage.channels.sweep()
     const er2 = await stage.dial('er2', [[1000, hello]])
@@ -275,7 +275,7 @@ describe('a router', () => {
     ).toEqual([PeerState.UNHEALTHY, PeerState.REMOVED])
   })
 
-  test('with new listeners is reported again', async () => {
+  test('is reported again when its listeners change', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     stage.channels.sweep()
@@ -291,20 +291,23 @@ describe('a router', () => {
     ['er1', ['aa'], true],
     ['er1', ['bb'], false],
     ['er2', ['aa'], false],
-  ])('asks whether %s has the certificate %s: %s', async (routerId, fingerprints, isRight) => {
-    const er3 = await stage.dial('er3')
-    const body = toBinary(
-      VerifyRouterSchema,
-      create(VerifyRouterSchema, { routerId, fingerprints }),
-    )
-    er3.say({ contentType: 1036, sequence: 77, body })
-    await settle()
-    const result = er3.ofType(2).find(({ headers }) => headers.get(1)?.[0] === 77)
-    expect(result?.headers.get(2)?.[0]).toBe(Number(isRight))
-  })
+  ])(
+    'can ask the controller whether %s has the certificate %s: %s',
+    async (routerId, fingerprints, isRight) => {
+      const er3 = await stage.dial('er3')
+      const body = toBinary(
+        VerifyRouterSchema,
+        create(VerifyRouterSchema, { routerId, fingerprints }),
+      )
+      er3.say({ contentType: 1036, sequence: 77, body })
+      await settle()
+      const result = er3.ofType(2).find(({ headers }) => headers.get(1)?.[0] === 77)
+      expect(result?.headers.get(2)?.[0]).toBe(Number(isRight))
+    },
+  )
 })
 
-test('circuits use exactly the links that are up between connected routers, after any sequence of connects and disconnects', () => {
+test('after any sequence of connects and disconnects, circuits use exactly the links that are up between connected routers', () => {
   const here = new Set<string>()
   const many = new LinkTable({
     owner: 'ctrl1',

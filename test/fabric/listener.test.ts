@@ -182,7 +182,7 @@ async function migrated(name: string): Promise<Enrolled> {
 }
 
 describe('a migrated router', () => {
-  test('is admitted once the entry with its certificate is applied', async () => {
+  test('is admitted once the log entry with its certificate is applied', async () => {
     const { id, key } = await migrated('migrated')
     const { cluster } = controller
     const { propose } = cluster
@@ -209,7 +209,7 @@ describe('a migrated router', () => {
     await root.call('DELETE', `${edgeRouters}/${id}`)
   })
 
-  test('gets no answer while no leader stores its certificate, and is admitted later', async () => {
+  test('gets no response while there is no leader to store its certificate, and is admitted later', async () => {
     const { id, key } = await migrated('without a leader')
     controller.cluster.hasLeader = false
     const dialed = await dial(id, key)
@@ -223,7 +223,7 @@ describe('a migrated router', () => {
 })
 
 describe('an enrolled router', () => {
-  test('is shown online by every API while it is connected, and found by it', async () => {
+  test('is shown as online by every API while it is connected, and can be found by this field', async () => {
     const { id, key } = await enrolled('online')
     const dialed = await dial(id, key)
     expect(isAccepted(dialed)).toBe(true)
@@ -255,7 +255,7 @@ describe('an enrolled router', () => {
     expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({ isOnline: false })
   })
 
-  test('is disconnected when it is disabled, deleted or must enroll again, and refused later', async () => {
+  test('is disconnected and then refused when it is disabled, is deleted or must enroll again', async () => {
     for (const [name, method, path, body, reason] of [
       ['disabled', 'PATCH', '', { disabled: true }, 'the router is disabled'],
       ['deleted', 'DELETE', '', undefined, 'the certificate belongs to no router'],
@@ -281,7 +281,7 @@ describe('an enrolled router', () => {
     await close(refused)
   })
 
-  test('gets no answer from a controller that has not received its state yet', async () => {
+  test('gets no response from a controller that has not yet received its state', async () => {
     const { id, key } = await enrolled('early')
     isReady = false
     const closed = await dial(id, key)
@@ -291,8 +291,8 @@ describe('an enrolled router', () => {
   })
 })
 
-describe('a connection is refused', () => {
-  test('without a certificate, or with one of the network that is not a router certificate', async () => {
+describe('a router’s connection is refused', () => {
+  test('without a certificate, or with a certificate of the network that is not a router certificate', async () => {
     const { id } = await enrolled('victim')
     const none = await dial(id, null)
     expect(reasonOf(none)).toBe('no certificate was presented')
@@ -311,14 +311,14 @@ describe('a connection is refused', () => {
     await close(refused)
   })
 
-  test('with another protocol, or none', async () => {
+  test('with another application protocol, or with none', async () => {
     const { id, key } = await enrolled('h2')
     expect((await dial(id, key, { ALPNProtocols: ['h2'] })).answer).toBeNull()
     expect((await dial(id, key, { ALPNProtocols: [] })).answer).toBeNull()
     expect((await dial(id, key, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })).answer).toBeNull()
   })
 
-  test('beyond the connections of one source', async () => {
+  test('above the maximum number of connections from one source', async () => {
     const { id, key } = await enrolled('many')
     const held = await Promise.all(
       Array.from({ length: 4 }, async () => {

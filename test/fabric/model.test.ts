@@ -16,7 +16,7 @@ import type {
   RouterModel,
 } from '../../src/ports/router-model.ts'
 import { ModelHandler } from '../../src/fabric/model/model-handler.ts'
-import { withPreviousIndex, ModelLog } from '../../src/fabric/model/model-log.ts'
+import { withPreviousIndex, ModelChangeHistory } from '../../src/fabric/model/model-log.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
 import { RouterStage } from './stage.ts'
@@ -120,7 +120,7 @@ async function wholeSent(pipe: Pipe, count: number): Promise<ChannelMessage> {
   )
 }
 
-describe('an edge router that subscribes', () => {
+describe('an edge router that subscribes to the data model', () => {
   test('gets the full model first, and then each later change', async () => {
     const pipe = await stage.dial('er1')
     model.make('ledger')
@@ -139,7 +139,7 @@ describe('an edge router that subscribes', () => {
     ])
   })
 
-  test('gets only what it missed when it comes back', async () => {
+  test('gets only the changes that it missed when it reconnects', async () => {
     const first = await stage.dial('er1')
     await subscribe(first)
     await wholeSent(first, 1)
@@ -155,7 +155,7 @@ describe('an edge router that subscribes', () => {
     ])
   })
 
-  test('gets nothing if it is up to date, even if its last changes came from a controller that had applied more', async () => {
+  test('gets nothing if it is up to date, even if its last changes came from another controller that had applied more', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 11 })
     expect([wholes(pipe), sets(pipe)]).toEqual([[], []])
@@ -164,7 +164,7 @@ describe('an edge router that subscribes', () => {
     expect(indexes(pipe)).toEqual([[11, 12]])
   })
 
-  test('that is ahead of a follower waits for it; ahead of the leader it starts over', async () => {
+  test('and is ahead of a follower gets changes once the follower has caught up; if it is ahead of the leader, it gets the full model', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 13 })
     model.make('ledger')
@@ -182,7 +182,7 @@ describe('an edge router that subscribes', () => {
     ['of another timeline', { at: 10, timelineId: 'timeline-0' }],
     ['older than what is kept', { at: 5 }],
     ['that has nothing', { at: 0 }],
-  ])('with a model %s gets everything', async (_what, asked) => {
+  ])('with a model %s gets the full model', async (_what, asked) => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, asked)
     await wholeSent(pipe, 1)
@@ -221,7 +221,7 @@ describe('an edge router that subscribes', () => {
     expect(fromBinary(DataStateSchema, body).endIndex).toBe(40n)
   })
 
-  test('is informed when a temporarily disabled identity is enabled again, though nothing is written', async () => {
+  test('is informed when a temporarily disabled identity is enabled again, although no log entry is written', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     const value: ModelIdentity = {
@@ -252,25 +252,25 @@ describe('an edge router that subscribes', () => {
   })
 })
 
-test('without a connected edge router, nothing follows the records', async () => {
+test('the controller does not track changes for the data model while no edge router is connected', async () => {
   expect(model.follower).toBeNull()
   await stage.dial('er1')
   expect(model.follower).not.toBeNull()
 })
 
-describe('the log of changes', () => {
-  test('drops the oldest beyond its number and its bytes, and reports which indexes it can update', () => {
-    const log = new ModelLog(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
+describe('the log of data model changes', () => {
+  test('drops the oldest changes beyond its limits of number and bytes, and reports from which indexes it can update a router', () => {
+    const log = new ModelChangeHistory(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     for (const index of [6, 8, 9, 12]) log.add(index, [], 't')
     expect([log.holds(5), log.holds(6), log.holds(7)]).toEqual([false, true, true])
     expect(log.after(8).map(({ index }) => index)).toEqual([9, 12])
-    const small = new ModelLog(0, { modelEntriesMax: 100, modelEntriesBytesMax: 10 })
+    const small = new ModelChangeHistory(0, { modelEntriesMax: 100, modelEntriesBytesMax: 10 })
     for (const index of [1, 2, 3, 4]) small.add(index, [], 'timeline')
     expect(small.after(0).length).toBeLessThan(2)
   })
 
-  test('appends the previous index to a change set', () => {
-    const log = new ModelLog(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
+  test('adds the previous index to each set of changes', () => {
+    const log = new ModelChangeHistory(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     log.add(6, [], 't')
     const [change] = log.after(5)
     const set = fromBinary(

@@ -39,7 +39,7 @@ const way = (links: readonly LiveLink[], to: string, rules = plain) =>
   cheapestPaths('a', new Set([to]), among(links), rules).get(to)
 
 describe('the path of a circuit', () => {
-  test('to a host at the router of the client has no link and costs nothing', () => {
+  test('to a host at the client’s own router has no link and costs nothing', () => {
     expect(way([], 'a')).toEqual({ routerIds: ['a'], links: [], cost: 0 })
   })
 
@@ -50,7 +50,7 @@ describe('the path of a circuit', () => {
     expect(way(links, 'b', dear)).toMatchObject({ routerIds: ['a', 'b'], cost: 40 })
   })
 
-  test('does not pass through an end-only router, but may end there', () => {
+  test('does not pass through a router that may only be the first or last router of a path, but may end there', () => {
     const links = [link('l1', 'a', 'c', 1), link('l2', 'c', 'b', 1)]
     const rules = { ...plain, isEndOnly: (id: string) => id === 'c' }
     expect(way(links, 'b', rules)).toBeUndefined()
@@ -91,7 +91,7 @@ function everyCost(ids: readonly string[], links: readonly LiveLink[]): Map<stri
   return costs
 }
 
-describe('of several hosts', () => {
+describe('among several hosts', () => {
   const candidate = (id: string, cost: number, precedence: Host['precedence'] = 'default') =>
     ({
       host: { terminatorId: id, cost, precedence } as Host,
@@ -110,7 +110,7 @@ describe('of several hosts', () => {
       costAt: (id) => costs[id] ?? 0,
     })?.host.terminatorId
 
-  test('the cheapest is dialed, and always the same one of equal ones', () => {
+  test('the cheapest host is dialed, and among equally cheap hosts always the same one', () => {
     expect(chosen([candidate('t2', 5), candidate('t1', 5), candidate('t0', 9)])).toBe('t1')
   })
 
@@ -120,7 +120,7 @@ describe('of several hosts', () => {
     expect(chosen([candidate('t1', 1, 'failed')])).toBe('t1')
   })
 
-  test('a random strategy decides by weight, and cheaper hosts are more likely', () => {
+  test('a random strategy decides by weight, so that cheaper hosts are more likely', () => {
     const both = [candidate('t1', 0), candidate('t2', 8)]
     expect([chosen(both, 'random', 0.4), chosen(both, 'random', 0.6)]).toEqual(['t1', 't2'])
     const weighed = [candidate('t1', 2), candidate('t2', 8)]
@@ -132,7 +132,7 @@ describe('of several hosts', () => {
     expect([chosen(free, 'weighted', 0.4), chosen(free, 'weighted', 0.6)]).toEqual(['t1', 't2'])
   })
 
-  test('dynamic costs of dials and circuits count, except for the random strategy', () => {
+  test('the dynamic costs for dials and circuits are included, except with the random strategy', () => {
     const both = [candidate('t1', 0), candidate('t2', 5)]
     const costs = { t1: 20 }
     expect(chosen(both, 'smartrouting', 0, { costs })).toBe('t2')
@@ -141,7 +141,7 @@ describe('of several hosts', () => {
     expect(drawn.sort()).toEqual(['t1', 't2'])
   })
 
-  test('a sticky client keeps its previous host, unless one of a better precedence exists', () => {
+  test('a sticky client keeps its previous host, unless another host has a better precedence', () => {
     const both = [candidate('t1', 0), candidate('t2', 60)]
     expect(chosen(both, 'sticky', 0, { sticksTo: 't2' })).toBe('t2')
     expect(chosen(both, 'sticky', 0, { sticksTo: 'gone' })).toBe('t1')
@@ -150,7 +150,7 @@ describe('of several hosts', () => {
     expect(chosen(failed, 'sticky', 0, { sticksTo: 't2' })).toBe('t1')
   })
 
-  test('the choice is empty without candidates', () => {
+  test('no host is chosen if there are no candidates', () => {
     expect(chosen([])).toBeUndefined()
   })
 })

@@ -100,7 +100,7 @@ const isSuccess = (message: ChannelMessage | undefined): boolean =>
   message?.headers.get(2)?.[0] === 1
 
 describe('a router that is admitted', () => {
-  test('receives the ID and capabilities of the controller, and is online', async () => {
+  test('receives the ID and capabilities of the controller, and is shown as online', async () => {
     const pipe = await stage.dial()
     const [answer] = pipe.sent
     const text = (key: number): string => Buffer.from(answer?.headers.get(key) ?? []).toString()
@@ -127,7 +127,7 @@ describe('a router that is admitted', () => {
     })
   })
 
-  test('gets the pinned keys of members and of removed members, which other routers skip', async () => {
+  test('receives the pinned keys of members and of removed members, in fields that OpenZiti routers ignore', async () => {
     const known = stage.addresses
     if (known === null) throw new Error('the stage has addresses')
     stage.addresses = { ...known, removed: [{ id: 'ctrl3', publicKeySha256: keySha256(3) }] }
@@ -148,7 +148,7 @@ describe('a router that is admitted', () => {
     expect(UpdateCtrlAddressesSchema.field.isInterim.number).toBe(29_001)
   })
 
-  test('receives the members again when a removed controller stops', async () => {
+  test('receives the remaining members when a removed controller stops', async () => {
     const pipe = await stage.dial()
     const known = stage.addresses
     if (known === null) throw new Error('the stage has addresses')
@@ -162,7 +162,7 @@ describe('a router that is admitted', () => {
     expect(told).toEqual([['ctrl1', 'ctrl2'], ['ctrl2']])
   })
 
-  test('receives them again when they change or when it asks, and never a partial list', async () => {
+  test('receives the members again when they change or when the router requests them, and never a partial list', async () => {
     const { addresses } = stage
     stage.addresses = null
     const pipe = await stage.dial()
@@ -216,7 +216,7 @@ describe('a router that is admitted', () => {
     expect(fromBinary(UpdateCtrlAddressesSchema, last).index).toBe(24n)
   })
 
-  test('is informed by a new leader', async () => {
+  test('is informed by a new leader about the change of leader', async () => {
     const pipe = await stage.dial()
     stage.channels.sweep()
     expect(pipe.ofType(1051)).toEqual([])
@@ -283,7 +283,7 @@ describe('a router that is admitted', () => {
     [1043, false],
     [1011, false],
     [4_000_000, false],
-  ])('gets a result of %i: %s', async (contentType, expected) => {
+  ])('gets the result for %i: %s', async (contentType, expected) => {
     const pipe = await stage.dial()
     pipe.say({ contentType, sequence: 42 })
     await settle()
@@ -293,7 +293,7 @@ describe('a router that is admitted', () => {
   })
 
   test.each([20_400, 20_402, 20_404, 20_406])(
-    'is refused %i as edge requests are: an error with a code and a text',
+    'is refused the request %i in the form of edge requests: an error with a code and a text',
     async (contentType) => {
       const pipe = await stage.dial()
       pipe.say({ contentType, sequence: 42 })
@@ -306,7 +306,7 @@ describe('a router that is admitted', () => {
     },
   )
 
-  test('gets no answer to an answer, nor to a message that expects none', async () => {
+  test('gets no response to a response, nor to a message that expects none', async () => {
     const pipe = await stage.dial()
     const before = pipe.sent.length
     const headers = new Map([[1, encodeInt32(7)]])
@@ -326,14 +326,14 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).not.toBeNull()
   })
 
-  test('is offline when its channel closes', async () => {
+  test('is shown as offline when its channel closes', async () => {
     const pipe = await stage.dial()
     pipe.push(null)
     await settle()
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('that reconnects replaces its old channel and stays connected when that channel closes', async () => {
+  test('replaces its old channel when it reconnects, and stays connected when the old channel closes', async () => {
     const old = await stage.dial()
     const pipe = await stage.dial()
     expect(old.destroyed).toBe(true)
@@ -344,7 +344,7 @@ describe('a router that is admitted', () => {
     )
   })
 
-  test('is disconnected when its record no longer admits it', async () => {
+  test('is disconnected when its record no longer permits it to connect', async () => {
     const pipe = await stage.dial()
     stage.channels.sweep()
     expect(pipe.destroyed).toBe(false)
@@ -354,7 +354,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('is disconnected right after the entry that changes its record, and not within it', async () => {
+  test('is disconnected right after the log entry that changes its record, and not while the entry is applied', async () => {
     stage.channels.start()
     const pipe = await stage.dial()
     stage.revoked = 'the router was disabled'
@@ -369,7 +369,7 @@ describe('a router that is admitted', () => {
     expect(stage.feed.followed).toEqual([])
   })
 
-  test('is a row of the live table, and is removed with it', async () => {
+  test('is a row of the live table, and removing the row disconnects the router', async () => {
     const pipe = await stage.dial()
     const { table } = stage.channels
     expect(table.owner).toBe('ctrl1')
@@ -381,13 +381,13 @@ describe('a router that is admitted', () => {
   })
 })
 
-describe('a router is refused with the reason', () => {
+describe('a router that is refused', () => {
   const reasonOf = (pipe: Pipe): string => Buffer.from(pipe.sent[0]?.body ?? []).toString()
   const withHeaders = (headers: readonly (readonly [number, Uint8Array])[]) => ({
     headers: new Map(headers),
   })
 
-  test('given by its certificate', async () => {
+  test('gets the reason that its certificate causes', async () => {
     stage.admission = { ok: false, reason: 'the router is disabled' }
     const pipe = await stage.dial()
     expect(reasonOf(pipe)).toBe('the router is disabled')
@@ -396,14 +396,14 @@ describe('a router is refused with the reason', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('that it names another router, which keeps its channel', async () => {
+  test('gets the reason that it claims to be another router, which keeps its channel', async () => {
     const pipe = await stage.dial()
     stage.admission = { ok: true, router: { ...er1, id: 'er2' } }
     expect(reasonOf(await stage.dial())).toBe('the certificate belongs to another router')
     expect(pipe.destroyed).toBe(false)
   })
 
-  test('except that it gets no reason when an unexpected error occurs, which affects no other router', async () => {
+  test('gets no reason when an unexpected error occurs, which affects no other router', async () => {
     const other = await stage.dial()
     stage.judge = () => {
       throw new Error('a mistake')
@@ -414,11 +414,11 @@ describe('a router is refused with the reason', () => {
     expect(other.destroyed).toBe(false)
   })
 
-  test('that it sends no version', async () => {
+  test('gets the reason that it sent no version', async () => {
     expect(reasonOf(await stage.dial(withHeaders([])))).toMatch('no version')
   })
 
-  test('that an additional socket has no first one', async () => {
+  test('gets the reason that its additional socket has no first socket here', async () => {
     const second = withHeaders([
       [4, encodeText(version)],
       [9, encodeFlag(true)],
@@ -428,13 +428,13 @@ describe('a router is refused with the reason', () => {
     expect(reasonOf(await stage.dial(second))).toBe('the router has no channel here')
   })
 
-  test('which is logged for the first sixty per minute', async () => {
+  test('has its reason logged, for the first sixty refusals per minute', async () => {
     stage.admission = { ok: false, reason: 'the router is disabled' }
     for (let at = 0; at < 70; at += 1) await stage.dial()
     expect(stage.lines).toHaveLength(60)
   })
 
-  test('but without one when its first message is not a hello', async () => {
+  test('gets no reason when its first message is not a hello', async () => {
     const pipe = await stage.dial({ contentType: 1 })
     expect(pipe.sent).toEqual([])
     expect(pipe.destroyed).toBe(true)

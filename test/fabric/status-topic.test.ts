@@ -55,7 +55,7 @@ test('a router is online while any controller holds a channel to it', () => {
   expect(board.of('er1')).toBeNull()
 })
 
-test('of several statuses, all controllers show the same: first one with a host name, then by ID', () => {
+test('of several statuses of a router, all controllers show the same one: statuses with a host name come first, then the order of controller IDs decides', () => {
   const { board, say } = heard()
   board.publish('er1', statusOf('b'))
   say('ctrl1', 'er1', statusOf(''))

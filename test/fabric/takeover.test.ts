@@ -45,13 +45,13 @@ const attempts = (pipe: Pipe | undefined) =>
   pipe === undefined ? [] : routes(pipe).map(({ circuitId, attempt }) => [circuitId, attempt])
 const endsTold = (pipe: Pipe | undefined) => (pipe === undefined ? [] : unroutes(pipe))
 
-test('A record of a circuit contains everything that the next owner needs', () => {
+test('A circuit record contains everything that the next owner needs', () => {
   const circuit = circuitOf('c1', { turn: 3, isOfTunnel: true, instanceId: 'blue' })
   expect(decodeCircuit('c1', encodeCircuit(circuit))).toEqual(circuit)
 })
 
-describe('A circuit of a controller that is gone', () => {
-  test('is owned by the next controller, which informs its routers', async () => {
+describe('A circuit whose owning controller is gone', () => {
+  test('is owned by the next controller in order, which informs the circuit’s routers', async () => {
     stage.told('ctrl0', 'c1')
     await stage.sweep()
     expect(stage.circuits.list()).toEqual([])
@@ -62,7 +62,7 @@ describe('A circuit of a controller that is gone', () => {
     expect(decodeCircuit('c1', stage.topic.own.get('c1') ?? Uint8Array.of())?.turn).toBe(1)
   })
 
-  test('is left to another one that is next, and taken over when that is gone as well', async () => {
+  test('is left to another controller if that one is next, and taken over here when that one is gone as well', async () => {
     stage.told('ctrl1b', 'c1')
     stage.controllers.add('ctrl1b')
     await stage.lose('ctrl1b')
@@ -83,14 +83,14 @@ describe('A circuit of a controller that is gone', () => {
     expect(stage.circuits.list()).toHaveLength(1)
   })
 
-  test('is not taken over when its owner has ended it', async () => {
+  test('is not taken over when its previous owner has ended it', async () => {
     stage.told('ctrl0', 'c1')
     stage.topic.hear('ctrl0', 'c1', undefined)
     await stage.lose('ctrl0')
     expect([stage.circuits.list(), endsTold(er1)]).toEqual([[], []])
   })
 
-  test('is forgotten when its next owner does not take it over within a minute', async () => {
+  test('is discarded when its next owner does not take it over within a minute', async () => {
     stage.told('ctrl1b', 'c1')
     await stage.lose('ctrl1b')
     stage.nowMs += 60_001
@@ -116,7 +116,7 @@ describe('A circuit of a controller that is gone', () => {
     expect(endsTold(er1)).toEqual(['c1 now'])
   })
 
-  test('keeps its path while its routers have not reported their links', async () => {
+  test('keeps its path until its routers have reported their links', async () => {
     stage.told('ctrl0', 'c1')
     er2?.destroy()
     await settle()
@@ -130,7 +130,7 @@ describe('A circuit of a controller that is gone', () => {
     expect(attempts(again), 'it hears whose the circuit is').toEqual([['c1', REROUTE_ATTEMPT]])
   })
 
-  test('ends when its router answers or reports that one of its ends is gone', async () => {
+  test('ends when its router responds or reports that a circuit endpoint is gone', async () => {
     for (const id of ['c1', 'c2']) stage.told('ctrl0', id)
     await stage.lose('ctrl0')
     await tellFault(er1, FaultSubject.INGRESS, 'c1')
@@ -140,7 +140,7 @@ describe('A circuit of a controller that is gone', () => {
     expect([...stage.topic.own]).toEqual([])
   })
 
-  test('ends when it was idle for as long as its service allows', async () => {
+  test('ends when it was idle for the maximum time that its service allows', async () => {
     stage.told('ctrl0', 'c1')
     await stage.lose('ctrl0')
     await confirm(er1, 'c1', 59_999)
@@ -156,28 +156,28 @@ describe('When two controllers claim a circuit', () => {
     await stage.lose('ctrl0')
   })
 
-  test('the last one to take it over keeps it, and the other one does not touch it', async () => {
+  test('the controller that took it over last keeps it, and the other controller leaves it unchanged', async () => {
     stage.told('ctrl2', 'c1', { turn: 2 })
     await settle()
     expect([stage.circuits.list(), [...stage.topic.own], endsTold(er1)]).toEqual([[], [], []])
   })
 
-  test('the first one by ID keeps it if both took it over at once', async () => {
+  test('the controller whose ID sorts first keeps it if both took it over at once', async () => {
     stage.told('ctrl2', 'c1', { turn: 1 })
     expect(stage.circuits.list()).toHaveLength(1)
     stage.told('ctrl0', 'c1', { turn: 1 })
     expect(stage.circuits.list()).toEqual([])
   })
 
-  test('the one that keeps it informs its routers again', async () => {
+  test('the controller that keeps it informs the circuit’s routers again', async () => {
     stage.told('ctrl2', 'c1')
     await settle()
     expect(attempts(er1)).toHaveLength(2)
   })
 })
 
-describe('A router that asks a controller about a circuit', () => {
-  test('of another one makes it the owner', async () => {
+describe('A controller that a router asks about another controller’s circuit', () => {
+  test('becomes the owner of the circuit', async () => {
     stage.told('ctrl0', 'c1')
     await confirm(er1, 'c1')
     expect(stage.circuits.list()).toHaveLength(1)
@@ -187,7 +187,7 @@ describe('A router that asks a controller about a circuit', () => {
     expect(endsTold(er1)).toEqual(['c2'])
   })
 
-  describe('and ends it with that', () => {
+  describe('and that then ends the circuit', () => {
     const turnsTold = (): (number | undefined)[] =>
       [...stage.topic.own].map(([id, record]) => decodeCircuit(id, record)?.turn)
 
@@ -214,21 +214,21 @@ describe('A router that asks a controller about a circuit', () => {
       expect(turnsTold()).toEqual([])
     })
 
-    test('sends its routers no route if an end of it is gone', async () => {
+    test('sends the circuit’s routers no route if one of its circuit endpoints is gone', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await tellFault(er2, FaultSubject.EGRESS, 'c1')
       expect([attempts(er1), attempts(er2)]).toEqual([[], []])
       expect([endsTold(er1), endsTold(er2)]).toEqual([['c1'], ['c1']])
     })
 
-    test('stops publishing it once another one has it', async () => {
+    test('stops publishing the circuit once another controller owns it', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await confirm(er1, 'c1')
       stage.told('ctrl2', 'c1', { turn: 3 })
       expect([stage.circuits.list(), turnsTold()]).toEqual([[], []])
     })
 
-    test('stops publishing it once it has ended and another one took it over', async () => {
+    test('stops publishing the circuit once another controller took the ended circuit over', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await tellFault(er2, FaultSubject.EGRESS, 'c1')
       stage.told('ctrl2', 'c1', { turn: 1 })
@@ -237,7 +237,7 @@ describe('A router that asks a controller about a circuit', () => {
       expect(turnsTold()).toEqual([])
     })
 
-    test('publishes it as its own for as long as it lasts', async () => {
+    test('publishes the circuit as its own for as long as the circuit lasts', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await confirm(er1, 'c1')
       stage.nowMs += TOLD_MS
@@ -247,7 +247,7 @@ describe('A router that asks a controller about a circuit', () => {
       expect(turnsTold()).toEqual([])
     })
 
-    test('leaves it to the controller that a router asks next, which then publishes it', async () => {
+    test('leaves the circuit to the controller that a router asks next, which then publishes the circuit', async () => {
       for (const id of ['c1', 'c2']) {
         stage.told('ctrl2', id, { turn: 1 })
         await tellFault(er2, FaultSubject.EGRESS, id)
@@ -261,7 +261,7 @@ describe('A router that asks a controller about a circuit', () => {
     })
   })
 
-  test('keeps an unknown one while the controller may not have received it yet', async () => {
+  test('does not end an unknown circuit while the circuit’s record may not have arrived yet', async () => {
     await confirm(er1, 'c1')
     await tellFault(er1, FaultSubject.FORWARD, 'c1')
     expect(endsTold(er1)).toEqual([])

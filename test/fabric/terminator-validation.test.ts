@@ -77,7 +77,7 @@ async function answer(pipe: Pipe, states: Readonly<Record<string, boolean>>, mar
 
 const markerOf = (pipe: Pipe): bigint => asked(pipe).at(-1)?.terminators[0]?.marker ?? 0n
 
-test('the leader asks a router once it has connected, and removes the terminators that it does not have', async () => {
+test('the leader validates a router’s terminators once the router has connected, and removes those that the router does not have', async () => {
   const er1 = await stage.dial('er1')
   await pass(4999)
   expect(asked(er1)).toEqual([])
@@ -101,7 +101,7 @@ test('the leader asks a router once it has connected, and removes the terminator
   expect(asked(er1), 'once a connection').toHaveLength(1)
 })
 
-test('a router cannot affect terminators of others, or answer with another marker', async () => {
+test('a router cannot affect terminators of other routers, or respond with another marker', async () => {
   const er1 = await stage.dial('er1')
   await answer(er1, { t1: false }, 0n)
   await pass(5000)
@@ -110,7 +110,7 @@ test('a router cannot affect terminators of others, or answer with another marke
   expect(removed).toEqual([])
 })
 
-test('a follower asks no router, and asks all when it becomes leader', async () => {
+test('a follower queries no router, and queries all routers when it becomes leader', async () => {
   isLeader = false
   const er1 = await stage.dial('er1')
   await pass(60_000)
@@ -124,7 +124,7 @@ test('a follower asks no router, and asks all when it becomes leader', async () 
   expect(asked(er1)).toHaveLength(2)
 })
 
-test('the controller queries a router again if the removal failed', async () => {
+test('the controller queries a router again if removing a terminator failed', async () => {
   const er1 = await stage.dial('er1')
   await pass(5000)
   outcome = 'nobody leads'
@@ -149,7 +149,7 @@ describe('a validation of terminators', () => {
     return { findings, marker: markerOf(pipe) }
   }
 
-  test('asks the router and, through it, the hosts, and removes nothing itself', async () => {
+  test('queries the router and, through the router, the hosts, and removes nothing itself', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: false, postCreate: false })
@@ -172,7 +172,7 @@ describe('a validation of terminators', () => {
     expect((await findings).size).toBe(1)
   })
 
-  test('accepts each answer of its router once, and none of another one', async () => {
+  test('accepts each response of its router once, and no response of another router', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
@@ -205,7 +205,7 @@ describe('a validation of terminators', () => {
     expect((await findings).size).toBe(0)
   })
 
-  test('ends with the only answer of an OpenZiti router, which omits terminators that the router asks its hosts about', async () => {
+  test('ends after the single response of an OpenZiti router, which omits terminators that the router validates with its hosts', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     const states = {

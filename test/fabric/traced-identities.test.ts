@@ -40,7 +40,7 @@ function begin(at: number, traceId: string, ms = 60_000, key = 'alice'): boolean
 const seen = (key = 'alice'): (string | undefined)[] => traces.map((each) => each.of(key)?.traceId)
 
 describe('a trace', () => {
-  test('is known to all controllers, and ends for all when it expires at the one that started it', () => {
+  test('is known to all controllers, and ends at all controllers when it expires at the controller that started it', () => {
     begin(0, 'mine')
     carry()
     expect(seen()).toEqual(['mine', 'mine', 'mine'])
@@ -78,7 +78,7 @@ describe('a trace', () => {
     expect(seen()[1]).toBe(undefined)
   })
 
-  test('counts against the limit of a thousand per controller: the oldest one ends', () => {
+  test('counts toward the limit of a thousand traces per controller: at the limit, the oldest trace ends', () => {
     for (let at = 0; at <= traceLimits.tracesMax; at += 1) begin(0, `${at}`, 60_000, `i${at}`)
     expect(topics[0]?.own.size).toBe(traceLimits.tracesMax)
     expect(traces[0]?.of('i0')).toBe(null)

@@ -75,8 +75,8 @@ afterEach(() => stage.channels.stop())
 const payload = (at = 0): Uint8Array => proposals[at]?.payload ?? new Uint8Array()
 const kinds = () => proposals.map(({ kind }) => kind)
 
-describe('The tunnel of a router', () => {
-  test('hosts with the ID that its router gives', async () => {
+describe('A router’s tunneler', () => {
+  test('hosts with the terminator ID that its router chose', async () => {
     const asked = create(CreateTunnelTerminatorSchema, {
       serviceId: 's1',
       address: 't1',
@@ -110,7 +110,7 @@ describe('The tunnel of a router', () => {
     })
   })
 
-  test('is checked again at the latest commit if another controller granted its right', async () => {
+  test('is checked again at the latest commit, because another controller may have granted its right', async () => {
     const { judged } = tunnels
     tunnels.judged = { ok: false, fault: 'access' }
     onLatest = () => (tunnels.judged = judged)
@@ -121,7 +121,7 @@ describe('The tunnel of a router', () => {
     expect(kinds()).toEqual([CommandKind.HOSTED_TERMINATOR_CREATE])
   })
 
-  test('is informed by terminator ID that it may not host, and not to retry', async () => {
+  test('receives, for its terminator ID, the response that it may not host and should not retry', async () => {
     tunnels.judged = { ok: false, fault: 'access' }
     const asked = create(CreateTunnelTerminatorSchema, { address: 't1', startTime: 5n })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
@@ -138,7 +138,7 @@ describe('The tunnel of a router', () => {
     expect(proposals).toEqual([])
   })
 
-  test('receives a request to retry while there is no leader', async () => {
+  test('receives a response to retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     const asked = create(CreateTunnelTerminatorSchema, { serviceId: 's1', address: 't1' })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
@@ -187,7 +187,7 @@ describe('The tunnel of a router', () => {
   test.each([
     [true, 'default'],
     [false, 'failed'],
-  ])('reports the health of its host: %s', async (isWell, precedence) => {
+  ])('reports the health of the terminator’s target: %s', async (isWell, precedence) => {
     const headers = new Map([
       [1022, encodeText('t1')],
       [1023, encodeFlag(isWell)],
@@ -199,7 +199,7 @@ describe('The tunnel of a router', () => {
   })
 })
 
-describe('A tunnel that may no longer host', () => {
+describe('A tunneler that may no longer host', () => {
   const sweep = async (): Promise<void> => {
     clock.advance(1000)
     stage.channels.sweep()
@@ -213,7 +213,7 @@ describe('A tunnel that may no longer host', () => {
     tunnels.judged = { ok: false, fault: 'access' }
   })
 
-  test('loses its terminators right after the entry that revokes the right', async () => {
+  test('loses its terminators right after the log entry that revokes the right', async () => {
     clock.advance(1000)
     tunnels.onMoved()
     await new Promise((go) => setImmediate(go))
@@ -223,7 +223,7 @@ describe('A tunnel that may no longer host', () => {
     expect([entity, id]).toEqual(['terminator', 't1'])
   })
 
-  test('loses its terminators at the leader, and its circuits at every controller', async () => {
+  test('loses its terminators through the leader, and its circuits at every controller', async () => {
     isLeader = false
     tunnels.onMoved()
     await sweep()
@@ -233,7 +233,7 @@ describe('A tunnel that may no longer host', () => {
     expect(kinds()).toEqual([CommandKind.ENTITY_DELETE])
   })
 
-  test('loses its terminators once there is a leader again', async () => {
+  test('loses its terminators once a leader is elected', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     tunnels.onMoved()
     await sweep()

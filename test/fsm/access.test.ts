@@ -5,7 +5,7 @@ import { StateReader } from '../../src/fsm/reader.ts'
 import { runCampaign } from './access-campaign.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
-test('on random networks, indexes and full records agree about access after each entry', () => {
+test('on random networks, the indexes and a full evaluation of the records agree about access after each log entry', () => {
   const figures = runCampaign(12, 900_001)
   // A campaign with few changes would prove little.
   expect(figures.moved).toBeGreaterThan(100)
@@ -30,8 +30,8 @@ function crowd() {
   return { state, log, reader, marks }
 }
 
-describe('Change marks of identities', () => {
-  test('cover the move of a whole class with one record', () => {
+describe('Service update markers of classes (identities with the same access)', () => {
+  test('need only one record when the services of a whole class change', () => {
     const { log, reader, marks } = crowd()
     log.timeMs += 1000
     log.create('service', 's', service('s'))
@@ -39,7 +39,7 @@ describe('Change marks of identities', () => {
     for (let n = 0; n < 10; n += 1) expect(reader.lastChangeAt(`as${n}`)).toBe(log.timeMs)
   })
 
-  test('stay with an identity that leaves its class, and later marks of the class do not affect it', () => {
+  test('are kept by an identity that leaves its class, and later changes of the class do not affect this identity', () => {
     const { log, reader } = crowd()
     log.timeMs += 1000
     log.create('service', 's', service('s'))
@@ -51,7 +51,7 @@ describe('Change marks of identities', () => {
     expect([3, 4, 5].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, log.timeMs, moved])
   })
 
-  test('do not change for an identity that joins a class with a later mark and sees the same services', () => {
+  test('do not change for an identity that joins a class with a later marker and sees the same services', () => {
     const { log, reader } = crowd()
     log.create('servicePolicy', 'other', policy('other', ['#other'], ['#all']))
     log.create('identity', 'x', identity('x', ['crowd', 'other']))
@@ -70,7 +70,7 @@ describe('Change marks of identities', () => {
     expect(reader.lastChangeAt('asx')).toBe(moved)
   })
 
-  test('move if a service is written while it leaves the view', () => {
+  test('change if a service is written while the identities lose access to it', () => {
     const { log, reader } = crowd()
     log.create('service', 's', service('s', ['x']))
     log.create('servicePolicy', 'x', policy('x', ['#gone'], ['#x'], { type: 'Bind' }))
@@ -86,7 +86,7 @@ describe('Change marks of identities', () => {
     expect(reader.lastChangeAt('asy')).toBe(log.timeMs)
   })
 
-  test('of identities that join a new class from several old ones keep their old values', () => {
+  test('keep their old values for identities that join one new class from several old classes', () => {
     const { log, reader } = crowd()
     log.create('service', 's', service('s'))
     log.create('servicePolicy', 'next', policy('next', ['#next'], ['#all']))
@@ -108,7 +108,7 @@ describe('Change marks of identities', () => {
     expect([0, 1].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, before])
   })
 
-  test('are removed with the last session', () => {
+  test('are removed with the last session of their identities', () => {
     const { log, marks } = crowd()
     log.timeMs += 1
     log.create('service', 's', service('s'))
@@ -119,7 +119,7 @@ describe('Change marks of identities', () => {
   })
 })
 
-describe('Views of classes', () => {
+describe('Cached views of services for classes (identities with the same access)', () => {
   test('are shared by the identities of a class, built on demand, and updated by changes', () => {
     const { state, log, reader } = crowd()
     expect(state.access.size).toMatchObject({ classes: 1, views: 0 })
@@ -138,7 +138,7 @@ describe('Views of classes', () => {
     expect(reader.permissions('i4', 'a')).toEqual(['Bind', 'Dial'])
   })
 
-  test('are not kept for identities without a session', () => {
+  test('are discarded for identities without a session', () => {
     const { state, log, reader } = crowd()
     log.create('service', 'a', service('a'))
     log.create('identity', 'absent', identity('absent', ['crowd']))
@@ -150,7 +150,7 @@ describe('Views of classes', () => {
   })
 })
 
-test('let an administrator keep a session without a grant until the administrator rights end', () => {
+test('let an administrator keep a service session without a policy until the administrator rights end', () => {
   const { state, log } = crowd()
   log.create('service', 's', service('s'))
   log.create('edgeRouter', 'r', { name: 'r' })

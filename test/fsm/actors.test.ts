@@ -76,7 +76,7 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
     expect(recordsOf()).toBe(before)
   })
 
-  test('is refused with the actor of an entry in the old form', () => {
+  test('is refused with an actor in the format of older log entries', () => {
     const before = recordsOf()
     for (const old of oldForms) {
       const data = Buffer.concat([dataOf(kind, {}), text(3, old)])
@@ -110,7 +110,7 @@ test('a command without an actor forms no cluster', () => {
   expect(state.clusterId).toBe('')
 })
 
-test('the refusal is remembered with the named actor, if any', () => {
+test('the refusal is audited with the claimed actor, if any', () => {
   const { applied } = formed()
   expect(applied(dataOf(CommandKind.ENTITY_CREATE, {})).audit).toMatchObject({
     actor: '',

@@ -30,7 +30,7 @@ async function newest(state: ClusterState): Promise<Readonly<Record<string, unkn
 }
 
 describe('the audit record of a write', () => {
-  test('names the actor, the address, the record, the time and the result', async () => {
+  test('contains the actor, the address, the record, the time and the result', async () => {
     const { state, log } = withSession()
     log.create('service', 'mail', service('mail'), { actor })
     expect(await newest(state)).toMatchObject({
@@ -59,7 +59,7 @@ describe('the audit record of a write', () => {
     expect(await newest(state)).toMatchObject({ action: 'session-create', actor: 'admin' })
   })
 
-  test('covers cluster actions too: actor, action, time and result', async () => {
+  test('also exists for cluster actions, with actor, action, time and result', async () => {
     const { state, log } = withSession()
     const told = (
       content: { target?: string; outcome?: string; reason?: string; action?: string },
@@ -88,7 +88,7 @@ describe('the audit record of a write', () => {
     }
   })
 
-  test('names all records that one entry wrote, and no field value', async () => {
+  test('lists all records that one log entry wrote, and no field value', async () => {
     const { state, log } = formedState()
     log.batch(
       [
@@ -112,7 +112,7 @@ describe('the audit record of a write', () => {
 })
 
 describe('the audit list', () => {
-  test('can be filtered, sorted and paged as a whole', async () => {
+  test('can be filtered, sorted and paged over all records', async () => {
     const { state, log } = withSession()
     const { size } = state.audit
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`), { actor })
@@ -136,7 +136,7 @@ describe('the audit list', () => {
 })
 
 describe('the audit log', () => {
-  test('is the same after a restart, with the state digests, and continues identically', async () => {
+  test('is the same after a restart, including the state digests, and continues identically', async () => {
     const store = new TestStore()
     const { state, log } = withSession()
     for (let i = 0; i < 150; i += 1) {
@@ -152,7 +152,7 @@ describe('the audit log', () => {
     expect(loaded.isDigestRight('state')).toBe(true)
   })
 
-  test('drops old records, in the store as well', async () => {
+  test('discards old records, also in the store', async () => {
     const store = new TestStore()
     const { state, log } = formedState()
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`))
@@ -166,7 +166,7 @@ describe('the audit log', () => {
     expect(loaded.stateDigest()).toBe(state.stateDigest())
   })
 
-  test('is bounded in number', () => {
+  test('has a limited number of records', () => {
     const state = new ClusterState()
     for (let index = 1; index <= auditLimits.recordsMax + 1000; index += 1) {
       const who = { actor: 'a', actorName: 'A', session: 's', address: '' }

@@ -29,8 +29,8 @@ function withAlice(...permissions: readonly string[]) {
   return { state, log }
 }
 
-describe('the authority of a caller at apply', () => {
-  test('is full for the system, and for a session on the records of its identity', () => {
+describe('a caller’s authority when a log entry is applied', () => {
+  test('is complete for the system, and for a session on the records that its identity owns', () => {
     const { state } = withAlice()
     expect(authority(state, systemActor({ name: 'controller:ctrl1' }))).toBe('full')
     expect(authority(state, actor('session'))).toBe('full')
@@ -45,7 +45,7 @@ describe('the authority of a caller at apply', () => {
     expect(authority(state, actor('service.create', 'nobody'))).toBe(null)
   })
 
-  test('does not exist in the session of another identity', () => {
+  test('does not apply in a session of another identity', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(authority(state, actor('admin', 'admin', 'of-admin'))).toBe('full')
@@ -53,7 +53,7 @@ describe('the authority of a caller at apply', () => {
     expect(authority(state, actor('session', 'alice', 'of-admin'))).toBe(null)
   })
 
-  test('follows the current identity', () => {
+  test('follows the current rights of the identity', () => {
     const { state, log } = withAlice('service.create')
     expect(authority(state, actor('service.create'))).toBe('limited')
     expect(authority(state, actor('service.delete'))).toBe(null)
@@ -62,7 +62,7 @@ describe('the authority of a caller at apply', () => {
     expect(authority(state, actor('admin'))).toBe('full')
   })
 
-  test('refuses the entry of an unauthorized caller, and changes nothing', () => {
+  test('is required: the entry of an unauthorized caller is refused, and changes nothing', () => {
     const { state, log } = withAlice()
     const payload = LogWriter.write('service', 'one', service('one'))
     const input = { actor: actor('service.create') }
@@ -77,7 +77,7 @@ describe('a record of an administrator', () => {
   const place = { index: 1, logTimeMs: 1, sessionId: '', routerId: '' }
   const context = { ...place, ...limited, touched: [], rulesOf: rulesForKind }
 
-  test('cannot be written with a permission: enrollments, second factors and credentials', () => {
+  test('cannot be written by a caller with a permission: enrollments, second factors and credentials', () => {
     const { state } = withAlice('enrollment')
     for (const kind of ['enrollment', 'mfa', 'authenticator', 'serviceConfig'] as const) {
       const write = (identityId: string) =>
@@ -95,7 +95,7 @@ describe('a record of an administrator', () => {
     }
   })
 
-  test('is shown to administrators only if it is an enrollment', () => {
+  test('is shown to administrators only, if it is an enrollment', () => {
     const { state } = withAlice()
     const record = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
     expect(disclosesAdminSecret(state, 'enrollment', record)).toBe(true)
@@ -105,7 +105,7 @@ describe('a record of an administrator', () => {
   })
 })
 
-test('a permission covers only its action, a kind permission all its actions, and neither covers ungrantable ones', () => {
+test('a permission for an action covers only that action, a permission for a kind covers all its actions, and neither covers actions that cannot be granted', () => {
   expect(isGranted(['service.read'], 'service.read', true)).toBe(true)
   expect(isGranted(['service.delete'], 'service.read', true)).toBe(false)
   expect(isGranted(['service'], 'service.delete', false)).toBe(true)
@@ -117,7 +117,7 @@ test('a permission covers only its action, a kind permission all its actions, an
   expect(isGranted(['controllers'], 'controllers.delete', false)).toBe(false)
 })
 
-test('each kind with an identity ID declares its owner, or is listed here with a reason', () => {
+test('each kind with an identity ID declares its owner, or this test lists it with a reason', () => {
   // A permission can end sessions, and no more; no API writes certificates of sessions or counts of attempts.
   const notOwned = ['apiSession', 'mfaAttempts', 'session', 'sessionCertificate']
   const belonging = entities.filter((one) => one.fieldNames.includes('identityId'))

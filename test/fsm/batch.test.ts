@@ -16,7 +16,7 @@ function looks(state: ClusterState): unknown {
   }
 }
 
-test('a batch sees the results of its own steps, and answers with the id of the named step', () => {
+test('a batch sees the results of its own steps, and returns the id written by the designated step', () => {
   const { log, state } = formedState()
   const outcome = log.batch(
     [
@@ -32,7 +32,7 @@ test('a batch sees the results of its own steps, and answers with the id of the 
   expect(state.get('servicePolicy', 'p1')?.['name']).toBe('q')
 })
 
-test('a refused step undoes the earlier steps, including indexes, digests and removed references', () => {
+test('a refused step reverts the earlier steps, including indexes, digests and removed references', () => {
   const { log, state } = formedState()
   log.create('service', 's1', { ...service('one'), roleAttributes: ['blue'] })
   log.create('servicePolicy', 'p1', policy('p', [], ['@s1']))
@@ -51,7 +51,7 @@ test('a refused step undoes the earlier steps, including indexes, digests and re
   expect(written.get('e/service/s1')).toContain('"one"')
 })
 
-test('a batch with too many steps is refused, and one with an unknown step stops apply', () => {
+test('a batch with too many steps is refused, and a batch with an unknown step stops apply', () => {
   const { log } = formedState()
   const one = [ENTITY_CREATE, 'service', 's', service('x')] as const
   expect(log.batch(Array.from({ length: 65 }, () => one))).toMatchObject({ ok: false })

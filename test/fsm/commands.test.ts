@@ -36,7 +36,7 @@ describe('refusals', () => {
     expect(log.replace('service', 's1', { name: 'one' })).toEqual({ ok: true, id: 's1' })
   })
 
-  test('a name is free again after a rename and after a delete', () => {
+  test('a name can be used again after the record was renamed or deleted', () => {
     const { log } = formedState()
     log.create('service', 's1', service('one'))
     log.patch('service', 's1', { name: 'uno' })
@@ -53,7 +53,7 @@ describe('refusals', () => {
     )
   })
 
-  test('a write to an unknown record is NOT_FOUND', () => {
+  test('a write to an unknown record is refused with NOT_FOUND', () => {
     const { log } = formedState()
     const refusal = notFound('service with id nope not found')
     expect(log.replace('service', 'nope', { name: 'x' })).toEqual(refusal)
@@ -62,7 +62,7 @@ describe('refusals', () => {
     expect(log.logOut('nope')).toEqual(notFound('apiSession with id nope not found'))
   })
 
-  test('a reference to an unknown record is NOT_FOUND', () => {
+  test('a reference to an unknown record is refused with NOT_FOUND', () => {
     const { log } = formedState()
     const body = { ...service('one'), configs: ['c1'] }
     expect(log.create('service', 's1', body)).toEqual(notFound('config with id c1 not found'))
@@ -72,7 +72,7 @@ describe('refusals', () => {
     expect(log.create('identity', 'i1', costs)).toEqual(notFound('service with id s9 not found'))
   })
 
-  test('a role with an unknown id is a fault of its field, at create and at patch', () => {
+  test('a role with an unknown id is refused with the field, at create and at patch', () => {
     const { log } = formedState()
     const reason = 'no identities found with the given ids'
     const refusal = fault('identityRoles', reason, ['x', 'y'])
@@ -98,7 +98,7 @@ describe('refusals', () => {
     [{ tags: { a: { b: 1 } } }, 'tags'],
     [{ tags: [] }, 'tags'],
   ])(
-    'input that a proposer failed to reject is a refusal at apply, never an exception: %j',
+    'invalid input that a proposer failed to reject is refused at apply, without an exception: %j',
     (fields, field) => {
       const { log, state } = formedState()
       log.create('servicePolicy', 'p1', policy('p', [], []))
@@ -144,13 +144,13 @@ describe('refusals', () => {
     expect(log.delete('identityType', 'Router').ok).toBe(true)
   })
 
-  test('a cluster is formed once', () => {
+  test('a cluster can be formed only once', () => {
     const { log, state } = formedState()
     expect(log.form().ok).toBe(false)
     expect(state.clusterId).toBe('cluster')
   })
 
-  test('a write with an outdated revision is refused, and one with the current revision succeeds', () => {
+  test('a write with an outdated revision is refused, and a write with the current revision succeeds', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'))
     const revision = BigInt(state.get('service', 's1')?.revision ?? 0)
@@ -172,7 +172,7 @@ describe('refusals', () => {
 })
 
 describe('a write', () => {
-  test('takes its times from the log, and a patch keeps unnamed fields', () => {
+  test('takes its times from the log, and a patch keeps fields that it does not contain', () => {
     const { log, state } = formedState()
     log.timeMs = startMs + 1000
     log.create('service', 's1', { ...service('one', ['b', 'a', 'b']), tags: { k: 'v' } })
@@ -189,7 +189,7 @@ describe('a write', () => {
     })
   })
 
-  test('as a replacement clears unnamed fields and keeps fields fixed at creation', () => {
+  test('that replaces a record clears absent fields and keeps fields that are fixed at creation', () => {
     const { log, state } = formedState()
     log.create('service', 's1', { ...service('one', ['a']), tags: { k: 'v' } })
     log.replace('service', 's1', { name: 'uno', encryptionRequired: false })
@@ -209,7 +209,7 @@ describe('a write', () => {
     expect(state.logTimeMs).toBe(startMs)
   })
 
-  test('that deletes an identity removes it from every role list, with its authenticators and sessions', () => {
+  test('that deletes an identity removes the identity from every role list, with its authenticators and sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('authenticator', 'a1', { identityId: 'i1', method: 'updb', username: 'ann' })
@@ -223,7 +223,7 @@ describe('a write', () => {
     expect(state.get('apiSession', 'sess2')).toBeDefined()
   })
 
-  test('that deletes a service removes it from role lists and hosting costs', () => {
+  test('that deletes a service removes the service from role lists and hosting costs', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'))
     log.create('service', 's2', service('two'))
@@ -262,7 +262,7 @@ describe('undecodable commands', () => {
     expect(() => log.command(kind, payload)).toThrow()
   })
 
-  test('bytes that are no command stop apply', () => {
+  test('bytes that are not a command stop apply', () => {
     const { log } = formedState()
     expect(() => log.append('command', Uint8Array.of(255, 1, 2))).toThrow()
   })

@@ -11,12 +11,12 @@ import {
   RequestIdSchema,
 } from '../../proto/gen/command_pb.ts'
 import {
-  formerBounds,
-  OriginWindows,
+  release010Limits,
+  ProposerDeduplication,
   requestAheadMsMax,
   requestsBytesMax,
   requestsBytesPerCallerMax,
-  RequestTable,
+  RequestDeduplication,
   requestWindowMs,
 } from '../../src/fsm/records/dedupe.ts'
 import { digestLanes, SetDigest } from '../../src/fsm/records/digest.ts'
@@ -37,10 +37,10 @@ function request(id: Uint8Array, hash = 1, caller = 'admin'): RequestId {
   return create(RequestIdSchema, { caller, id, bodyHash: new Uint8Array(32).fill(hash) })
 }
 
-describe('deduplication between controllers', () => {
+describe('deduplication of commands from controllers', () => {
   const payload = (name: string): Uint8Array => LogWriter.write('service', name, { name })
 
-  test('applies a repeated command once, and the repetition has no outcome', () => {
+  test('applies a repeated command once, and returns no outcome for the repetition', () => {
     const { log, state } = formedState()
     const first = log.command(CommandKind.ENTITY_CREATE, payload('a'), { origin: origin(1, 1) })
     expect(first.outcome).toEqual({ ok: true, id: 'a' })
@@ -51,8 +51,8 @@ describe('deduplication between controllers', () => {
     expect(state.get('service', 'a')).toBeUndefined()
   })
 
-  test('applies each of several commands out of order once', () => {
-    const windows = new OriginWindows()
+  test('applies each of several commands once, even if they arrive out of order', () => {
+    const windows = new ProposerDeduplication()
     const taken = [3, 1, 3, 2, 1, 4, 2].map((sequence) =>
       windows.take('s', 1, sequence, 1, sequence),
     )
@@ -60,36 +60,36 @@ describe('deduplication between controllers', () => {
     expect(windows.stored('s')).toMatchObject({ floor: 5, ahead: [] })
   })
 
-  test('ignores a command whose sequence number was given up', () => {
-    const windows = new OriginWindows()
+  test('ignores a command whose sequence number the controller has abandoned', () => {
+    const windows = new ProposerDeduplication()
     expect(windows.take('s', 1, 9, 9, 1)).toBe(true)
     expect(windows.take('s', 1, 4, 1, 2)).toBe(false)
   })
 
-  test('starts a new sequence after a restart of the store, and ends the earlier one', () => {
-    const windows = new OriginWindows()
+  test('starts a new sequence when the controller with the store restarts, and ends the earlier sequence', () => {
+    const windows = new ProposerDeduplication()
     expect(windows.take('s', 1, 1, 1, 1)).toBe(true)
     expect(windows.take('s', 2, 1, 1, 2)).toBe(true)
     expect(windows.take('s', 1, 2, 1, 3)).toBe(false)
     expect(windows.take('other', 1, 1, 1, 4)).toBe(true)
   })
 
-  test('bounds the number of remembered stores; the least recently seen one makes room', () => {
-    const windows = new OriginWindows()
+  test('remembers a limited number of stores; at the limit it evicts the store that was seen least recently', () => {
+    const windows = new ProposerDeduplication()
     for (let i = 0; i < 300; i += 1) windows.take(`s${i}`, 1, 1, 1, i)
     expect(windows.stored('s0')).toBeNull()
     expect(windows.stored('s299')).not.toBeNull()
   })
 
-  test('closes gaps far behind instead of keeping them forever', () => {
-    const windows = new OriginWindows()
+  test('closes old gaps in the sequence numbers instead of keeping them forever', () => {
+    const windows = new ProposerDeduplication()
     for (let i = 2; i < 70_000; i += 1) windows.take('s', 1, i, 1, i)
     expect(windows.stored('s')).toMatchObject({ floor: 70_000, ahead: [] })
   })
 })
 
-describe('deduplication for callers', () => {
-  test('answers the same request with its first outcome, and applies it once', () => {
+describe('deduplication of requests from callers', () => {
+  test('returns the first outcome for the same request, and applies the request once', () => {
     const { log, state } = formedState()
     const id = newUuidv7(startMs)
     const first = log.create('service', 's1', service('one'), { request: request(id) })
@@ -118,7 +118,7 @@ describe('deduplication for callers', () => {
     expect(log.create('service', 's2', service('two'), { request: other }).ok).toBe(true)
   })
 
-  test('refuses an id older than the window, and one from the future', () => {
+  test('refuses a request id older than the window, and a request id from the future', () => {
     const { log } = formedState()
     const old = request(newUuidv7(startMs - requestWindowMs - 1))
     expect(log.create('service', 's1', service('one'), { request: old })).toMatchObject({
@@ -132,7 +132,7 @@ describe('deduplication for callers', () => {
     })
   })
 
-  test('never applies an id twice after its outcome is forgotten, however far ahead the clock was', () => {
+  test('never applies a request twice after its outcome is discarded, however far ahead the clock was', () => {
     const { log, state } = formedState()
     for (const aheadMs of [-requestWindowMs, 0, requestAheadMsMax]) {
       const id = request(newUuidv7(log.timeMs + aheadMs))
@@ -148,7 +148,7 @@ describe('deduplication for callers', () => {
     }
   })
 
-  test('forgets outcomes by log time', () => {
+  test('discards outcomes by log time', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'), { request: request(newUuidv7(startMs)) })
     expect(state.requests.size).toBe(1)
@@ -161,15 +161,15 @@ describe('deduplication for callers', () => {
   })
 })
 
-describe('deduplication in the store', () => {
-  test('loads remembered requests in any order and continues: it answers, distinguishes and forgets them in order', () => {
+describe('stored deduplication records', () => {
+  test('can be loaded in any order, and then requests are answered, distinguished and discarded in order', () => {
     const { log, state } = formedState()
     const ids = Array.from({ length: 50 }, (_, n) => newUuidv7(startMs - n * 1000))
     for (const [n, id] of ids.entries()) {
       log.timeMs += 1000
       log.create('service', `s${n}`, service(n % 2 === 0 ? `${n}` : '0'), { request: request(id) })
     }
-    const again = new RequestTable(new SetDigest())
+    const again = new RequestDeduplication(new SetDigest())
     const stored = state.takeDirty().filter(({ key }) => key.startsWith('r/'))
     expect(stored.length).toBe(50)
     const hash = '01'.repeat(32)
@@ -190,22 +190,22 @@ describe('deduplication in the store', () => {
     expect(again.size).toBe(0)
   })
 
-  test('rejects a malformed stored request', () => {
-    const table = new RequestTable(new SetDigest())
+  test('are rejected if they are malformed', () => {
+    const table = new RequestDeduplication(new SetDigest())
     const { key, value } = table.remember('ann', newUuidv7(startMs), {
       atMs: 1,
       bodyHash: '01'.repeat(32),
       index: 2,
       outcome: { ok: true, id: 'x' },
     })
-    const other = new RequestTable(new SetDigest())
+    const other = new RequestDeduplication(new SetDigest())
     expect(() => other.load(`${key}00`, value)).toThrow()
     expect(() => other.load(key, value.replace('"index":2', '"index": 2'))).toThrow('malformed')
     other.load(key, value)
     expect(other.size).toBe(1)
   })
 
-  test('a value has the same hash in one piece and in two', () => {
+  test('have the same hash whether a value is hashed in one piece or in two', () => {
     for (const length of [65_535, 65_536, 70_000]) {
       const value = 'ä'.repeat(length)
       const whole = createHash('sha256').update(`key\0${value}`).digest()
@@ -219,7 +219,7 @@ const noHash = '00'.repeat(32)
 
 /** Remembers requests of `caller` until one more is refused, or as many as `countMax`. */
 function fill(
-  table: RequestTable,
+  table: RequestDeduplication,
   { caller, level, id, countMax }: { caller: string; level: number; id: string; countMax: number },
 ): number {
   const logTimeMs = startMs
@@ -234,14 +234,19 @@ function fill(
   return countMax
 }
 
-function judgeNew(table: RequestTable, caller: string, level: number, atMs = startMs): unknown {
+function judgeNew(
+  table: RequestDeduplication,
+  caller: string,
+  level: number,
+  atMs = startMs,
+): unknown {
   return table.judge(caller, newUuidv7(atMs), noHash, { logTimeMs: atMs, floorMs: 0, level })
 }
 
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('a caller cannot use up the request ids of others, and can use more once its ids are forgotten', () => {
-  const table = new RequestTable(new SetDigest())
+test('one caller cannot use up the request ids of others, and can use more once its own ids are discarded', () => {
+  const table = new RequestDeduplication(new SetDigest())
   const id = 'x'.repeat(65_536)
   const each = requestsBytesPerCallerMax / id.length
   const greedy = { caller: 'greedy', level: 2, id, countMax: 2 * each }
@@ -261,10 +266,10 @@ test('a caller cannot use up the request ids of others, and can use more once it
   expect(judgeNew(table, 'greedy', 2, laterMs)).toBe('new')
 })
 
-test('below feature level 2 a caller has as many request ids as on a controller of 0.1.0', () => {
-  expect(formerBounds).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
-  const former = { ...formerBounds, countMax: 1000, countPerCallerMax: 750 }
-  const table = new RequestTable(new SetDigest(), former)
+test('below feature level 2 a caller has as many request ids as on a controller with release 0.1.0', () => {
+  expect(release010Limits).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
+  const former = { ...release010Limits, countMax: 1000, countPerCallerMax: 750 }
+  const table = new RequestDeduplication(new SetDigest(), former)
   const request = { level: 1, id: 'x', countMax: 2000 }
   expect(fill(table, { ...request, caller: 'greedy' })).toBe(750)
   expect(judgeNew(table, 'greedy', 2)).toBe('new')
@@ -279,8 +284,8 @@ function exposedCollect(): () => void {
   return runInNewContext('gc') as () => void
 }
 
-test('remembered request ids use no more memory than is counted', () => {
-  const table = new RequestTable(new SetDigest())
+test('remembered request ids use no more memory than the limit assumes', () => {
+  const table = new RequestDeduplication(new SetDigest())
   const collect = exposedCollect()
   collect()
   const before = process.memoryUsage().heapUsed

@@ -37,8 +37,8 @@ function filled() {
   return { state, log, reader, later, textOf }
 }
 
-describe('The text of a detail', () => {
-  test('equals the detail, and is cached after the first print', () => {
+describe('The JSON text of a detail', () => {
+  test('equals the detail, and is cached after it was serialized once', () => {
     const { state, reader } = filled()
     let shown = 0
     for (const round of ['printed', 'kept']) {
@@ -69,7 +69,7 @@ describe('The text of a detail', () => {
     expect(textOf('apiSession', 'session')).toMatchObject({ identity: { name: 'Anna' } })
   })
 
-  test('changes with time', () => {
+  test('changes when a time passes that the detail depends on', () => {
     const { state, later, textOf } = filled()
     const until = startMs + 1000
     const ann = { ...state.get('identity', 'ann'), id: 'ann' }

@@ -76,7 +76,7 @@ function formed(): ReturnType<typeof formedState> {
 }
 
 describe('a one-time token', () => {
-  test('gives its identity a certificate and is deleted in the same entry', () => {
+  test('gives its identity a certificate and is deleted in the same log entry', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1')).toEqual({ ok: true, id: 'a of e1' })
@@ -90,7 +90,7 @@ describe('a one-time token', () => {
     })
   })
 
-  test('is accepted once, and unknown afterwards with any request', () => {
+  test('is accepted once, and afterwards unknown in every request', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })
@@ -100,7 +100,7 @@ describe('a one-time token', () => {
     expect(state.table('authenticator').indexes.ids('identityId', 'i1').size).toBe(1)
   })
 
-  test('is invalid by its old text after a refresh, and valid by the new one', () => {
+  test('is invalid after a refresh, and the new token is valid', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     log.raw(CommandKind.ENTITY_PATCH, 'enrollment', 'e1', { token: 'fresh', jwt: 'n.e.w' })
@@ -109,7 +109,7 @@ describe('a one-time token', () => {
     expect(enroll(log, 'e1', { token: 'fresh' })).toMatchObject({ ok: true })
   })
 
-  test('is refused after its expiry by log time and for another method, without being consumed', () => {
+  test('is refused after its expiry in log time and for another method, without being consumed', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1', { method: 'updb' })).toMatchObject(
@@ -218,7 +218,7 @@ describe('a router', () => {
     expect(state.get('enrollment', 'e1')).toBeUndefined()
   })
 
-  test('extends by its current certificate, and the entry invalidates the previous one', () => {
+  test('extends its enrollment with its current certificate, and the log entry invalidates the previous certificate', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate' })
     outstanding(log, 'e1', { method: 'erott', edgeRouterId: 'r1', identityId: '' })
@@ -247,7 +247,7 @@ describe('a certificate of a verified CA', () => {
     return log.command(CommandKind.CA_ENROLL, toBinary(CaEnrollSchema, message)).outcome
   }
 
-  test('creates an identity with the roles of the CA, with a number if its name is in use', () => {
+  test('creates an identity with the roles of the CA, and adds a number to a name that is in use', () => {
     const { log, state } = formedState()
     newCa(log)
     const names = [byCa(log), byCa(log), byCa(log)].map((outcome) => {
@@ -280,7 +280,7 @@ describe('a certificate of a verified CA', () => {
     expect(byCa(log)).toMatchObject(refusedWith('CERT_FAILED_VALIDATION'))
   })
 
-  test('with a claim is recognized by the claim only, and enrolls once', () => {
+  test('is recognized only by its claim if the CA uses a claim, and enrolls once', () => {
     const { log, state } = formedState()
     const externalIdClaim = { ...unsetClaim, location: 'COMMON_NAME' }
     newCa(log, { externalIdClaim })
@@ -327,7 +327,7 @@ describe('the certificate of an identity', () => {
     return log.command(CommandKind.AUTHENTICATOR_EXTEND_VERIFY, payload).outcome
   }
 
-  test('stays valid during an extension exactly until the new one is verified', () => {
+  test('stays valid during an extension until the new certificate is verified', () => {
     const { log, state } = enrolled()
     expect(session(log, 's1', 'print of e1')).toMatchObject({ ok: true })
     expect(verify(log, 'next')).toMatchObject(refusedWith('CAN_NOT_UPDATE_AUTHENTICATOR'))
@@ -343,7 +343,7 @@ describe('the certificate of an identity', () => {
     expect(extend(log, 'e1', 'third')).toMatchObject(refusedWith('UNAUTHORIZED'))
   })
 
-  test('opens no session if the CA is not enabled for authentication, and loses its sessions with the CA', () => {
+  test('opens no session if authentication is not enabled on the CA, and its sessions end when the CA is deleted', () => {
     const { log, state } = formed()
     newCa(log)
     log.raw(CommandKind.ENTITY_PATCH, 'identity', 'i1', { externalId: 'unit 7' })
@@ -360,7 +360,7 @@ describe('the certificate of an identity', () => {
     expect(state.get('apiSession', 's1')).toBeUndefined()
   })
 
-  test('for a session is limited in number, belongs to the session only and ends with it', () => {
+  test('if it was issued for a session, is limited in number, belongs only to that session and ends with the session', () => {
     const { log, state } = enrolled()
     session(log, 's1', 'print of e1')
     session(log, 's2', 'print of e1')

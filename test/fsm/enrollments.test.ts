@@ -40,13 +40,13 @@ describe('Outstanding enrollment, none → create', () => {
     ['username', { method: 'updb' }],
     ['username', { method: 'updb', username: 'ann' }],
     ['username', { method: 'updb', username: 'u'.repeat(101) }],
-  ])('is refused for its %s, the first of its faults: %j', (field, changes) => {
+  ])('is refused for its %s, the first fault in the body: %j', (field, changes) => {
     const { log, state } = withIdentity()
     expect(enroll(log, 'e1', changes)).toMatchObject(refusedWith('COULD_NOT_VALIDATE', field))
     expect(state.table('enrollment').rows.size).toBe(0)
   })
 
-  test('is a conflict when one of the same method is outstanding, even an expired one', () => {
+  test('is a conflict when an enrollment with the same method is outstanding, even an expired enrollment', () => {
     const { log } = withIdentity()
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })
     log.timeMs += 3_600_000
@@ -71,7 +71,7 @@ describe('Outstanding enrollment, none → create', () => {
     })
   })
 
-  test('is created with a new identity in one entry, or neither is', () => {
+  test('creates the enrollment and its new identity in one log entry, or neither', () => {
     const { log, state } = formedState()
     const make = (changes: JsonObject) =>
       log.batch([
@@ -86,7 +86,7 @@ describe('Outstanding enrollment, none → create', () => {
 })
 
 describe('Outstanding enrollment, outstanding or expired → refresh', () => {
-  test('sets a new token and a later expiry, and refuses an expiry that has passed by log time', () => {
+  test('sets a new token and a later expiry, and refuses an expiry that has already passed in log time', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     log.timeMs += 3_600_000
@@ -105,7 +105,7 @@ describe('Outstanding enrollment, outstanding or expired → refresh', () => {
 })
 
 describe('Outstanding enrollment → none', () => {
-  test('when it or its identity is deleted', () => {
+  test('happens when the enrollment or its identity is deleted', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     expect(log.delete('enrollment', 'e1').ok).toBe(true)
@@ -131,7 +131,7 @@ describe('Authenticator exists → re-enroll', () => {
       1,
     )
 
-  test('authenticator deleted with its sessions; enrollment created', () => {
+  test('deletes the authenticator with its sessions, and creates an enrollment', () => {
     const { log, state } = withIdentity()
     log.raw(CommandKind.ENTITY_CREATE, 'authenticator', 'a1', credential)
     log.logIn('sess', 'i1', 'a1')
@@ -143,7 +143,7 @@ describe('Authenticator exists → re-enroll', () => {
   test.each([
     ['ENROLLMENT_EXISTS', {}],
     ['COULD_NOT_VALIDATE', { expiresAt: startMs }],
-  ])('that is refused with %s keeps the authenticator and its sessions', (code, changes) => {
+  ])('refused with %s keeps the authenticator and its sessions', (code, changes) => {
     const { log, state } = withIdentity()
     log.raw(CommandKind.ENTITY_CREATE, 'authenticator', 'a1', credential)
     log.logIn('sess', 'i1', 'a1')
@@ -155,7 +155,7 @@ describe('Authenticator exists → re-enroll', () => {
   })
 })
 
-test('enrollments are in the state digest only', () => {
+test('enrollments are part of the digest of the whole state, and not of the digest of entities', () => {
   const { log, state } = withIdentity()
   const before = { entities: state.entitiesDigest(), state: state.stateDigest() }
   enroll(log, 'e1')
@@ -164,7 +164,7 @@ test('enrollments are in the state digest only', () => {
 })
 
 describe('an enrollment whose identity gains rights', () => {
-  test('is removed by the write that grants them, and the audit names it', () => {
+  test('is removed by the write that grants the rights, and the audit lists the enrollment', () => {
     const { log, state } = restorableState()
     log.create('identity', 'i1', identity('ann'))
     enroll(log, 'e1')
@@ -174,14 +174,14 @@ describe('an enrollment whose identity gains rights', () => {
     expect(told).toMatchObject({ entity: 'identity', also: ['delete enrollment e1'] })
   })
 
-  test('stays at feature level 1, where some members would keep it', () => {
+  test('stays at feature level 1, because some members would keep it', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     expect(log.patch('identity', 'i1', { isAdmin: true })).toMatchObject({ ok: true })
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
   })
 
-  test('is removed by the raise to feature level 2, but those of other identities stay', () => {
+  test('is removed when the feature level is raised to 2, but enrollments of other identities stay', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     log.patch('identity', 'i1', { isAdmin: true })

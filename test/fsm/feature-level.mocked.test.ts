@@ -123,7 +123,7 @@ function writeServices(log: LogWriter, name: string): void {
 }
 
 describe('one log applied by two releases', () => {
-  test('gives one state until the level is raised, and the new fields after it', async () => {
+  test('results in the same state until the feature level is raised, and includes the new fields afterwards', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     writeServices(log, 'a')
@@ -146,7 +146,7 @@ describe('one log applied by two releases', () => {
     expect(one.get('service', 'b1')).toMatchObject({ owner: 'nobody', weight: 9 })
   })
 
-  test('gives one state when the newer release loads a snapshot of the older one, and back', async () => {
+  test('results in the same state when the newer release loads the older one’s snapshot, and the reverse', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     writeServices(log, 'a')
@@ -167,7 +167,7 @@ describe('one log applied by two releases', () => {
     }
   })
 
-  test('is refused by the older release at a newer level before it reads a record', async () => {
+  test('is refused by the older release at a newer feature level before it reads a record', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     log.command(CommandKind.FEATURE_LEVEL_RAISE, raiseTo(NEXT_LEVEL))
@@ -187,7 +187,7 @@ describe('one log applied by two releases', () => {
 })
 
 describe('the feature level of a state', () => {
-  test('is that of the forming command, 1 by default, and never an unknown one', () => {
+  test('is that in the command that formed the cluster, 1 by default, and never an unknown level', () => {
     const { state } = formedState()
     expect(state.featureLevel).toBe(1)
     const formWith = (featureLevel: number): ClusterState => {
@@ -201,7 +201,7 @@ describe('the feature level of a state', () => {
     expect(() => formWith(NEXT_LEVEL)).toThrow(FeatureLevelUnknownError)
   })
 
-  test('never falls, and changes the digest and the snapshot', async () => {
+  test('never falls, and is part of the digest and of the snapshot', async () => {
     const next = await nextGeneration()
     const state = next.newState()
     const log = new LogWriter((entry) => next.apply(state, entry))
@@ -223,7 +223,7 @@ describe('the feature level of a state', () => {
     expect((await next.load(store)).featureLevel).toBe(NEXT_LEVEL)
   })
 
-  test('alone decides about a command of a higher level: every release refuses it identically', async () => {
+  test('decides alone about a command that needs a higher level: every release refuses the command identically', async () => {
     const next = await nextGeneration()
     for (const generation of [current, next]) {
       const state = generation.newState()
@@ -241,7 +241,7 @@ describe('the feature level of a state', () => {
   })
 })
 
-test('apply ignores a field of a later level, even one that a handler writes', async () => {
+test('apply ignores a field of a later feature level, even if a handler writes the field', async () => {
   const next = await nextGeneration()
   const state = next.newState()
   const written = { id: 's', createdAt: 1, updatedAt: 1, revision: 1, name: 's', ...later }
@@ -252,8 +252,8 @@ test('apply ignores a field of a later level, even one that a handler writes', a
   expect(state.get('service', 's')).toMatchObject(later)
 })
 
-describe('an addition of a release', () => {
-  test('has no level above the release', () => {
+describe('a field or kind that a release adds', () => {
+  test('has no feature level above that of the release', () => {
     const levels = entities.flatMap(({ since, fields }) => [
       since,
       ...Object.values(fields).map((field) => field.since),
@@ -289,7 +289,7 @@ describe('a stored record', () => {
     expect(again.get('service', 's1')).toMatchObject({ tags: {}, roleAttributes: [] })
   })
 
-  test('is the same whether a member was given as its default or omitted', () => {
+  test('is the same whether a member was given with its default value or omitted', () => {
     const { state } = formedState()
     const base = { id: 'p1', createdAt: 1, updatedAt: 1, revision: 1 }
     const zero = Object.fromEntries(

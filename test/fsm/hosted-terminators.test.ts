@@ -31,7 +31,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect(hosting.terminator()).toMatchObject({ cost: 50, precedence: 'required' })
   })
 
-  test('is created once if the request is repeated, such as after a lost answer', () => {
+  test('is created once if the request is repeated, for example after a lost response', () => {
     const hosting = new Hosting()
     hosting.host()
     const revision = hosting.terminator()?.revision
@@ -41,7 +41,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect(hosting.host({}, 'r2')).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
   })
 
-  test('can get another cost and precedence from its router', () => {
+  test('can be given another cost and precedence by its router', () => {
     const hosting = new Hosting()
     hosting.host()
     expect(hosting.change({ cost: 9 }).ok).toBe(true)
@@ -52,7 +52,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect(hosting.change({ id: 'nowhere', cost: 1 })).toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('is removed by its router, and removing it again succeeds', () => {
+  test('is removed by its router, and removing it a second time succeeds', () => {
     const hosting = new Hosting()
     hosting.host()
     hosting.host({ id: 't2' })
@@ -61,7 +61,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect([hosting.terminator(), hosting.terminator('t2')?.id]).toEqual([undefined, 't2'])
   })
 
-  test('shares its instance with another host that knows the same secret', () => {
+  test('can share its instance with another host that knows the same secret', () => {
     const hosting = new Hosting()
     const instance = { instanceId: 'front', instanceSecret: 'c2VjcmV0' }
     expect(hosting.host(instance).ok).toBe(true)

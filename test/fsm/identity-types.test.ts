@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { apply } from '../../src/fsm/apply.ts'
-import { formingRecords } from '../../src/fsm/seed/seed.ts'
+import { initialRecords } from '../../src/fsm/seed/seed.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
@@ -20,7 +20,7 @@ function raise(log: LogWriter): void {
 function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter } {
   const state = new ClusterState()
   const log = new LogWriter((entry) => apply(state, entry))
-  const all = formingRecords({
+  const all = initialRecords({
     adminId: 'admin',
     adminAuthenticatorId: 'admin-updb',
     adminName: 'admin',
@@ -45,7 +45,7 @@ test('a cluster of an earlier release gets the other identity types once, when t
   expect(state.entitiesDigest()).toBe(digest)
 })
 
-test('a type in a write is ignored below the level, and stored from it on', () => {
+test('a type in a write is ignored below the feature level, and stored from that level on', () => {
   const { state, log } = clusterOfOld()
   const written = { ...identity('before'), typeId: 'Device' }
   expect(log.raw(ENTITY_CREATE, 'identity', 'before', written).ok).toBe(true)

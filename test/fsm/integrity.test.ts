@@ -123,7 +123,7 @@ describe('an integrity scan', () => {
     expect(descriptions(state)).toEqual([])
   })
 
-  test('finds wrong digests, of one record and of all', () => {
+  test('finds wrong digests, both of one record and of all records', () => {
     for (const [kind, id, which] of [
       ['service', 'mail', 'that clients see'],
       ['apiSession', 'session', 'that clients do not see'],
@@ -143,7 +143,7 @@ describe('an integrity scan', () => {
     }
   })
 
-  test('finds dangling references, and removes them like a deletion of the missing record', () => {
+  test('finds references to missing records, and removes them as deleting the record would', () => {
     const { state, log } = filled()
     state.put('service', { ...stored(state, 'service', 'mail'), configs: ['gone'] })
     state.put('servicePolicy', {
@@ -166,7 +166,7 @@ describe('an integrity scan', () => {
     expect(state.get('apiSession', 'session')).toBeUndefined()
   })
 
-  test('removes no valid reference, and none that its record requires', () => {
+  test('removes no valid reference, and no reference that its record requires', () => {
     const { state, log } = filled()
     const use = {
       kind: 'detach',
@@ -184,7 +184,7 @@ describe('an integrity scan', () => {
     expect(state.get('config', 'one')).toMatchObject({ configTypeId: 'none' })
   })
 
-  test('reports no change during the scan as a fault', () => {
+  test('does not report a change during the scan as a fault', () => {
     const { state, log } = filled()
     for (let i = 0; i < 300; i += 1) log.create('service', `s${i}`, service(`s${i}`, ['office']))
     const scan = new StateScan(state)
@@ -226,7 +226,7 @@ describe('an integrity run', () => {
     ).outcome
   const runOf = (state: ClusterState) => state.get('integrityRun', 'run')
 
-  test('is exclusive: one controller claims it and ends it', () => {
+  test('is exclusive: only one controller can claim a run, and that controller ends it', () => {
     const { state, log } = filled()
     expect(start(log, 'first')).toMatchObject({ ok: true })
     expect(start(log, 'second', true)).toMatchObject({ ok: false, code: 'RATE_LIMITED' })

@@ -14,7 +14,7 @@ function withSecrets(): Joining {
   return cluster
 }
 
-test('a ticket admits one controller, with the current secrets', () => {
+test('a join ticket admits one controller, which receives the current secrets', () => {
   const cluster = withSecrets()
   expect(cluster.invite('ticket-a')).toEqual({ ok: true, id: 'ticket-a' })
   expect(cluster.redeem('ticket-a', ann)).toEqual({ ok: true, id: 'ctrl4' })
@@ -31,14 +31,14 @@ test('a ticket admits one controller, with the current secrets', () => {
   }
 })
 
-test('a controller becomes a voter or a learner as its ticket says', () => {
+test('a controller becomes a voter or a learner as its join ticket says', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a', 60_000, false)
   cluster.redeem('ticket-a', ann)
   expect(cluster.admission('ctrl4')?.isVoter).toBe(false)
 })
 
-test('a repeated request of the same controller gets the same answer and keeps its first certificate', () => {
+test('a request that the same controller repeats gets the same response and keeps the controller’s first certificate', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -52,7 +52,7 @@ test.each([
   ['id', { ...ann, nodeId: 'ctrl5' }],
   ['key', { ...ann, key: 'another key' }],
   ['store', { ...ann, store: 'another' }],
-])('a used ticket is refused for another %s', (_what, other) => {
+])('a used join ticket is refused for another %s', (_what, other) => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -62,7 +62,7 @@ test.each([
   expect(cluster.admission('ctrl4')).toEqual(before)
 })
 
-test('a revoked ticket admits no controller, and the other tickets still do', () => {
+test('a revoked join ticket admits no controller, and other tickets are not affected', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.invite('ticket-b')
@@ -73,7 +73,7 @@ test('a revoked ticket admits no controller, and the other tickets still do', ()
   expect(cluster.redeem('ticket-b', ann).ok).toBe(true)
 })
 
-test('a used ticket cannot be revoked: the refusal names the controller to remove', () => {
+test('a used join ticket cannot be revoked: the refusal names the controller that must be removed instead', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -83,7 +83,7 @@ test('a used ticket cannot be revoked: the refusal names the controller to remov
   expect(cluster.redeem('ticket-a', ann).ok).toBe(true)
 })
 
-test('a removed controller cannot rejoin with its used ticket', () => {
+test('a removed controller cannot rejoin with its used join ticket', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -91,7 +91,7 @@ test('a removed controller cannot rejoin with its used ticket', () => {
   expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'TICKET_REFUSED' })
 })
 
-test('an unknown, expired or changed ticket is refused', () => {
+test('an unknown, expired or modified join ticket is refused', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a', 60_000)
   expect(cluster.redeem('ticket-b', ann)).toMatchObject({ code: 'TICKET_REFUSED' })
@@ -111,7 +111,7 @@ test.each([
   ['the id of a member', { ...ann, nodeId: 'ctrl2' }],
   ['the key of another controller', { ...ann, key: 'key-ctrl1' }],
   ['the store of another controller', { ...ann, store: 'ctrl1' }],
-])('a valid ticket is refused with %s', (_what, joiner) => {
+])('a valid join ticket is refused with %s', (_what, joiner) => {
   const cluster = withSecrets()
   cluster.members([
     { id: 'ctrl1', key: 'key-ctrl1' },
@@ -142,7 +142,7 @@ test.each([
   expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
 })
 
-test('a controller with secrets from before a rotation gets them wrapped again', () => {
+test('a controller whose secrets were wrapped before a rotation gets the new secrets', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   const secrets = cluster.inForce()
@@ -155,7 +155,7 @@ test('a controller with secrets from before a rotation gets them wrapped again',
   ])
 })
 
-test('a second ticket for the same key and store renews the certificate', () => {
+test('a second join ticket for the same key and store ID renews the certificate', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   cluster.invite('ticket-b')
@@ -167,7 +167,7 @@ test('a second ticket for the same key and store renews the certificate', () => 
   })
 })
 
-test('tickets live for at most 7 days, and their ids work once', () => {
+test('join tickets are valid for at most 7 days, and a ticket id can be used once', () => {
   const cluster = withSecrets()
   expect(cluster.invite('ticket-a', 0)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
   expect(cluster.invite('ticket-a', 8 * day)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
@@ -175,7 +175,7 @@ test('tickets live for at most 7 days, and their ids work once', () => {
   expect(cluster.invite('ticket-a', day)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
 })
 
-test('open tickets are limited, and expired ones make room automatically', () => {
+test('the number of open join tickets is limited, and expired tickets are removed automatically', () => {
   const cluster = new Joining()
   for (let at = 0; at < joiningLimits.ticketsMax; at += 1) cluster.invite(`ticket-${at}`)
   expect(cluster.invite('ticket-more')).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
@@ -185,14 +185,14 @@ test('open tickets are limited, and expired ones make room automatically', () =>
   expect(cluster.state.table('joinTicket').rows.size).toBe(ticketsMax - ticketsPrunedMax + 1)
 })
 
-test('controllers are limited in number', () => {
+test('the number of controllers is limited', () => {
   const cluster = new Joining()
   for (let at = 0; at < joiningLimits.admissionsMax; at += 1) cluster.join(`node${at}`)
   cluster.invite('ticket-a')
   expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
 })
 
-test('removing a controller removes its admission and secrets, and marks the secrets that it knew', () => {
+test('removing a controller removes its admission and secrets, and marks the secrets that the controller knew', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   expect(cluster.remove('ctrl4')).toEqual({ ok: true, id: 'ctrl4' })
@@ -212,7 +212,7 @@ test('the admission of a member cannot be deleted', () => {
   expect(cluster.admission('ctrl1')).toBeDefined()
 })
 
-test('a new admission with another key survives a late deletion of the old one', () => {
+test('a new admission with another key survives a late deletion of the old admission', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   cluster.remove('ctrl4')

@@ -34,7 +34,7 @@ test('a loaded state finds the same records as the state that stored them', () =
   expect(loaded.entitiesDigest()).toBe(state.entitiesDigest())
 })
 
-test('fields that are stored as zero or omitted are loaded as zero, in the usual order', () => {
+test('fields that are stored as zero or omitted are loaded as zero, in the usual field order', () => {
   const { state, log } = formedState()
   log.create('identity', 'alice', identity('Alice'))
   const loaded = loadedAgain(state)

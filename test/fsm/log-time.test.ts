@@ -42,7 +42,7 @@ function session(state: ClusterState): ApiSession {
   return found
 }
 
-test('log time is reset to the target, and continues from there with the timestamps of the log', () => {
+test('log time is reset to the target, and then advances from the target with the timestamps in the log', () => {
   const { state, log } = restorableState()
   log.timeMs += JUMP_MS
   log.create('service', 'one', service('one'))
@@ -65,7 +65,7 @@ test('log time is reset to the target, and continues from there with the timesta
   expect(state.logTimeMs, 'a second time').toBe(targetMs + 2500)
 })
 
-test('records stored under wrong log time keep their intended lifetime', () => {
+test('records stored while log time was wrong keep their intended lifetime', () => {
   const { state, log } = restorableState()
   log.create('identity', 'ann', identity('ann', ['staff']))
   log.create('identity', 'bob', identity('bob'))
@@ -105,7 +105,7 @@ test('records stored under wrong log time keep their intended lifetime', () => {
   expect(session(state).lastActivityAt).toBe(targetMs + 1000)
 })
 
-test('a request forgotten while log time was ahead does not take effect twice', () => {
+test('a request whose outcome was discarded while log time was ahead does not take effect twice', () => {
   const { state, log } = restorableState()
   log.timeMs += MINUTE_MS
   // The clock of its maker is ahead as far as is allowed.

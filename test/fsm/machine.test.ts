@@ -36,7 +36,7 @@ async function open(
   return { machine, store, time, persisted, log }
 }
 
-test('one log applied twice gives equal digests at every index, and another log does not', () => {
+test('applying one log twice gives equal digests at every index, and another log gives different digests', () => {
   const digests: string[] = []
   const first = new ClusterState()
   const log = new LogWriter((entry) => {
@@ -55,7 +55,7 @@ test('one log applied twice gives equal digests at every index, and another log 
   expect(new Set(digests).size).toBe(digests.length)
 })
 
-test('a state loaded from the store equals the applied one, and continues identically', async () => {
+test('a state loaded from the store equals the applied state, and continues identically', async () => {
   const { machine, log, store } = await open()
   log.form()
   writeRandomLog(log, 2, 600)
@@ -88,7 +88,7 @@ test('a store whose records do not match its mark is rejected', async () => {
   await expect(StateMachine.open({ store, clock })).rejects.toThrow('damaged')
 })
 
-test('changes reach the store soon after the first of them, in one batch', async () => {
+test('changes are written to the store soon after the first change, in one batch', async () => {
   const { machine, log, store, time, persisted } = await open()
   log.form()
   log.create('service', 's1', service('one'))
@@ -121,7 +121,7 @@ test('many changes are written at once, with one batch in flight', async () => {
   expect(store.inFlightMost).toBe(1)
 })
 
-test('a machine reports a backlog while a slow store has much to write, and stops when it catches up', async () => {
+test('a state machine reports a backlog while a slow store has much to write, and stops reporting it when the store catches up', async () => {
   const { machine, log, store } = await open(new TestStore(), 1000, 20_000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -140,7 +140,7 @@ test('a machine reports a backlog while a slow store has much to write, and stop
   await expect.poll(() => machine.progress().persisted).toBe(created + 1)
 })
 
-test('an entry that changes no record advances the persisted index too, so that the log can be compacted', async () => {
+test('an entry that changes no record also advances the persisted index, so that the log can be compacted', async () => {
   const { machine, log, time } = await open()
   const record = { members: [{ id: 'ctrl1', voter: true, address: '127.0.0.1:1' }] }
   const configuration = create(ConfigurationSchema, record)
@@ -170,7 +170,7 @@ test('a failed store is reported once, and nothing is written after it', async (
   expect(failures).toHaveLength(1)
 })
 
-test('after an entry that cannot be applied, none is applied, and the partial state is not kept', async () => {
+test('after an entry that cannot be applied, no further entry is applied, and the partial state is discarded', async () => {
   const { machine, log, store } = await open()
   log.form()
   expect(() => log.append('command', Uint8Array.of(255))).toThrow('entry 2 can not be applied')
@@ -179,7 +179,7 @@ test('after an entry that cannot be applied, none is applied, and the partial st
   expect(store.writes).toBe(0)
 })
 
-test('an entry already applied is ignored, and a gap is refused', async () => {
+test('an entry that was already applied is ignored, and a gap is refused', async () => {
   const { machine, log } = await open()
   log.form()
   const [entry] = log.entries
@@ -193,7 +193,7 @@ test('an entry already applied is ignored, and a gap is refused', async () => {
   expect(() => machine.apply({ ...entry, index: 3 })).toThrow('without gaps')
 })
 
-test('a waiter for an index is notified when it is applied, or after its timeout', async () => {
+test('a caller that waits for an index is notified when the index is applied, or after the timeout', async () => {
   const { machine, log, time } = await open()
   const second = machine.waitForApplied(2, 1000)
   const third = machine.waitForApplied(3, 1000)
@@ -205,7 +205,7 @@ test('a waiter for an index is notified when it is applied, or after its timeout
   expect(await third).toBe(false)
 })
 
-test('a snapshot of one machine replaces the state of another, including readers and waiters', async () => {
+test('a snapshot of one state machine replaces the state of another, also for readers and waiting callers', async () => {
   const source = await open()
   source.log.form()
   writeRandomLog(source.log, 5, 300)

@@ -11,7 +11,7 @@ test('the corpus contains the declared filters', () => {
   expect(all.some((filter) => filter.length >= 100_000)).toBe(true)
 })
 
-test('mutated filters return a page or a filter error, in bounded time and memory', () => {
+test('mutated filters return a page or a filter error, within limited time and memory', () => {
   const { failure, filters, answered, refused } = fuzz(15_000, 31, () => undefined)
   expect(failure).toBe(null)
   expect(filters).toBe(15_000)

@@ -240,7 +240,7 @@ describe('literals', () => {
     ['a < null'],
     ['a >= true'],
     ['a icontains 5'],
-  ])('%j takes none of those', refused)
+  ])('%j is refused where a literal of another type is required', refused)
 })
 
 test.each([
@@ -302,7 +302,7 @@ describe('a filter on records', () => {
     expect(list('service', { filter })).toEqual(expected)
   })
 
-  test('texts are sorted by their bytes', () => {
+  test('strings are sorted by their bytes', () => {
     expect(list('service', { sort: 'name' })).toEqual(['s3', 's2', 's1'])
     expect(list('service', { sort: 'name desc', filter: 'name != ""' })).toEqual(['s1', 's2', 's3'])
   })
@@ -427,7 +427,7 @@ describe('a symbol of a referenced record', () => {
     expect(problemOf(() => list({ filter })).code).toBe(code)
   })
 
-  test('the reference must lead to the kind of the symbol', () => {
+  test('the reference must lead to a record of the kind that has the symbol', () => {
     const symbols = [
       { name: 'place.name', through: { field: 'placeId', of: 'config', symbol: 'name' } },
     ] as const
@@ -476,8 +476,8 @@ test.each([
   expect(names.sort()).toEqual([...common, ...symbols.split(' ')].sort())
 })
 
-describe('the cost limit of an answer', () => {
-  test('counts terms tested on records, but not terms answered by an index', () => {
+describe('the cost limit of a list', () => {
+  test('counts terms evaluated on records, but not terms that an index evaluates', () => {
     const { state } = formedState()
     const reader = new StateReader(state, clock)
     const values = { createdAt: 1, updatedAt: 1, revision: 1 }

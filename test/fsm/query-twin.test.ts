@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runCampaign } from './query-campaign.ts'
 
-test('lists return the same as a slow reference implementation, for random queries on random networks', () => {
+test('lists return the same records as a slow reference implementation, for random queries on random networks', () => {
   const { rounds, telling, difference } = runCampaign({
     rounds: 8000,
     seed: 29,

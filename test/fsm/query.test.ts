@@ -69,7 +69,7 @@ describe('grammar', () => {
     ['  sort by name desc , id asc skip 1 limit 2  ', { skip: 1, limit: 2 }],
     ['true sort by name DESC limit 2', { sort: [{ name: 'name', isDescending: true }], limit: 2 }],
     ['a limit 2', { limit: 2 }],
-  ])('the paging of %j is parsed', (text, expected) => {
+  ])('the paging options in %j are parsed', (text, expected) => {
     expect(parseQuery(text)).toMatchObject(expected)
   })
 
@@ -81,7 +81,7 @@ describe('grammar', () => {
     ).toBe('abcde')
   })
 
-  test('strings are unescaped', () => {
+  test('escape sequences in strings are decoded', () => {
     const where = parseQuery(String.raw`name = "a\"b\\c\n\t\r\f é"`).where
     expect(where).toMatchObject({ value: { value: 'a"b\\c\n\t\r\f é' } })
   })
@@ -162,13 +162,13 @@ describe('grammar', () => {
     ['_a', '_'],
     ['\0', '\0'],
   ]
-  test.each(broken)('%j is refused at %j', (text, symbol) => {
+  test.each(broken)('%j is refused at the symbol %j', (text, symbol) => {
     const problem = problemOf(() => parseQuery(text))
     expect(problem.code).toBe('INVALID_FILTER')
     expect(problem.detail).toContain(`Unexpected symbol: "${symbol}" at line: `)
   })
 
-  test('a refusal names line, column and text', () => {
+  test('a refusal contains line, column and text of the fault', () => {
     expect(problemOf(() => parseQuery('name = "x"\n and %')).detail).toBe(
       'Unexpected symbol: "%" at line: 2 column: 5. line:  and %',
     )
@@ -372,7 +372,7 @@ describe('an unpaged list', () => {
     expect(problem.fault?.field).toBe('limit')
   })
 
-  test('has a maximum length, but a page of it may start anywhere', () => {
+  test('has a maximum length, but a page of the same list may start anywhere', () => {
     const whole = listed({ filter: `${id(wholeListRowsMax)} limit none` })
     expect(whole.records).toHaveLength(wholeListRowsMax)
     const page = { limit: 500, offset: wholeListRowsMax, sort: 'createdAt' }
@@ -445,7 +445,7 @@ describe('paging, sorting and role filters', () => {
     expect(page(query)).toMatchObject(expected)
   })
 
-  test('records without a value come first ascending and last descending, equal ones by id', () => {
+  test('records without a value come first in ascending and last in descending order; records with equal values are sorted by id', () => {
     log.create('identity', 'i1', { ...identity('ann'), externalId: 'b' })
     log.create('identity', 'i2', { ...identity('bob'), externalId: 'a' })
     const ids = (sort: string): string[] =>

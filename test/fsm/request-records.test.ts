@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
-import { type RequestRecord, RequestRecords } from '../../src/fsm/records/request-records.ts'
+import { type DeduplicationRecord, RequestRecords } from '../../src/fsm/records/request-records.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
-function record(index: number): RequestRecord {
+function record(index: number): DeduplicationRecord {
   const lanes = { a: index | 0, b: ~index, c: index * 3, d: -index | 0 }
   return { atMs: 1_800_000_000_000 + index, index, outcome: `o${index}`, lanes }
 }
 
-test('records are returned unchanged, and forgotten in order', () => {
+test('records are returned unchanged, and removed in order', () => {
   const random = seededRandom(7)
   const records = new RequestRecords()
-  const twin: (readonly [string, RequestRecord])[] = []
+  const twin: (readonly [string, DeduplicationRecord])[] = []
   for (let n = 1; n <= 6000; n += 1) {
     const one = [`r/ann/${n}`, record(n)] as const
     records.add(...one)
@@ -31,7 +31,7 @@ test('records are returned unchanged, and forgotten in order', () => {
   expect([...records.allLanes()]).toEqual(twin.map(([, { lanes }]) => lanes))
 })
 
-test('records added in any order are in log order after sorting', () => {
+test('records that were added in any order are in log order after sorting', () => {
   const records = new RequestRecords()
   const random = seededRandom(3)
   const order = Array.from({ length: 5000 }, (_, n) => n + 1)

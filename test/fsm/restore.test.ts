@@ -82,7 +82,7 @@ function expectIntact(state: ClusterState): void {
 }
 
 describe('a restore', () => {
-  test('shows the old records until its last entry and the new ones after it', () => {
+  test('shows the old records until its last log entry is applied, and the new records afterwards', () => {
     const { state, log } = since()
     const { state: wanted, content } = backup()
     const before = state.entitiesDigest()
@@ -107,7 +107,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('ends sessions, keeps revocations and brings no used token back', () => {
+  test('ends sessions, keeps revocations and does not make a used token valid again', () => {
     const { state, log } = since()
     new Restore(log, backup().content).stage()
     expect([...state.table('apiSession').ids]).toEqual(['session'])
@@ -136,7 +136,7 @@ describe('a restore', () => {
     expect(kept()).toEqual(before)
   })
 
-  test('changes the access of identities with the records', () => {
+  test('changes the access of identities according to the restored records', () => {
     const { state, log } = since()
     const restore = new Restore(log, backup().content)
     restore.stage()
@@ -151,7 +151,7 @@ describe('a restore', () => {
     }
   })
 
-  test('is remembered with its backup, and can be repeated later', () => {
+  test('is recorded with its backup, and can be repeated later', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -166,7 +166,7 @@ describe('a restore', () => {
     expect(names(state, 'service')).toEqual(['mail', 'wiki'])
   })
 
-  test('accepts retries of every entry', () => {
+  test('accepts retries of each of its log entries', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -201,7 +201,7 @@ describe('a restore changes nothing', () => {
     expect(state.staged.head).toBeNull()
   })
 
-  test('beside another restore', () => {
+  test('if another restore is in progress', () => {
     const { log } = since()
     const { content } = backup()
     new Restore(log, content).begin()
@@ -211,7 +211,7 @@ describe('a restore changes nothing', () => {
     expect(other.end()).toMatchObject(refusedRestore)
   })
 
-  test('with a missing, cut or replaced chunk', () => {
+  test('if a chunk is missing, truncated or replaced', () => {
     const { state, log } = since()
     for (let n = 0; n < 150; n += 1) {
       log.create('service', `s${n}`, { ...service(`s${n}`), tags: { a: incompressible(n) } })
@@ -235,7 +235,7 @@ describe('a restore changes nothing', () => {
     expect(restore.end()).toMatchObject({ ok: true })
   })
 
-  test('whose chunks contain unsupported or no records', () => {
+  test('if its chunks contain unsupported records or none', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -247,7 +247,7 @@ describe('a restore changes nothing', () => {
     expect(state.staged.received).toBe(0)
   })
 
-  test('that was aborted, or took too long', () => {
+  test('if it was aborted, or took too long', () => {
     const { state, log } = since()
     const { content } = backup()
     const before = state.entitiesDigest()
@@ -263,7 +263,7 @@ describe('a restore changes nothing', () => {
     expect(state.entitiesDigest()).toBe(before)
   })
 
-  test('after records were written since its planned index', () => {
+  test('if records were written after its planned index', () => {
     const { state, log } = since()
     const { index } = state.position
     const restore = new Restore(log, backup().content)
@@ -274,7 +274,7 @@ describe('a restore changes nothing', () => {
     expect(restore.end({ ifIndex: String(index + 20) })).toMatchObject({ ok: true })
   })
 
-  test('requested in a session, with any permission', () => {
+  test('if it is requested in a session, whatever permission the session has', () => {
     const { log } = since()
     log.logIn('of-admin')
     const actor = anySession({ sessionId: 'of-admin', permission: 'admin' })
@@ -289,7 +289,7 @@ describe('a restore changes nothing', () => {
   })
 })
 
-test('sessions that come and go do not prevent a restore', () => {
+test('sessions that begin and end meanwhile do not prevent a restore', () => {
   const { state, log } = since()
   const { index } = state.position
   const restore = new Restore(log, backup().content)

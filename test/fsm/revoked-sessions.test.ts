@@ -25,7 +25,7 @@ function tableAt(clock: { logTimeMs: number }) {
   return { rows, revoke: (id: string) => revokeSession(id, consequences) }
 }
 
-test('a table full of ended sessions accepts the next one once they have expired', () => {
+test('a table that is full of ended sessions accepts the next ended session once the earlier ones have expired', () => {
   const clock = { logTimeMs: 0 }
   const { rows, revoke } = tableAt(clock)
   for (let at = 0; at < sessionRevocationsMax; at += 1) {
@@ -47,6 +47,6 @@ test('expired revocations are removed while the table is far from full', () => {
   expect(rows.size).toBeLessThanOrEqual(300)
 })
 
-test('routers keep the revocation of a session longer than its access tokens are valid', () => {
+test('routers keep the revocation of a session for longer than the access tokens of the session are valid', () => {
   expect(sessionRevocationMs).toBeGreaterThan(defaultApiLimits.accessTokenMs)
 })

@@ -64,7 +64,7 @@ function slowGrants(state: ClusterState, identityId: string): Map<string, Set<st
   return grants
 }
 
-test('the indexes grant the same access as each policy applied to each pair', () => {
+test('access computed with the indexes equals access computed by applying each policy to each pair', () => {
   const random = seededRandom(11)
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
@@ -114,7 +114,7 @@ test('the indexes grant the same access as each policy applied to each pair', ()
   }
 })
 
-test('sub-lists work from identities and from services, and can be filtered by policy type', () => {
+test('sub-lists can start from identities and from services, and can be filtered by policy type', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one', ['x']))

@@ -55,8 +55,8 @@ class Extending {
   }
 }
 
-describe('certificates of an extension over the router’s channel', () => {
-  test('become valid when the router reports that it has them', () => {
+describe('certificates that are extended over the router’s channel', () => {
+  test('become valid when the router reports that it has stored them', () => {
     const extending = new Extending()
     expect(extending.begin().ok).toBe(true)
     expect(extending.router).toMatchObject({ fingerprint: 'print of r1', certPem: 'pem of r1' })
@@ -72,7 +72,7 @@ describe('certificates of an extension over the router’s channel', () => {
     expect(extending.verify().ok, 'said again').toBe(true)
   })
 
-  test('are replaced if the extension is begun again', () => {
+  test('are replaced if the router begins the extension again', () => {
     const extending = new Extending()
     extending.begin()
     expect(extending.begin('r1', 'print of r1', 'later print').ok).toBe(true)
@@ -80,7 +80,7 @@ describe('certificates of an extension over the router’s channel', () => {
     expect(extending.verify('r1', 'later print').ok).toBe(true)
   })
 
-  test('cannot be begun or verified by another router', () => {
+  test('cannot be requested or verified by another router', () => {
     const extending = new Extending()
     expect(extending.begin('r2')).toMatchObject({ code: 'UNAUTHORIZED' })
     extending.begin()
@@ -88,7 +88,7 @@ describe('certificates of an extension over the router’s channel', () => {
     expect(extending.router.fingerprint).toBe('print of r1')
   })
 
-  test('are refused to an invalid certificate, and for a certificate in use elsewhere', () => {
+  test('are refused if the current certificate is invalid, or if the new certificate is in use elsewhere', () => {
     const extending = new Extending()
     expect(extending.begin('r1', 'an old print')).toMatchObject({ code: 'UNAUTHORIZED' })
     expect(extending.begin('r1', 'print of r1', 'print of r2')).toMatchObject({

@@ -26,7 +26,7 @@ function whole(state: ClusterState): FollowedModel {
 }
 
 describe('the router data model', () => {
-  test('followed entry by entry, equals the full model on random networks', () => {
+  test('equals the full model on random networks, if it is updated entry by entry', () => {
     let events = 0
     for (let seed = 1; seed <= 60; seed += 1) {
       const { network, followed } = following(seed)
@@ -41,7 +41,7 @@ describe('the router data model', () => {
     expect(events).toBeGreaterThan(1500)
   })
 
-  test('followed several entries at a time, equals the full model too', () => {
+  test('equals the full model on random networks, if it is updated several entries at a time', () => {
     for (let seed = 100; seed <= 130; seed += 1) {
       const { network, followed } = following(seed)
       for (let at = 0; at < 60; at += 1) {
@@ -53,7 +53,7 @@ describe('the router data model', () => {
     }
   })
 
-  test('has hashes and signers of processes as written, and their digits, because routers compare texts', () => {
+  test('contains hashes and signers of processes both as written and with only their hex digits, because routers compare strings', () => {
     const { network } = following(8)
     const one = {
       osType: 'Linux',
@@ -92,7 +92,7 @@ describe('the router data model', () => {
     ])
   })
 
-  test('drops a config removed from a router, and a deleted config leaves its routers', () => {
+  test('omits a config that was removed from a router, and a deleted config is removed from its routers', () => {
     const { network } = following(7)
     const { log, state } = network
     for (const at of [90, 91]) {
@@ -109,7 +109,7 @@ describe('the router data model', () => {
     expect(configs()).toEqual([[]])
   })
 
-  test('ignores a write that routers do not receive', () => {
+  test('ignores a write that is not relevant for routers', () => {
     const { network } = following(7)
     network.log.create('service', 's90', { name: 'books', encryptionRequired: true, tags: {} })
     expect(changed(network.state)).toHaveLength(1)

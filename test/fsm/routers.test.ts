@@ -27,7 +27,7 @@ function routerConfig(log: LogWriter, id: string, type = 'router.link.v1'): void
 }
 
 describe('an edge router with isTunnelerEnabled', () => {
-  test('owns an identity with its id and name, and a system policy between the two', () => {
+  test('owns an identity with the same id and name, and a system policy between the router and the identity', () => {
     const { log, state } = formedState()
     expect(log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true }).ok).toBe(true)
     expect(state.get('identity', 'r1')).toMatchObject({
@@ -66,7 +66,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     }
   })
 
-  test('removes both when tunneling is disabled, or when it is deleted on any API', () => {
+  test('removes the identity and the policy when tunneling is disabled, or when the router is deleted on any API', () => {
     const { log, state } = formedState()
     log.create('edgeRouterPolicy', 'p1', {
       name: 'p',
@@ -90,7 +90,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     }
   })
 
-  test('cannot have the name of an identity, at creation, by rename and when tunneling is enabled', () => {
+  test('cannot have the name of an identity, when it is created or renamed and when tunneling is enabled', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('taken'))
     const refusal = {
@@ -110,7 +110,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     expect(state.get('identity', 'r2')).toMatchObject({ name: 'free' })
   })
 
-  test('is refused if another policy has the name of its policy', () => {
+  test('is refused if another policy has the name of its system policy', () => {
     const { log } = formedState()
     log.create('edgeRouterPolicy', 'p1', { name: 'edge-router-r1-system', semantic: 'AnyOf' })
     expect(log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })).toMatchObject(
@@ -130,7 +130,7 @@ describe('an edge router with isTunnelerEnabled', () => {
   })
 })
 
-describe('the identity of a router', () => {
+describe('the identity of a tunneling router', () => {
   test('cannot change its name, nor be deleted while the router exists; other fields can change', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
@@ -165,7 +165,7 @@ describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
       configs,
     })
 
-    test('must target routers, at most one per type, and are removed when they are deleted', () => {
+    test('must have a type that targets routers, at most one per type, and are removed from the router when they are deleted', () => {
       const { log, state } = formedState()
       routerConfig(log, 'c1')
       routerConfig(log, 'c2')
@@ -182,7 +182,7 @@ describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
 )
 
 describe('Edge router enrolled → re-enroll', () => {
-  test('the certificate is removed, other properties and associations stay, an outstanding token is replaced', () => {
+  test('removes the certificate, keeps other properties and associations, and replaces an outstanding token', () => {
     const { log, state } = formedState()
     log.batch([
       [CommandKind.ENTITY_CREATE, 'edgeRouter', 'r1', { name: 'gate', roleAttributes: ['eu'] }],
@@ -231,8 +231,8 @@ test('deleting an edge router deletes its terminators and enrollments', () => {
   }
 })
 
-describe('a router that was not made by the transit API', () => {
-  test('cannot be changed by it, but can be deleted', () => {
+describe('a router that was not created with the transit API', () => {
+  test('cannot be changed with the transit API, but can be deleted', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'edge', { name: 'edge' })
     log.create('fabricRouter', 'fabric', { name: 'fabric', cost: 1, noTraversal: true })
@@ -251,7 +251,7 @@ describe('a router that was not made by the transit API', () => {
     expect(log.delete('transitRouter', 'fabric').ok).toBe(true)
   })
 
-  test('shares the name space of all routers', () => {
+  test('shares one name space with all other routers', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate' })
     for (const kind of ['router', 'transitRouter', 'fabricRouter', 'edgeRouter']) {
@@ -275,8 +275,8 @@ describe('a router that was not made by the transit API', () => {
   })
 })
 
-describe('a replacement of an edge router', () => {
-  test('keeps the enrolled certificate, and the fields that the replacing view does not have', () => {
+describe('replacing an edge router', () => {
+  test('keeps the enrolled certificate, and the fields that the API used for replacing does not have', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', roleAttributes: ['eu'], appData: { a: 1 } })
     const enrolled = { isVerified: true, fingerprint: 'ab12', certPem: 'pem' }
@@ -298,7 +298,7 @@ describe('a replacement of an edge router', () => {
 
 describe('after any commands', () => {
   test.each([1, 2, 3, 4])(
-    'tunneling routers own their records, no record outlives its references, and no router has two tokens (%i)',
+    'tunneling routers own their records, no record is kept without its required references, and no router has two tokens (%i)',
     (seed) => {
       const { log, state } = formedState()
       writeRandomLog(log, seed, 3000)

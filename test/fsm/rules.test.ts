@@ -45,7 +45,7 @@ describe('the last administrator', () => {
     expect(state.get('identity', 'admin')).toMatchObject({ isAdmin: true, disabledAt: null })
   })
 
-  test('can be demoted once there is another one, who is then the last', () => {
+  test('can be demoted once another administrator exists, who is then the last one', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -54,7 +54,7 @@ describe('the last administrator', () => {
     expect(log.delete('identity', 'i1')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))
   })
 
-  test('stays protected if the other one is disabled', () => {
+  test('stays protected if the other administrator is disabled', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -75,7 +75,7 @@ describe('the last administrator', () => {
 })
 
 describe('disabling an identity', () => {
-  test('ends its sessions in the same entry and refuses new ones, until it is enabled', () => {
+  test('ends its sessions in the same log entry and refuses new sessions, until the identity is enabled', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -109,7 +109,7 @@ describe('disabling an identity', () => {
 })
 
 describe('an authenticator', () => {
-  test('is the only one of its method, and its user name is unique', () => {
+  test('is the only one of its method for an identity, and its user name is unique', () => {
     const { log } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('ben'))
@@ -125,7 +125,7 @@ describe('an authenticator', () => {
     )
   })
 
-  test('always has a user name and a hash', () => {
+  test('with a password always has a user name and a hash', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     const { passwordHash, ...nameOnly } = updb('i1', 'anna')
@@ -150,7 +150,7 @@ describe('an authenticator', () => {
     expect(state.get('authenticator', 'a1')).toMatchObject({ passwordHash, username: 'anna2' })
   })
 
-  test('ends its sessions when it is deleted, and is deleted with its identity', () => {
+  test('ends the sessions that it opened when it is deleted, and is deleted with its identity', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -182,7 +182,7 @@ function withConfigs(): { readonly state: ClusterState; readonly log: LogWriter 
 }
 
 describe('configs of a service', () => {
-  test('must exist, target services, and differ in type', () => {
+  test('must exist, target services, and have different types', () => {
     const { log, state } = withConfigs()
     const configs = (ids: readonly string[]): unknown =>
       log.patch('service', 's2', { configs: ids })
@@ -199,7 +199,7 @@ describe('configs of a service', () => {
     })
   })
 
-  test('are removed from it when they are deleted; a type with configs cannot be deleted', () => {
+  test('are removed from the service when they are deleted; a type with configs cannot be deleted', () => {
     const { log, state } = withConfigs()
     expect(log.delete('config', 'c1').ok).toBe(true)
     expect(state.get('service', 's1')?.['configs']).toEqual(['c3'])
@@ -210,7 +210,7 @@ describe('configs of a service', () => {
     expect(log.delete('configType', 'interfaces.v1').ok).toBe(true)
   })
 
-  test('keep their type, and a type its target; `all` is not allowed as a type name', () => {
+  test('cannot change their type, and a type cannot change its target; `all` is not allowed as a type name', () => {
     const { log, state } = withConfigs()
     log.raw(CommandKind.ENTITY_PATCH, 'config', 'c1', { configTypeId: 'interfaces.v1' })
     expect(state.get('config', 'c1')?.['configTypeId']).toBe('proxy.v1')
@@ -253,7 +253,7 @@ describe('config overrides of an identity', () => {
     ]
   }
 
-  test('precede the service’s config of that type for that identity, also if the service has none', () => {
+  test('replace, for that identity, the service’s config of the same type, or add one if the service has none', () => {
     const { log, state } = withConfigs()
     log.create('servicePolicy', 'p', policy('p', ['#all'], ['#all']))
     expect(
@@ -275,7 +275,7 @@ describe('config overrides of an identity', () => {
     expect(shown(state, 's1', 'i1', [])).toEqual({})
   })
 
-  test('exist once per service and type: a second one replaces the first', () => {
+  test('exist once per service and type: a second override replaces the first', () => {
     const { log, state } = withConfigs()
     log.serviceConfigs('associate', 'i1', [['s1', 'c1']])
     log.serviceConfigs('associate', 'i1', [['s1', 'c2']])
@@ -300,7 +300,7 @@ describe('config overrides of an identity', () => {
     expect(state.table('serviceConfig').rows.size).toBe(0)
   })
 
-  test('keep their config from deletion, and are removed with their service and identity', () => {
+  test('prevent the deletion of their config, and are removed with their service and identity', () => {
     const { log, state } = withConfigs()
     log.serviceConfigs('associate', 'i1', [
       ['s1', 'c1'],
@@ -336,7 +336,7 @@ test('unknown permissions are refused, even if a proposer allowed them', () => {
   ).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'permissions'))
 })
 
-test('deleting an identity removes it from all roles', () => {
+test('deleting an identity removes the identity from all roles', () => {
   const { log, state } = formedState()
   log.create('identity', 'i1', identity('ann'))
   log.create('servicePolicy', 'p', policy('p', ['@admin', '@i1'], []))
@@ -347,7 +347,7 @@ test('deleting an identity removes it from all roles', () => {
   expect(state.get('servicePolicy', 'p')?.['identityRoles']).toEqual(['@admin'])
 })
 
-describe('a posture check that a service policy names', () => {
+describe('deleting a posture check that a service policy selects', () => {
   const check = { name: 'os', typeId: 'MFA', roleAttributes: ['devices'] }
 
   function withPolicy(log: LogWriter, role: string): void {
@@ -359,13 +359,13 @@ describe('a posture check that a service policy names', () => {
     )
   }
 
-  test.each(['@c1', '#devices', '#all'])('is deleted at feature level 1: %s', (role) => {
+  test.each(['@c1', '#devices', '#all'])('is allowed at feature level 1: %s', (role) => {
     const { log } = formedState()
     withPolicy(log, role)
     expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
   })
 
-  test.each(['@c1', '#devices', '#all'])('is kept from feature level 2 on: %s', (role) => {
+  test.each(['@c1', '#devices', '#all'])('is refused from feature level 2 on: %s', (role) => {
     const { log } = restorableState()
     withPolicy(log, role)
     const refused = refusedWith('CAN_NOT_DELETE_REFERENCED_ENTITY', 'postureCheckRoles')
@@ -393,7 +393,7 @@ describe('an endless lock of an administrator’s password', () => {
     return [first, during, attempt(log)]
   }
 
-  test('stays at feature level 1, where some members would keep it', () => {
+  test('stays at feature level 1, because some members would keep it', () => {
     expect(attemptsAfterALock(formedState())).toEqual([true, false, false])
   })
 

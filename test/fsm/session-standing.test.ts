@@ -5,7 +5,7 @@ import { findEntity } from '../../src/entities/registry.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { sessionValidity } from '../../src/fsm/apply/session-standing.ts'
-import { validityKinds } from '../../src/fsm/records/state.ts'
+import { sessionValidityKinds } from '../../src/fsm/records/state.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { ValidityRecords } from '../../src/ports/state-view.ts'
@@ -63,7 +63,7 @@ function raise(log: LogWriter, level: number): void {
 const alice = (records: ValidityRecords) =>
   requirePresent(sessionValidity(records, 'of-alice'), 'her standing')
 
-test('a session is evaluated once, regardless of unrelated writes', () => {
+test('the validity of a session is evaluated once, regardless of unrelated writes', () => {
   const { state, log } = withAlice()
   const first = alice(state)
   expect(first).toMatchObject({
@@ -86,7 +86,7 @@ test.each([
   ['ca', 'of-alices'],
   ['externalJwtSigner', 'of-logins'],
   ['mfa', 'alice'],
-])('a session is evaluated again after a write of %s', (kind, id) => {
+])('the validity of a session is evaluated again after a write of %s', (kind, id) => {
   const { state } = withAlice()
   const before = alice(state)
   write(state, findEntity(kind).name, id)
@@ -123,7 +123,7 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
   expect(alice(state)).toMatchObject(standing)
 })
 
-test('only an administrator with a full session has administrator rights', () => {
+test('only an administrator with a fully authenticated session has administrator rights', () => {
   const { state, log } = formedState()
   log.create('identity', 'bob', identity('Bob'))
   log.logIn('of-bob', 'bob', '')
@@ -132,7 +132,7 @@ test('only an administrator with a full session has administrator rights', () =>
   expect(sessionValidity(state, 'of-bob')).toMatchObject({ isAdmin: false, pendingFactors: [] })
 })
 
-test('an undone write leaves no cached evaluation', () => {
+test('a write that is reverted leaves no cached validity', () => {
   const { state } = withAlice()
   state.transact(() => {
     write(state, 'ca', 'of-alices', { isAuthEnabled: false })
@@ -142,7 +142,7 @@ test('an undone write leaves no cached evaluation', () => {
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('a layer over the state is evaluated with its own records, and the state with the records below', () => {
+test('for a layer over the state, validity is evaluated with the layer’s records; for the state, with the records below', () => {
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })
@@ -154,7 +154,7 @@ test('a layer over the state is evaluated with its own records, and the state wi
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('a standing depends only on the session, its identity and the watched kinds', () => {
+test('the validity of a session depends only on the session, its identity and the watched kinds', () => {
   const { state } = withAlice()
   const read = new Set<string>()
   const watched: ValidityRecords = {
@@ -165,10 +165,10 @@ test('a standing depends only on the session, its identity and the watched kinds
     },
   }
   alice(watched)
-  expect([...read].sort()).toEqual(['apiSession', 'identity', ...validityKinds].sort())
+  expect([...read].sort()).toEqual(['apiSession', 'identity', ...sessionValidityKinds].sort())
 })
 
-test('a missing session, or one without an identity, has no standing', () => {
+test('a missing session, or a session without an identity, is not valid', () => {
   const { state } = withAlice()
   expect(sessionValidity(state, 'nobody')).toBeNull()
   state.remove('identity', 'alice')
@@ -176,7 +176,7 @@ test('a missing session, or one without an identity, has no standing', () => {
 })
 
 describe('sessions whose signer is disabled', () => {
-  test('end with it, but sessions of other signers stay', () => {
+  test('end with the signer, but sessions of other signers stay', () => {
     const { state, log } = withAlice()
     state.featureLevel = 2
     log.logIn('of-admin')
@@ -187,7 +187,7 @@ describe('sessions whose signer is disabled', () => {
     expect(sessionValidity(state, 'of-admin')).not.toBeNull()
   })
 
-  test('stay without rights below the level that ends them, and end at the raise to it', () => {
+  test('stay without rights below the feature level that ends them, and end when that level is reached', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)

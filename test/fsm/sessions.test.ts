@@ -15,7 +15,7 @@ test('a log-in needs an existing identity and one of its authenticators', () => 
   expect(log.logIn('s1')).toEqual({ ok: true, id: 's1' })
 })
 
-test('a disabled identity cannot log in until its time is over', () => {
+test('a disabled identity cannot log in until its disabled time is over', () => {
   const { log, state } = formedState()
   const admin = state.get('identity', 'admin')
   state.put('identity', {
@@ -31,7 +31,7 @@ test('a disabled identity cannot log in until its time is over', () => {
   expect(log.logIn('s2')).toMatchObject({ code: 'INVALID_AUTH' })
 })
 
-test('a log-in needs a policy that allows its method when the entry is applied', () => {
+test('a log-in requires a policy that allows its method when the log entry is applied', () => {
   const { log, state } = formedState()
   const policy = requirePresent(state.get('authPolicy', 'default'), 'the default policy')
   const { primary } = policy
@@ -55,7 +55,7 @@ test('a log-in stores the details of its client at the identity', () => {
   expect(state.get('identity', 'admin')).toMatchObject({ envInfo: { os: 'linux' }, sdkInfo: {} })
 })
 
-test('activity only moves forward, and never past log time', () => {
+test('the time of the last activity never decreases, and never exceeds log time', () => {
   const { log, state } = formedState()
   const last = (): number | null | undefined => state.get('apiSession', 's1')?.lastActivityAt
   log.logIn('s1')
@@ -80,7 +80,7 @@ test('a session with recent activity is not expired', () => {
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })
 
-test('a session is not expired before its end by log time, from feature level 2 on', () => {
+test('from feature level 2 on, a session does not expire before its expiry in log time', () => {
   const { log, state } = restorableState()
   log.logIn('s1')
   const endsMs = startMs + 60_000
@@ -95,7 +95,7 @@ test('a session is not expired before its end by log time, from feature level 2 
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })
 
-test('log-out ends the session, once', () => {
+test('a log-out ends the session once', () => {
   const { log, state } = formedState()
   log.logIn('s1')
   expect(log.logOut('s1')).toEqual({ ok: true, id: 's1' })
@@ -103,7 +103,7 @@ test('log-out ends the session, once', () => {
   expect(log.logOut('s1')).toMatchObject({ code: 'NOT_FOUND' })
 })
 
-test('deleting an authenticator ends its sessions', () => {
+test('deleting an authenticator ends the sessions that it opened', () => {
   const { log, state } = formedState()
   log.create('identity', 'i1', identity('ann'))
   const credential = {

@@ -12,7 +12,7 @@ function ofTwo(): Joining {
 }
 const both = ['ctrl1', 'ctrl2'] as const
 
-test('a rotation activates the next version and ends the previous one after an overlap', () => {
+test('a rotation activates the next key version and ends the previous version after an overlap', () => {
   const cluster = ofTwo()
   expect(cluster.rotate('clusterKey', 2, both, 30_000)).toEqual({ ok: true, id: 'clusterKey' })
   expect(cluster.versions('clusterKey')).toMatchObject([
@@ -21,7 +21,7 @@ test('a rotation activates the next version and ends the previous one after an o
   ])
 })
 
-test('the end of a version is never postponed', () => {
+test('the end of a key version is never postponed', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   const endsAt = cluster.log.timeMs + 30_000
@@ -30,7 +30,7 @@ test('the end of a version is never postponed', () => {
   expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(endsAt)
 })
 
-test('the next rotation removes a version whose overlap has ended', () => {
+test('the next rotation removes a key version whose overlap has ended', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   cluster.log.timeMs += 30_000
@@ -45,7 +45,7 @@ test('an overlap has a maximum length, regardless of the proposed end', () => {
   expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(end)
 })
 
-test('versions are limited: the oldest is removed first', () => {
+test('the number of key versions is limited: the oldest version is removed first', () => {
   const cluster = ofTwo()
   for (let version = 2; version <= 12; version += 1) cluster.rotate('clusterKey', version, both)
   expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([
@@ -53,7 +53,7 @@ test('versions are limited: the oldest is removed first', () => {
   ])
 })
 
-test('a version that a compromised controller knew is dropped at once, regardless of the proposed overlap', () => {
+test('a key version that a compromised controller knew is removed at once, regardless of the proposed overlap', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 60_000)
   cluster.remove('ctrl2', { compromised: true })
@@ -61,7 +61,7 @@ test('a version that a compromised controller knew is dropped at once, regardles
   expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([3])
 })
 
-test('versions that a compromised controller never knew keep their overlap', () => {
+test('key versions that a compromised controller never knew keep their overlap', () => {
   const cluster = ofTwo()
   cluster.remove('ctrl2')
   cluster.rotate('clusterKey', 2, ['ctrl1'])
@@ -91,14 +91,14 @@ test.each([
   expect(cluster.versions('clusterKey').map((one) => one.version)).toEqual([1])
 })
 
-test('a rotation wrapped for a controller that was removed meanwhile changes nothing', () => {
+test('a rotation whose secrets were wrapped for a controller that was removed meanwhile changes nothing', () => {
   const cluster = ofTwo()
   cluster.remove('ctrl2')
   expect(cluster.rotate('clusterKey', 2, both)).toMatchObject({ code: 'REVISION_MOVED' })
   expect(cluster.rotate('clusterKey', 2, ['ctrl1']).ok).toBe(true)
 })
 
-test('a secret is refused without a certificate if it is an issuing authority, and with one if it is not', () => {
+test('the secret of an issuing CA is refused without a certificate, and any other secret is refused with a certificate', () => {
   const cluster = ofTwo()
   for (const [name, certificatePem] of [
     ['clusterKey', 'certificate'],
@@ -116,7 +116,7 @@ test('a secret is refused without a certificate if it is an issuing authority, a
   ])
 })
 
-test('a controller that lacks a version receives it, and a version that it has is not replaced', () => {
+test('a controller that lacks a key version receives it, and a key version that the controller has is not replaced', () => {
   const cluster = new Joining()
   cluster.join('ctrl1')
   cluster.rotate('clusterKey', 1, ['ctrl1'])

@@ -32,7 +32,7 @@ test('a sorted set contains the same ids as a plain set, in order, through split
   expect(ids.add('x')).toBe(true)
 })
 
-test('the order is that of UTF-8 bytes', () => {
+test('ids are sorted by their UTF-8 bytes', () => {
   const random = seededRandom(5)
   const letters = ['a', 'z', 'é', '\uD7FF', '\uE000', '\uFF5E', '\u{10000}', '😀', '\u{10FFFF}']
   const ids = new SortedIds()

@@ -45,7 +45,7 @@ test('the schemas of release 0.1.0 stay below level 2, and are updated at level 
   expect(state.get('configType', 'NH5p4FpGR')).toEqual(host)
 })
 
-test('a changed schema and a deleted config type stay unchanged', () => {
+test('a schema that was changed and a config type that was deleted are left as they are', () => {
   const { state, log } = formedState()
   writeReleased(log)
   const schema = { ...released['NH5p4FpGR']?.schema, description: 'of our own' }

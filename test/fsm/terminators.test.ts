@@ -53,7 +53,7 @@ describe('a terminator', () => {
     expect(state.get('fabricTerminator', 't1')).toBeUndefined()
   })
 
-  test('created by its router can be deleted, but not changed', () => {
+  test('can be deleted, but not changed, if its router created it', () => {
     const { log, state } = network()
     hosted(log, 't1')
     state.put('terminator', { ...state.get('terminator', 't1'), id: 't1', isSystem: true })
@@ -66,7 +66,7 @@ describe('a terminator', () => {
     expect(log.delete('terminator', 't1').ok).toBe(true)
   })
 
-  test('of a fabric-only service is shown on the fabric API only', () => {
+  test('is shown only on the fabric API if its service is fabric-only', () => {
     const { log, state } = network()
     hosted(log, 't1')
     expect(hosted(log, 't2', { serviceId: 's2' }, 'fabricTerminator').ok).toBe(true)

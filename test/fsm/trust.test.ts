@@ -6,7 +6,10 @@ import {
   CaVerifySchema,
   CommandKind,
 } from '../../proto/gen/command_pb.ts'
-import { openPrimary, openSecondary } from '../../src/entities/parts/auth-policy-factors.ts'
+import {
+  permissivePrimaryRules,
+  permissiveSecondaryRules,
+} from '../../src/entities/parts/auth-policy-factors.ts'
 import { casMax } from '../../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../../src/fsm/sessions/revocation-rules.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
@@ -20,8 +23,8 @@ const refusedWith = (code: string, field?: string): object => ({
   code,
   ...(field === undefined ? {} : { fault: { field } }),
 })
-const primary = openPrimary as unknown as Readonly<Record<string, JsonObject>>
-const secondary = openSecondary as unknown as JsonObject
+const primary = permissivePrimaryRules as unknown as Readonly<Record<string, JsonObject>>
+const secondary = permissiveSecondaryRules as unknown as JsonObject
 const policy = (name: string): JsonObject => ({ name, primary, secondary })
 
 function newSigner(log: LogWriter, id: string, more: JsonObject = {}): Outcome {
@@ -65,7 +68,7 @@ describe('a nested patch', () => {
     })
   })
 
-  test('with an invalid result is refused, and changes nothing', () => {
+  test('is refused if the result is invalid, and then changes nothing', () => {
     const { log, state } = formedState()
     log.create('authPolicy', 'p', policy('p'))
     const before = state.get('authPolicy', 'p')
@@ -89,7 +92,7 @@ describe('a nested patch', () => {
 })
 
 describe('an auth policy', () => {
-  test('must name existing signers, and protects them from deletion however it came to name them', () => {
+  test('must reference existing signers, and protects them from deletion however the reference was written', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     newSigner(log, 's2')
@@ -142,7 +145,7 @@ describe('an auth policy', () => {
 })
 
 describe('an external JWT signer', () => {
-  test('has one means of verification, even if a proposer allows more', () => {
+  test('has exactly one means of verification, even if a proposer allows none or two', () => {
     const { log } = formedState()
     const none = newSigner(log, 's', { jwksEndpoint: null })
     expect(none).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'certPem'))
@@ -152,7 +155,7 @@ describe('an external JWT signer', () => {
     expect(bare).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'kid'))
   })
 
-  test('can exist beside others without a kid or a certificate', () => {
+  test('without a kid or a certificate can exist beside other such signers', () => {
     const { log } = formedState()
     expect(newSigner(log, 's1').ok).toBe(true)
     expect(newSigner(log, 's2').ok).toBe(true)
@@ -160,7 +163,7 @@ describe('an external JWT signer', () => {
 })
 
 describe('a CA', () => {
-  test('is verified once, by the verification command only, and stays verified', () => {
+  test('is verified only by the verification command, once, and stays verified', () => {
     const { log, state } = formedState()
     newCa(log, 'c', { isVerified: true })
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: false })
@@ -175,7 +178,7 @@ describe('a CA', () => {
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: true })
   })
 
-  test('ends only its certificate authenticators and their sessions when it is deleted', () => {
+  test('when it is deleted, ends only its certificate authenticators and their sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('bob'))
@@ -194,7 +197,7 @@ describe('a CA', () => {
     expect(state.get('identity', 'i1')).toBeDefined()
   })
 
-  test('needs fingerprint and token, and is limited in number', () => {
+  test('requires a fingerprint and a verification token, and the number of CAs is limited', () => {
     const { log, state } = formedState()
     for (const missing of ['fingerprint', 'verificationToken']) {
       expect(newCa(log, 'c', { [missing]: '' })).toMatchObject(
@@ -210,7 +213,7 @@ describe('a CA', () => {
     expect(newCa(log, 'c').ok).toBe(true)
   })
 
-  test('keeps its claim if a patch would make it contradictory', () => {
+  test('keeps its external ID claim unchanged if a patch would make the claim contradictory', () => {
     const { log, state } = formedState()
     const claim = { ...unsetClaim, location: 'COMMON_NAME' }
     newCa(log, 'c', { externalIdClaim: claim })
@@ -232,7 +235,7 @@ describe('a CA', () => {
 })
 
 describe('a certificate authenticator', () => {
-  test('is unique per identity, has all fields, and cannot belong to a router', () => {
+  test('is the only one of an identity, has all its fields, and cannot belong to a router', () => {
     const { log, state } = formedState()
     expect(certificate(log, 'a', 'admin', { certPem: '' })).toMatchObject(
       refusedWith('COULD_NOT_VALIDATE', 'certPem'),
@@ -266,7 +269,7 @@ describe('a certificate authenticator', () => {
     expect(log.raw(ENTITY_PATCH, 'authenticator', 'a', { tags: { a: 1 } }).ok).toBe(true)
   })
 
-  test('can be marked for extension at log time, unlike a password', () => {
+  test('can be marked for extension with the current log time, unlike a password authenticator', () => {
     const { log, state } = formedState()
     certificate(log, 'a', 'admin', {})
     const ask = (id: string, rollKeys: boolean): Outcome | null => {
@@ -311,7 +314,7 @@ describe('a posture check', () => {
 })
 
 describe('revocations', () => {
-  test('end by log time, and are removed when the next one is created', () => {
+  test('expire by log time, and are removed when the next revocation is created', () => {
     const { log, state } = formedState()
     const revoke = (id: string): Outcome => log.create('revocation', id, { type: 'JTI', id })
     revoke('r1')

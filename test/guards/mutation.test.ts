@@ -20,38 +20,38 @@ function misfits(text: string, mutation: string): string[] {
 describe('a mutation', () => {
   const guard = '# Guard: g.\n- isOpen(gate) && gate.isLocked\n+ isOpen(gate)\n'
 
-  test('replaces the code that has the form of its "-" lines, and changes nothing else', () => {
+  test('replaces the code that matches its "-" lines, and changes nothing else', () => {
     const text = 'const x  = 1 // odd\n// @guard m\nif (isOpen(gate) && gate.isLocked) stop()\n'
     expect(mutated(text, guard)).toBe(
       'const x  = 1 // odd\n// @guard m\nif (isOpen(gate)) stop()\n',
     )
   })
 
-  test('survives a rename of functions, variables and properties', () => {
+  test('still applies after a rename of functions, variables and properties', () => {
     const text = '// @guard m\nif (canPass(door) && door.isShut) stop()\n'
     expect(mutated(text, guard)).toBe('// @guard m\nif (canPass(door)) stop()\n')
   })
 
-  test('survives another layout, comments, quotes and parentheses', () => {
+  test('still applies with another layout, other comments, quotes and parentheses', () => {
     const text = '// @guard m\nif (\n  (a["x"] === "y") /* why */ &&\n  // so\n  b(c,)\n) stop()\n'
     const mutation = "- a['x'] === 'y' && b(c)\n+ b(c)\n"
     expect(mutated(text, mutation)).toBe('// @guard m\nif (\n  b(c)\n) stop()\n')
   })
 
-  test('survives a rename of one of two properties that have the same name', () => {
+  test('still applies after a rename of one of two properties that had the same name', () => {
     const mutation = '- a.term < b.term\n+ a.term <= b.term\n'
     expect(mutated('// @guard m\nrun(a.term < b.epoch)', mutation)).toBe(
       '// @guard m\nrun(a.term <= b.epoch)',
     )
   })
 
-  test('expands a shorthand property when its key and its variable have different names now', () => {
+  test('expands a shorthand property if its key and its variable now have different names', () => {
     const mutation = '- open({ gate })\n+ shut({ gate })\n'
     const text = 'shut()\n// @guard m\nopen({ door: gate })\n'
     expect(mutated(text, mutation)).toBe('shut()\n// @guard m\nshut({ door: gate })\n')
   })
 
-  test('matches each name with one name of the source', () => {
+  test('matches each of its names with only one name in the source', () => {
     expect(misfits('// @guard m\nrun(a, b)', '- run(a, a)\n+ run(a)\n')).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 nothing has the form of the "-" lines; write them for the code as it is`,
     ])
@@ -65,7 +65,7 @@ describe('a mutation', () => {
     expect(misfits('// @guard m\nrun(null)', '- run(undefined)\n+ run()\n')).toHaveLength(1)
   })
 
-  test('deletes statements, members and items of lists', () => {
+  test('can delete statements, members and list items', () => {
     const statement = '- check(a)\n'
     expect(mutated('// @guard m\ncheck(b)\nrun()\n', statement)).toBe('// @guard m\n\nrun()\n')
     expect(mutated('if (a)\n  run()\n// @guard m\nif (a) check(a)\n', statement)).toBe(
@@ -79,13 +79,13 @@ describe('a mutation', () => {
     )
   })
 
-  test('inserts statements beside the one that it names', () => {
+  test('can insert statements beside the marked statement', () => {
     expect(mutated('// @guard m\nfirst(x)\n', '- run(a)\n+ run(a)\n+ run(a)\n')).toBe(
       '// @guard m\nfirst(x)\nfirst(x)\n',
     )
   })
 
-  test('replaces statements that follow the marked one in its list', () => {
+  test('can replace statements that follow the marked statement in its list', () => {
     const text = '// @guard m\nconst a = 1\nrun(a)\nend()\n'
     expect(mutated(text, '- const b = 1\n- go(b)\n+ go(1)\n')).toBe('// @guard m\nrun(1)\nend()\n')
   })
@@ -97,7 +97,7 @@ describe('a mutation', () => {
     ).toBe('// @guard m\nif (!x.y) {\n  one() // here\n  two()\n}\n')
   })
 
-  test('finds members of classes and interfaces, cases and types', () => {
+  test('can match members of classes and interfaces, switch cases and types', () => {
     expect(
       mutated(
         'class A {\n  // @guard m\n  #a() { return 1 }\n}',
@@ -112,20 +112,20 @@ describe('a mutation', () => {
     ).toBe('switch (a) {\n  // @guard m\n  \n}')
   })
 
-  test('does not continue the line before it', () => {
+  test('adds a statement that does not continue the previous line', () => {
     expect(mutated('run()\n// @guard m\nx()\n', '- a()\n+ ;[1].map(a)\n')).toBe(
       'run()\n// @guard m\n;[1].map(x)\n',
     )
   })
 
-  test('changes several places, each by a marker with its number', () => {
+  test('can change several places, each with a numbered marker', () => {
     const text = '// @guard m:1\na(1)\n// @guard m:2\nb(2)\n'
     const mutation = '@ place 1\n- x(1)\n+ x(3)\n@ place 2\n- x(2)\n'
     expect(mutated(text, mutation)).toBe('// @guard m:1\na(3)\n// @guard m:2\n\n')
   })
 })
 
-describe('a mutation of equal places', () => {
+describe('a mutation that matches several equal places', () => {
   const text = '// @guard m\nrun(a.b, c.d)\n'
 
   test('does not apply', () => {
@@ -134,7 +134,7 @@ describe('a mutation of equal places', () => {
     ])
   })
 
-  test('applies to the one with its number, while the total is as it says', () => {
+  test('applies to the place with the given number, if the given total is right', () => {
     expect(mutated(text, '@ match 2 of 2\n- x.y\n+ x\n')).toBe('// @guard m\nrun(a.b, c)\n')
     expect(misfits(text, '@ match 2 of 3\n- x.y\n+ x\n')).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 2, not 3, places have the form of the "-" lines; add to them until one is left, or write "@ match K of 2" above them`,
@@ -142,7 +142,7 @@ describe('a mutation of equal places', () => {
   })
 })
 
-describe('a marker', () => {
+describe('a source marker of a mutation', () => {
   const mutation = parseMutation('m', path, '- run(a)\n')
 
   test('is required', () => {
@@ -151,14 +151,14 @@ describe('a marker', () => {
     ])
   })
 
-  test('that occurs twice is reported', () => {
+  test('is reported if it occurs twice', () => {
     const source = sourceOf('// @guard m\nrun(a)', '\n// @guard x, m\nrun(a)')
     expect(misfitsOf([mutation], source)).toEqual([
       `${path}: "@guard m" is at src/a.ts:1 and src/b.ts:2; leave it at one of them`,
     ])
   })
 
-  test('that is not before a statement or member is reported', () => {
+  test('is reported if it is not before a statement or member', () => {
     expect(misfitsOf([mutation], sourceOf('run(\n// @guard m\na)'))).toEqual([
       `${path}: no statement or member follows "@guard m" at src/a.ts:2; put the comment before one`,
     ])
@@ -180,20 +180,20 @@ describe('a marker', () => {
   })
 })
 
-describe('a name of the "+" lines', () => {
-  test('that the file does not have makes the mutation not apply', () => {
+describe('a name in the "+" lines of a mutation', () => {
+  test('prevents the mutation if the file does not contain the name', () => {
     expect(misfits('// @guard m\nrun(a)', '- run(a)\n+ gone(a)\n')).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 the "+" lines name gone, which src/a.ts no longer has; write the name that it has now`,
     ])
   })
 
-  test('that is a property which src does not have makes the mutation not apply', () => {
+  test('prevents the mutation if it is a property that src does not contain', () => {
     expect(misfits('// @guard m\nrun(a)', '- run(a)\n+ a.gone\n')).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 the "+" lines name gone, which src no longer has; write the name that it has now`,
     ])
   })
 
-  test('may be new if the mutation declares it', () => {
+  test('may be new if the mutation declares it as new', () => {
     expect(mutated('// @guard m\nrun(a)', '@ new fresh\n- run(a)\n+ run({ fresh: a })\n')).toBe(
       '// @guard m\nrun({ fresh: a })',
     )
@@ -207,7 +207,7 @@ describe('a name of the "+" lines', () => {
     )
   })
 
-  test('that may be one of two properties of the source makes the mutation not apply', () => {
+  test('prevents the mutation if it may be either of two properties in the source', () => {
     const mutation = '@ new c\n- run(a.x, b.x)\n+ c.x\n'
     expect(misfits('// @guard m\nrun(a.one, b.two)', mutation)).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 the "-" lines have several properties x, which are one and two now; the "+" lines do not show which one is meant`,
@@ -215,7 +215,7 @@ describe('a name of the "+" lines', () => {
   })
 })
 
-test('a file of another form is refused', () => {
+test('a mutation file in another format is refused', () => {
   for (const text of ['', '# Guard: g.\n', '+ a\n', '+ a\n- b\n', 'a\n', '@ match x\n- a\n']) {
     expect(() => parseMutation('m', path, text), text).toThrow(
       `${path}: not the form that test/guards/README.md describes`,

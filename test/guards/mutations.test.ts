@@ -32,7 +32,7 @@ test('every mutation of a guard or an attack gives its reason', () => {
   ).toEqual([])
 })
 
-test('each attack has a mutation that removes its guard, and each such mutation has its attack', () => {
+test('each attack test has a mutation that removes its guard, and each such mutation has its attack test', () => {
   const tests = readdirSync(join(root, 'test/attacks'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => `test/attacks/${file}`)

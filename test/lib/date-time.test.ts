@@ -28,6 +28,6 @@ test.each([
   '9999-12-31T23:59:59-00:01',
   '+010000-01-01T00:00:00Z',
   '2030-01-02T03:04:05Z\n',
-])('the text %j is no time', (text) => {
+])('the string %j is not a time', (text) => {
   expect(dateTimeMs(text)).toBe(null)
 })

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { FairQueue } from '../../src/lib/bounds/fair-queue.ts'
 
-test('callers are served in turn, each in the order of its items', () => {
+test('callers are served in turn, and the items of each caller in their order', () => {
   const queue = new FairQueue<string>(16)
   for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.push(item.charAt(0), item)
   expect(queue.drain()).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3'])
   expect(queue.shift()).toBeUndefined()
 })
 
-test('a new caller is next, no matter how many items of another wait', () => {
+test('a new caller is served next, no matter how many items of another caller wait', () => {
   const queue = new FairQueue<string>(16)
   for (let i = 0; i < 5; i += 1) queue.push('a', `a${i}`)
   expect(queue.shift()).toBe('a0')
@@ -17,7 +17,7 @@ test('a new caller is next, no matter how many items of another wait', () => {
   expect(queue.shift()).toBe('b0')
 })
 
-test('no caller fills it alone, and it never exceeds its capacity', () => {
+test('no caller alone can fill the queue, and the queue never exceeds its capacity', () => {
   const queue = new FairQueue<number>(8)
   const pushed = (caller: string): number =>
     Array.from({ length: 20 }, (_, i) => queue.push(caller, i)).filter(Boolean).length

@@ -10,14 +10,14 @@ function fill(share: FairShare, caller: string): number {
   return taken
 }
 
-test('a single caller leaves a quarter for others', () => {
+test('a single caller can use only three quarters, and a quarter is left for others', () => {
   const share = new FairShare(100)
   expect(fill(share, 'a')).toBe(75)
   expect(fill(share, 'b')).toBe(25)
   expect(share.hasRoomFor('c')).toBe(false)
 })
 
-test('a caller that uses more than its part gets no more until it uses less, while others get their parts', () => {
+test('a caller that uses more than its share gets no more until it uses less, while other callers get their shares', () => {
   const share = new FairShare(100)
   fill(share, 'a')
   fill(share, 'b')
@@ -27,7 +27,7 @@ test('a caller that uses more than its part gets no more until it uses less, whi
   expect(fill(share, 'a')).toBe(15)
 })
 
-test('many callers each get an equal part and together use all of it', () => {
+test('many callers each get an equal share and together use the whole capacity', () => {
   const share = new FairShare(1000)
   const callers = Array.from({ length: 10 }, (_, i) => `caller ${i}`)
   const taken = new Map<string, number>()

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { connectThroughProxy, proxyFromEnvironment } from '../../src/lib/runtime/http-proxy.ts'
 import { closeServer, listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
 
-describe('The proxy of the environment', () => {
+describe('The proxy that the environment configures', () => {
   const server = { host: 'ctrl.example.net', port: 1280 }
   const HTTPS_PROXY = 'http://p.test:3128'
 
@@ -39,7 +39,7 @@ describe('The proxy of the environment', () => {
     ['192.0.2.1', '192.0.2.1', true],
     ['10.0.0.0/99', '10.1.2.3', false],
     ['', 'ctrl.example.net', false],
-  ])('NO_PROXY=%s for %s: excluded is %s', (NO_PROXY, host, isExcluded) => {
+  ])('is not used if NO_PROXY=%s excludes %s: %s', (NO_PROXY, host, isExcluded) => {
     const found = proxyFromEnvironment({ HTTPS_PROXY, NO_PROXY }, { host, port: 1280 })
     expect(found === null).toBe(isExcluded)
   })
@@ -75,7 +75,7 @@ describe('A connection through a proxy', () => {
     }
   }
 
-  test('yields the bytes after the response of the proxy', async () => {
+  test('yields the bytes that follow the response of the proxy', async () => {
     const socket = await through('HTTP/1.1 200 OK\r\nVia: x\r\n\r\nhello')
     const chunks: Buffer[] = []
     for await (const chunk of socket) chunks.push(chunk as Buffer)
@@ -88,13 +88,13 @@ describe('A connection through a proxy', () => {
     ['SSH-2.0-x\r\n\r\n', 'the proxy answers no HTTP for ctrl.test:1'],
     [`HTTP/1.1 200 OK\r\n${'x'.repeat(17_000)}`, 'the answer of the proxy is too long'],
     ['', 'the proxy has closed the connection'],
-  ])('fails at the answer %j', async (answer, reason) => {
+  ])('fails at the proxy response %j', async (answer, reason) => {
     const failed = through(answer)
     await expect(failed).rejects.toThrow(reason)
     await expect(failed).rejects.not.toThrow('secret')
   })
 
-  test('fails when the proxy does not answer in time', async () => {
+  test('fails when the proxy does not respond in time', async () => {
     await expect(through(null, 50)).rejects.toThrow('no answer within 50 ms')
   })
 })

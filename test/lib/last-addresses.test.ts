@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
-  LastAddresses,
+  CachedResolver,
   lastAddressLimits,
-  type LookupAnswer,
+  type LookupResult,
 } from '../../src/lib/runtime/last-addresses.ts'
 
 let folder: string
 let path: string
 let nowMs: number
 let asked: string[]
-let records: Map<string, LookupAnswer | Promise<LookupAnswer>>
+let records: Map<string, LookupResult | Promise<LookupResult>>
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-last-addresses-'))
   path = join(folder, 'last.json')
@@ -23,12 +23,12 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const down: LookupAnswer = { addresses: [], isAnswered: false }
-const absent: LookupAnswer = { addresses: [], isAnswered: true }
-const found = (...addresses: readonly string[]): LookupAnswer => ({ addresses, isAnswered: true })
+const down: LookupResult = { addresses: [], isAnswered: false }
+const absent: LookupResult = { addresses: [], isAnswered: true }
+const found = (...addresses: readonly string[]): LookupResult => ({ addresses, isAnswered: true })
 
-function opened(file: string | null = path): LastAddresses {
-  return new LastAddresses({
+function opened(file: string | null = path): CachedResolver {
+  return new CachedResolver({
     path: file,
     clock: { monotonicMs: () => nowMs },
     lookUp: async (host) => {
@@ -38,8 +38,8 @@ function opened(file: string | null = path): LastAddresses {
   })
 }
 
-describe('The last addresses of a name', () => {
-  test('are used while no name server answers, and the log says so', async () => {
+describe('The last known addresses of a DNS name', () => {
+  test('are used while no DNS server responds, and the log says so', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     expect(await names.resolve('a.test')).toEqual({ addresses: ['10.0.0.2'], fault: null })
@@ -55,7 +55,7 @@ describe('The last addresses of a name', () => {
     })
   })
 
-  test('are not used for a name that the name server does not know any more', async () => {
+  test('are not used for a name that the DNS server no longer knows', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
@@ -75,11 +75,11 @@ describe('The last addresses of a name', () => {
     expect((await opened().resolve('a.test')).addresses).toEqual(['10.0.0.2', 'fd77::2'])
   })
 
-  test('are used without waiting for a hanging lookup, whose answer is used once it arrives', async () => {
+  test('are used without waiting for a hanging lookup, whose response is used once it arrives', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
-    const { promise, resolve } = Promise.withResolvers<LookupAnswer>()
+    const { promise, resolve } = Promise.withResolvers<LookupResult>()
     records.set('a.test', promise)
     expect((await names.resolve('a.test')).addresses).toEqual(['10.0.0.2'])
     nowMs += lastAddressLimits.lookupAgainMs
@@ -88,7 +88,7 @@ describe('The last addresses of a name', () => {
     expect(asked).toEqual(['a.test', 'a.test'])
   })
 
-  test('are looked up again only after a pause, if no name server answered', async () => {
+  test('are looked up again only after a pause, if no DNS server responded', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
@@ -100,7 +100,7 @@ describe('The last addresses of a name', () => {
     expect((await names.resolve('a.test')).addresses).toEqual(['10.0.0.3'])
   })
 
-  test('are limited in number, and the oldest are dropped first', async () => {
+  test('are limited in number, and the oldest are evicted first', async () => {
     const { hostsMax, addressesPerHostMax } = lastAddressLimits
     const names = opened()
     const many = Array.from({ length: 50 }, (_, at) => `10.0.0.${at + 1}`)
@@ -120,7 +120,7 @@ describe('The last addresses of a name', () => {
     ['no object', '[]'],
     ['other values', '{"a.test": "10.0.0.2", "b.test": [1, "no address"]}'],
     ['too long', ' '.repeat(lastAddressLimits.fileBytesMax + 1)],
-  ])('are none if the file contains %s', async (_what, text) => {
+  ])('are empty if the file contains %s', async (_what, text) => {
     writeFileSync(path, text)
     records.set('a.test', down)
     records.set('b.test', down)
@@ -145,7 +145,7 @@ test('an IP address is not looked up', async () => {
   expect(asked).toEqual([])
 })
 
-describe('A lookup for a socket', () => {
+describe('A DNS lookup for a socket', () => {
   const lookedUp = async (host: string, options: { family?: number; all?: boolean }) => {
     const faults: string[] = []
     const names = opened()
@@ -154,7 +154,7 @@ describe('A lookup for a socket', () => {
     return { answer: await promise, faults }
   }
 
-  test('returns the addresses of the wanted family', async () => {
+  test('returns the addresses of the requested family', async () => {
     records.set('a.test', found('fd77::2', '10.0.0.2'))
     expect((await lookedUp('a.test', { all: true })).answer).toEqual([
       null,
@@ -166,7 +166,7 @@ describe('A lookup for a socket', () => {
     expect((await lookedUp('a.test', { family: 4 })).answer).toEqual([null, '10.0.0.2', 4])
   })
 
-  test('fails with the reason', async () => {
+  test('fails with the reason of the fault', async () => {
     records.set('a.test', down)
     const { answer, faults } = await lookedUp('a.test', { all: true })
     const error = new Error('a.test: the name server did not answer')

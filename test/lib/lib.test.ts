@@ -5,7 +5,7 @@ import { isShortId, newShortId, seededRandom } from '../../src/lib/random.ts'
 import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/text/uuid.ts'
 
 describe('canonical JSON', () => {
-  test('equal values give equal bytes in any key order', () => {
+  test('gives equal bytes for equal values in any key order', () => {
     expect(canonicalJson({ b: 1, a: [{ d: null, c: 'x' }] })).toBe(
       canonicalJson({ a: [{ c: 'x', d: null }], b: 1 }),
     )
@@ -16,7 +16,7 @@ describe('canonical JSON', () => {
 })
 
 describe('a bounded queue', () => {
-  test('refuses when full, keeps order, and accepts again once drained', () => {
+  test('refuses items when full, keeps their order, and accepts items again once drained', () => {
     const queue = new BoundedQueue<number>(2)
     expect([queue.push(1), queue.push(2), queue.push(3)]).toEqual([true, true, false])
     expect(queue.shift()).toBe(1)
@@ -24,7 +24,7 @@ describe('a bounded queue', () => {
     expect(queue.drain()).toEqual([2, 4])
     expect(queue.length).toBe(0)
   })
-  test('keeps order over many pushes and shifts', () => {
+  test('keeps the order over many insertions and removals', () => {
     const queue = new BoundedQueue<number>(5000)
     let next = 0
     for (let i = 0; i < 20_000; i += 1) {
@@ -61,7 +61,7 @@ describe('random', () => {
     expect([...ids].filter((id) => !isShortId(id))).toEqual([])
   })
   test.each(['', 'short', '0123456789abc', '-0123456789a', '0123456789a.', '0123456789a\n'])(
-    '%j is no short id',
+    '%j is not a short id',
     (text) => {
       expect(isShortId(text)).toBe(false)
     },
@@ -74,12 +74,12 @@ describe('random', () => {
 })
 
 describe('UUIDs', () => {
-  test('a UUIDv7 has its time and round-trips through text (RFC 9562)', () => {
+  test('a UUIDv7 contains its time and is unchanged after formatting and parsing (RFC 9562)', () => {
     const id = newUuidv7(1_700_000_000_123)
     expect(uuidv7TimeMs(id)).toBe(1_700_000_000_123)
     expect(parseUuid(formatUuid(id))).toEqual(id)
   })
-  test('another version has no time, and invalid text is not a UUID', () => {
+  test('a UUID with another version has no time, and invalid text is not a UUID', () => {
     const v4 = parseUuid('9f6f8cde-4d3c-4e0f-9b1a-0123456789ab')
     expect(v4 === null ? 'unparsed' : uuidv7TimeMs(v4)).toBe(null)
     expect(parseUuid('9f6f8cde4d3c4e0f9b1a0123456789ab')).toBe(null)

@@ -17,7 +17,7 @@ describe('A linked list', () => {
     expect(list.isEmpty).toBe(false)
   })
 
-  test('removes members at its ends and in its middle, each once', () => {
+  test('removes members at both ends and in the middle, each once', () => {
     const all = ['a', 'b', 'c', 'd'].map(member)
     const list = new LinkedList<Member>()
     for (const each of all) list.append(each)
@@ -33,7 +33,7 @@ describe('A linked list', () => {
     expect(list.isEmpty).toBe(true)
   })
 
-  test('accepts a removed member again, as its last one', () => {
+  test('accepts a removed member again, and appends it at the end', () => {
     const [a, b] = [member('a'), member('b')]
     const list = new LinkedList<Member>()
     list.append(a)
@@ -47,7 +47,7 @@ describe('A linked list', () => {
     expect(namesOf(list)).toEqual(['b', 'a'])
   })
 
-  test('allows removing the member that it just yielded', () => {
+  test('allows the removal of the member that iteration has just returned', () => {
     const list = new LinkedList<Member>()
     for (const name of ['a', 'b', 'c']) list.append(member(name))
     const given: string[] = []

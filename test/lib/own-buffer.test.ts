@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { withOwnBuffer } from '../../src/lib/runtime/own-buffer.ts'
 
 describe('bytes in their own buffer', () => {
-  test('are the same object if they fill the buffer', () => {
+  test('are returned without a copy if they fill the whole buffer', () => {
     const bytes = new Uint8Array([1, 2, 3])
     expect(withOwnBuffer(bytes)).toBe(bytes)
   })
@@ -17,7 +17,7 @@ describe('bytes in their own buffer', () => {
     expect([...large]).toEqual([0, 1, 2, 3, 4])
   })
 
-  test('can be empty in a buffer that was transferred before', () => {
+  test('can be empty even if their buffer was transferred before', () => {
     const shared = new Uint8Array(0)
     for (let times = 0; times < 2; times += 1) {
       const { buffer } = withOwnBuffer(shared)

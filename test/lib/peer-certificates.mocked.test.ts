@@ -6,11 +6,11 @@ import { expect, test, vi } from 'vitest'
 vi.mock('../../src/lib/runtime/supported-node.ts', () => ({ unsupportedNode: () => 'leaks' }))
 
 const { peerChainDer } = await import('../../src/lib/runtime/peer-certificates.ts')
-const { issueLeaf, LEAF_LIFETIME_MS, validityFrom } =
+const { issueLeaf, LEAF_LIFETIME_MS, validityStartingAt } =
   await import('../../src/pki/authority/authority.ts')
 const { networkAuthorities } = await import('../support/authorities.ts')
 
-test('on a Node version that leaks chains, the chain is read without the leaking call', async () => {
+test('on a Node version that leaks certificate chains, the chain is read without the leaking call', async () => {
   const nowMs = Date.now()
   const { issuing, anchorsPem } = await networkAuthorities(nowMs)
   const { certificatePem, privateKeyPem } = await issueLeaf({
@@ -19,7 +19,7 @@ test('on a Node version that leaks chains, the chain is read without the leaking
     uris: [],
     hosts: [],
     usages: ['client', 'server'],
-    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, LEAF_LIFETIME_MS),
   })
   const cert = `${certificatePem}\n${anchorsPem()}`
   const server = createServer({

@@ -9,7 +9,11 @@ import {
   peerLeafDer,
   peerLeafSha256,
 } from '../../src/lib/runtime/peer-certificates.ts'
-import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityStartingAt,
+} from '../../src/pki/authority/authority.ts'
 import { type Certificate, parseCertificates } from '../../src/pki/certificate.ts'
 import { networkAuthorities, newCa } from '../support/authorities.ts'
 
@@ -26,7 +30,7 @@ const leafOf = async (uris: readonly string[]) =>
     uris,
     hosts: [],
     usages: ['client', 'server'],
-    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, LEAF_LIFETIME_MS),
   })
 const ordinary = await leafOf([])
 const [leaf] = parseCertificates(ordinary.certificatePem)
@@ -82,8 +86,8 @@ const chainOf = (socket: TLSSocket) =>
 const hexOf = (certificates: readonly Certificate[]) =>
   certificates.map(({ der }) => Buffer.from(der).toString('hex'))
 
-describe('the certificates of a peer', () => {
-  test('are those it presented, in the same order', async () => {
+describe('the certificates that a peer presents', () => {
+  test('are returned in the order in which they were presented', async () => {
     for (const others of [
       [],
       [intermediate],
@@ -102,17 +106,17 @@ describe('the certificates of a peer', () => {
     expect(await seenOf(presented, ordinary.privateKeyPem, look)).toBe(2)
   })
 
-  test('are one for a self-signed certificate', async () => {
+  test('consist of one certificate if it is self-signed', async () => {
     expect(await seenOf([foreign], stranger.privateKeyPem, chainOf)).toEqual(hexOf([foreign]))
   })
 
-  test("have the leaf's bytes and digest first", async () => {
+  test('include the leaf, whose bytes and digest can be read alone', async () => {
     const look = (socket: TLSSocket) => [peerLeafDer(socket), peerLeafSha256(socket)]
     const seen = await seenOf([leaf, intermediate], ordinary.privateKeyPem, look)
     expect(seen).toEqual([leaf.der, leaf.sha256])
   })
 
-  test('are null when the client presents none, and once the connection has ended', async () => {
+  test('are null when the client presents none, and after the connection has closed', async () => {
     const look = (socket: TLSSocket) => [
       chainOf(socket),
       peerLeafDer(socket),

@@ -5,7 +5,7 @@ import {
   fieldProblem,
   Problem,
   problems,
-  wireCode,
+  apiCodeOf,
   type ProblemCode,
 } from '../../src/lib/problems.ts'
 import { readCodes } from '../contract/facts.ts'
@@ -15,7 +15,7 @@ const page = join(import.meta.dirname, '../../docs/integrate/errors.md')
 /** The problem table of the code, each row with the page's remedy for its code, status and message. */
 function table(remedies: ReadonlyMap<string, string>): string {
   const rows = Object.entries(problems).map(([code, { http, retry, message }]) => {
-    const wire = wireCode[code as ProblemCode] ?? code
+    const wire = apiCodeOf[code as ProblemCode] ?? code
     return `| \`${wire}\` | ${http} | ${retry} | ${message} | ${remedies.get(`${wire} ${http} ${message}`) ?? ''} |`
   })
   return `# Errors
@@ -44,7 +44,7 @@ function remediesOf(text: string): Map<string, string> {
   )
 }
 
-test('docs/integrate/errors.md lists exactly the problems of the table, each with a remedy', () => {
+test('docs/integrate/errors.md lists exactly the problems in the table, each with a remedy', () => {
   const remedies = remediesOf(readFileSync(page, 'utf8'))
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, table(remedies))
   expect(readFileSync(page, 'utf8')).toBe(table(remedies))
@@ -52,7 +52,7 @@ test('docs/integrate/errors.md lists exactly the problems of the table, each wit
   expect(without, 'write the remedy into the page').toEqual([])
 })
 
-test('a field problem names the field, and a plain problem has its default message', () => {
+test('a field problem contains the field, and a plain problem has its default message', () => {
   expect(fieldProblem('name', 'name is required').fault).toEqual({
     field: 'name',
     reason: 'name is required',
@@ -65,7 +65,7 @@ test('OpenZiti codes have the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
   const others = Object.entries(problems).filter(([code, { http }]) => {
-    const wire = wireCode[code as ProblemCode]
+    const wire = apiCodeOf[code as ProblemCode]
     return wire === undefined && known.has(code) && known.get(code) !== http
   })
   expect(others).toEqual([])

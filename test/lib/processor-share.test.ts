@@ -23,7 +23,7 @@ function shareOf(): { share: ProcessorShare; pass: (ms: number) => void } {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('a caller that has used little is served at once', () => {
+test('a caller that has used little processor time is served at once', () => {
   const { share, pass } = shareOf()
   const ran: number[] = []
   for (let at = 0; at < 5; at += 1) {
@@ -36,7 +36,7 @@ test('a caller that has used little is served at once', () => {
   expect(ran).toEqual([0, 1, 2, 3, 4])
 })
 
-test('a caller that has used much waits, in the order of its requests, while others do not', async () => {
+test('a caller that has used much processor time waits, its requests run in order, and other callers do not wait', async () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   share.run('a', () => pass(30))
@@ -47,7 +47,7 @@ test('a caller that has used much waits, in the order of its requests, while oth
   expect(ran).toEqual(['b1', 'a1', 'a2'])
 })
 
-test('callers that wait take turns', async () => {
+test('waiting callers take turns', async () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   for (const caller of ['a', 'b']) share.run(caller, () => pass(30))
@@ -57,7 +57,7 @@ test('callers that wait take turns', async () => {
   expect(ran).toEqual(['a1', 'b1', 'a2', 'a3'])
 })
 
-test('a slice ends after its time, and the event loop runs before the next one', async () => {
+test('a time slice ends after its duration, and the event loop runs before the next slice', async () => {
   const { share, pass } = shareOf()
   const ran: number[] = []
   share.run('a', () => pass(30))
@@ -73,7 +73,7 @@ test('a slice ends after its time, and the event loop runs before the next one',
   expect(ran).toEqual([1, 2])
 })
 
-test('recorded use decays over time', () => {
+test('the recorded processor time of a caller decays over time', () => {
   const { share, pass } = shareOf()
   share.run('a', () => pass(30))
   pass(41)
@@ -88,13 +88,13 @@ function* counting(count: number, pass: (ms: number) => void): Generator<void, n
   return count
 }
 
-test('short work returns its result at once, long work a promise', async () => {
+test('short work returns its result directly, and long work returns a promise', async () => {
   const { share, pass } = shareOf()
   expect(share.finish('a', counting(2, pass))).toBe(2)
   await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
 })
 
-test("short work ends before its caller's next task starts, long work takes turns with it", async () => {
+test("short work ends before its caller's next task starts, and long work takes turns with that task", async () => {
   const { share, pass } = shareOf()
   share.run('a', () => pass(30))
   const told: string[] = []
@@ -124,7 +124,7 @@ test("short work ends before its caller's next task starts, long work takes turn
   ])
 })
 
-test('a task started by a running task of the same caller runs at once and is counted once', () => {
+test('a task started by a running task of the same caller runs at once, and its time is counted once', () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   share.run('a', () => {
@@ -148,7 +148,7 @@ test('an error in a later step rejects the promise', async () => {
   await expect(share.finish('a', failing())).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('a caller that has used its share of the queue is refused, others are not', () => {
+test('a caller that has used up its share of the queue is refused, and other callers are not', () => {
   const { share, pass } = shareOf()
   for (const caller of ['a', 'b']) share.run(caller, () => pass(30))
   const fill = (): void => {
@@ -158,7 +158,7 @@ test('a caller that has used its share of the queue is refused, others are not',
   expect(share.run('b', () => undefined)).toBe(true)
 })
 
-test('long work is followed by a rest as long as the work took, short work by none', async () => {
+test('long work is followed by a pause as long as the work took, and short work by none', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   try {
     const { share, pass } = shareOf()

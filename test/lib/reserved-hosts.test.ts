@@ -47,6 +47,6 @@ test.each([
   ['fd00:ec2::254', true],
   ['100.100.100.200', true],
   ['168.63.129.16', true],
-])('where this host is allowed, %s is reserved: %s', (address, isReserved) => {
+])('if the addresses of this host are allowed, %s is reserved: %s', (address, isReserved) => {
   expect([isReservedAddress(address), isReservedAddress(address, true)]).toEqual([true, isReserved])
 })

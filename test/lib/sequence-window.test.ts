@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { SequenceWindow } from '../../src/lib/sequence-window.ts'
 
-describe('A window of sequences', () => {
+describe('A sequence window', () => {
   test('numbers its values from 1', () => {
     const window = new SequenceWindow<string>()
     expect([window.lowest, window.next, window.size]).toEqual([1, 1, 0])
@@ -16,7 +16,7 @@ describe('A window of sequences', () => {
     expect([window.lowest, window.next, window.size]).toEqual([1, 4, 3])
   })
 
-  test('skips only removed values in its lowest number', () => {
+  test('moves its lowest number only past removed values', () => {
     const window = new SequenceWindow<string>()
     for (const value of ['a', 'b', 'c']) window.add(value)
     expect(window.remove(2)).toBe('b')
@@ -51,7 +51,7 @@ describe('A window of sequences', () => {
     expect([...window.values()]).toEqual([...map.values()])
   })
 
-  test('omits values removed during iteration', () => {
+  test('does not return values that were removed during iteration', () => {
     const window = new SequenceWindow<string>()
     for (const value of ['a', 'b', 'c']) window.add(value)
     const seen: string[] = []

@@ -7,7 +7,7 @@ describe('unsupportedNode', () => {
     expect(unsupportedNode()).toBeNull()
   })
 
-  test('names the risk and the supported versions', () => {
+  test('describes the risk and lists the supported versions', () => {
     expect(unsupportedNode('v24.21.0')).toBe(
       'Node v24.21.0 keeps the certificates of every client in memory, so that anyone who reaches a port can fill it; use Node ^24.22.0 or >=26.9.0, which bin/flotilla chooses by itself',
     )

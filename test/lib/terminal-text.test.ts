@@ -37,7 +37,7 @@ describe('untrusted text at a terminal', () => {
     }
   })
 
-  test('stays unchanged without such characters', () => {
+  test('stays unchanged if it has no such characters', () => {
     expect(firstUnprintable(plain)).toBeNull()
     expect([printableLine, printableText, escapeUnprintable].map((show) => show(plain))).toEqual([
       plain,
@@ -46,12 +46,12 @@ describe('untrusted text at a terminal', () => {
     ])
   })
 
-  test('is one line, with spaces for line breaks and question marks for other controls', () => {
+  test('becomes one line, with spaces for line breaks and question marks for other control characters', () => {
     expect(printableLine('a\r\n\tb\u2028c\u001b[2Jd\u202e\u009be')).toBe('a b c?[2Jd?e')
     expect(printableLine('abcdef', 3)).toBe('abc')
   })
 
-  test('keeps its lines, without carriage returns that would overwrite a line', () => {
+  test('keeps its lines if requested, without carriage returns that would overwrite a line', () => {
     expect(printableText('one\r\ntwo\tx\rthree\u009b')).toBe('one\ntwo\tx?three?')
   })
 

@@ -39,7 +39,7 @@ test('a thousand ids are all different', () => {
   expect(new Set(made.map(({ spanId }) => spanId)).size).toBe(1000)
 })
 
-test('only a sampled trace is sent to another controller, and other bytes do not decode as one', () => {
+test('only a sampled trace is sent to another controller, and other bytes are not decoded as a trace', () => {
   const trace = parseTraceparent(given)
   expect(decodeTrace(traceBytes(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
   expect(traceBytes(parseTraceparent(undefined))).toBe(NO_TRACE)

@@ -69,7 +69,7 @@ test.each([
   ['5.15.0-091', '>5.15.0-9', true],
   [`1.0.0-${'9'.repeat(60)}`, '<1.0.0', true],
   ['999999999999999.0.0', '>1.x', true],
-])('%s in %s is %s', (version, range, isIn) => {
+])('%s in range %s: %s', (version, range, isIn) => {
   expect(isInVersionRange(version, range)).toBe(isIn)
 })
 
@@ -85,11 +85,11 @@ test.each([
   '1.0.0-.',
   '1.0.0+.',
   `1.0.0-${'a'.repeat(65)}`,
-])('the version %j is incomplete and in no range', (version) => {
+])('the version %j is incomplete and in no version range', (version) => {
   expect(isInVersionRange(version, '>=0.0.0')).toBe(false)
 })
 
-test('an invalid range holds no version', () => {
+test('an invalid version range contains no version', () => {
   expect(isInVersionRange('1.0.0', '1')).toBe(false)
   expect(isInVersionRange('1.0.0', '')).toBe(false)
 })

@@ -38,7 +38,7 @@ function withoutIndexes(operations: readonly Operation[]): Operation[] {
 }
 
 for (const subject of subjects) {
-  test(`${subject}: both checkers agree with a trial of every order (${SMALL_SEEDS} small histories)`, () => {
+  test(`${subject}: both checkers give the same result as trying every order (${SMALL_SEEDS} small histories)`, () => {
     const counts = { right: 0, wrong: 0 }
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const operations = disturbed(subject, rightHistory(subject, small, seed), seed)
@@ -56,7 +56,7 @@ for (const subject of subjects) {
     expect(counts.wrong).toBeGreaterThan(SMALL_SEEDS / 10)
   })
 
-  test(`${subject}: with some indexes left out, the check by log index accepts no history that no order explains`, () => {
+  test(`${subject}: with some log indexes omitted, the check by log index accepts no history that no order explains`, () => {
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const random = seededRandom(seed)
       const right = rightHistory(subject, small, seed)
@@ -71,7 +71,7 @@ for (const subject of subjects) {
     }
   })
 
-  test(`${subject}: a history that the search accepts is accepted by log index if its log is the found order`, () => {
+  test(`${subject}: a history that the search accepts is also accepted by log index if its log has the order that the search found`, () => {
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const operations = disturbed(subject, rightHistory(subject, small, seed), seed)
       const model = modelOf(subject)

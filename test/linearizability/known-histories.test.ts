@@ -213,7 +213,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
 ]
 
 for (const [title, model, expected, lines] of wrong) {
-  test(`wrong: ${title}`, () => {
+  test(`a history that is not linearizable is rejected: ${title}`, () => {
     expect(culprit(bySearch(model, trimmed(lines)))).toBe(expected)
   })
 }
@@ -298,7 +298,7 @@ const right: readonly (readonly [string, Model, readonly Line[]])[] = [
 ]
 
 for (const [title, model, lines] of right) {
-  test(`right: ${title}`, () => {
+  test(`a linearizable history is accepted: ${title}`, () => {
     expect(bySearch(model, trimmed(lines)).kind).toBe('linearizable')
   })
 }
@@ -307,7 +307,7 @@ function trimmed(lines: readonly Line[]): Line[] {
   return lines.map(([text, bar]) => [text.trim(), bar])
 }
 
-test('an index that contradicts real time is a fault, although the answers could be explained', () => {
+test('a log index that contradicts real time is a violation, even if the responses could be explained', () => {
   const lines: readonly Line[] = [
     ['A write 1', '[-]      '],
     ['B write 2', '    [-]  '],
@@ -317,7 +317,7 @@ test('an index that contradicts real time is a fault, although the answers could
   expect(culprit(checkByIndex(history(lines, [6, 5]), zero))).toBe('B write 2')
 })
 
-test('a read of an index before a write that was completed is a fault', () => {
+test('a read at an index before a write that was already completed is a violation', () => {
   const lines: readonly Line[] = [
     ['A write 1  ', '[-]      '],
     ['B read -> 1', '    [-]  '],
@@ -327,7 +327,7 @@ test('a read of an index before a write that was completed is a fault', () => {
   expect(culprit(checkByIndex(history(trimmedLines, [5, 4]), zero))).toBe('B read')
 })
 
-test('an answer that contradicts its index is a fault, even if another index would explain it', () => {
+test('a response that contradicts its log index is a violation, even if another index would explain it', () => {
   const lines = trimmed([
     ['A write 1  ', '[-----]      '],
     ['B write 2  ', '[-----]      '],
@@ -338,7 +338,7 @@ test('an answer that contradicts its index is a fault, even if another index wou
   expect(verdict).toMatchObject({ kind: 'violation', reason: 'index 6 holds "2"' })
 })
 
-test('an operation in the log counts from its index on, even if its client got another answer', () => {
+test('an operation in the log takes effect at its index, even if its client got another response', () => {
   const lines = trimmed([
     ['A write 1  ', '[            '],
     ['B read -> 0', '    [-]      '],
@@ -347,7 +347,7 @@ test('an operation in the log counts from its index on, even if its client got a
   expect(culprit(checkByIndex(history(lines, [7, 8]), zero))).toBe('B read')
 })
 
-test('changes with the same index may have any order that real time allows', () => {
+test('changes with the same log index may have any order that real time allows', () => {
   const overlapping = trimmed([
     ['A append a      ', '[---]        '],
     ['B append b      ', '[---]        '],
@@ -370,7 +370,7 @@ test('a search that exceeds its budget reports the history as undecided, not as 
   expect(print(verdict)).toContain('undecided')
 })
 
-test('a counterexample ends where it fails, and contains only the necessary reads', () => {
+test('a counterexample ends at the operation where it fails, and contains only the necessary reads', () => {
   const lines: Line[] = [
     ['A write 1', '[]'],
     ['Z write 7 !', '[]'],

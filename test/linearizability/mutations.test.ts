@@ -182,7 +182,7 @@ for (const [title, on, mutate] of mutations) {
 }
 
 for (const subject of subjects) {
-  test(`${subject}: the log names two changes in the wrong order (${SEEDS} seeds)`, () => {
+  test(`${subject}: a log with two changes in the wrong order is rejected (${SEEDS} seeds)`, () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const right = rightHistory(subject, shape, seed)
       const first = pick(right.filter(tookEffect), seededRandom(seed))

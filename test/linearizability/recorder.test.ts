@@ -21,7 +21,7 @@ test('a history without a clock keeps the order of its events', () => {
   expect(checkBySearch(operations, register()).kind).toBe('violation')
 })
 
-test('with a stopped clock all operations overlap', () => {
+test('with a stopped clock all operations in a history overlap', () => {
   const recorder = new Recorder({ now: () => 5 })
   recorder.begin(write(1)).ok()
   recorder.begin(write(2)).ok()
@@ -29,7 +29,7 @@ test('with a stopped clock all operations overlap', () => {
   expect(checkBySearch(recorder.operations(), register()).kind).toBe('linearizable')
 })
 
-test('an operation without an end is unknown', () => {
+test('the outcome of an operation that never ended is unknown', () => {
   const recorder = new Recorder()
   const late = recorder.begin(write(1))
   recorder.begin(write(2)).failed()
@@ -44,7 +44,7 @@ test('an operation without an end is unknown', () => {
   expect(recorder.operations()[0]?.outcome).toBe('ok')
 })
 
-test('an operation ends once, and a history is bounded', () => {
+test('an operation can end only once, and the length of a history is limited', () => {
   const recorder = new Recorder({ operationsMax: 2 })
   const first = recorder.begin(write(1))
   first.ok()
@@ -53,7 +53,7 @@ test('an operation ends once, and a history is bounded', () => {
   expect(() => recorder.begin(write(3))).toThrow('more than 2 operations')
 })
 
-test('an impossible recording is refused, not checked', () => {
+test('a recording with impossible times is refused, not checked', () => {
   const recorder = new Recorder({ now: () => 5 })
   recorder.begin(read).ok(1)
   const [operation] = recorder.operations()

@@ -85,7 +85,7 @@ describe('A bbolt file', () => {
     expect(census.freePages).toBe(3)
   })
 
-  test('is found bucket by bucket', () => {
+  test('can be searched bucket by bucket', () => {
     const file = new BoltFile(new MemorySource(writeBolt(tree)))
     const found = file.find('nested', 'key-000007')
     expect(found === null ? null : contents(file, found)['id']).toBe('7')
@@ -93,7 +93,7 @@ describe('A bbolt file', () => {
     expect(file.find('small', 'a')).toBeNull()
   })
 
-  test('is read by its other meta page when one is damaged, and at most one is', () => {
+  test('is read through its other meta page when one meta page is damaged, but not when both are', () => {
     const file = writeBolt(tree)
     const first = Buffer.from(file)
     first.fill(0, 0, 4096)
@@ -108,7 +108,7 @@ describe('A bbolt file', () => {
     )
   })
 
-  test('is refused when it is foreign, empty or cut off', () => {
+  test('is refused when it is foreign, empty or truncated', () => {
     const file = writeBolt(tree)
     expect(faultOf(Buffer.from('SQLite format 3\0'))).toMatch(/^NOT_A_DATABASE/)
     expect(faultOf(Buffer.alloc(0))).toBe(
@@ -131,7 +131,7 @@ describe('A bbolt file', () => {
     expect(faultOf(withMeta(writeBolt(tree), change))).toMatch(/^DAMAGED: /)
   })
 
-  test('is refused when a branch leads back to itself, or two elements to one page', () => {
+  test('is refused when a branch page refers back to itself, or two elements refer to one page', () => {
     const file = writeBolt(tree, { freePages: 0 })
     const branches = pagesWith(file, 1)
     expect(branches.length).toBeGreaterThan(0)
@@ -145,7 +145,7 @@ describe('A bbolt file', () => {
     }
   })
 
-  test('is refused when elements share bytes, which would grow without bound', () => {
+  test('is refused when elements share bytes, because reading them could grow without limit', () => {
     const file = writeBolt(bucketOf({ all: many(60, () => text('z'.repeat(40))) }), {
       freePages: 0,
     })
@@ -159,7 +159,7 @@ describe('A bbolt file', () => {
     expect(faultOf(file)).toMatch(/^DAMAGED: .*an element leaves its page/)
   })
 
-  test('is refused when its keys are not in order, within a page or across pages', () => {
+  test('is refused when its keys are not sorted, within a page or across pages', () => {
     const file = writeBolt(tree, { freePages: 0 })
     const within = Buffer.from(file)
     const key = within.indexOf('key-000003')
@@ -167,14 +167,14 @@ describe('A bbolt file', () => {
     expect(faultOf(within)).toMatch(/its keys are not in order/)
   })
 
-  test('is refused when a page is in no bucket and not free', () => {
+  test('is refused when a page is neither in a bucket nor free', () => {
     const file = writeBolt(tree)
     const [list = 0] = pagesWith(file, 0x10)
     file.writeUInt16LE(2, list + 10)
     expect(faultOf(file)).toMatch(/some pages are neither in use nor free/)
   })
 
-  test('reports progress of a large file', () => {
+  test('reports its progress if it is large', () => {
     const shares: number[] = []
     const large = many(20_000, () => text('w'.repeat(1000)))
     new BoltFile(new MemorySource(writeBolt(large))).check((share) => shares.push(share))

@@ -95,8 +95,8 @@ function fieldsOf({ state }: Converted, kind: KindName, id: string): Record<stri
   return fields
 }
 
-describe('A network of OpenZiti', () => {
-  test('is migrated, and every difference is reported', () => {
+describe('A converted OpenZiti network', () => {
+  test('is complete, except for differences that are reported', () => {
     const converted = convert(sampleStores(pem))
     expect(
       converted.report.stores.map(({ store, records, carried, counts }) => [
@@ -134,7 +134,7 @@ describe('A network of OpenZiti', () => {
     ])
   })
 
-  test('has consistent records, and those that every network has', () => {
+  test('has consistent records, including those that every Flotilla network has', () => {
     const { state } = convert(sampleStores(pem))
     const scan = new StateScan(state)
     while (scan.step());
@@ -146,7 +146,7 @@ describe('A network of OpenZiti', () => {
     expect(state.table('configType').ids.size).toBeGreaterThan(5)
   })
 
-  test('keeps ids, times and all fields of an identity', () => {
+  test('keeps ids, times and all fields of identities', () => {
     const converted = convert(sampleStores(pem))
     const record = converted.state.inTable('identity', '-vKL94i-8')
     expect(record?.createdAt).toBe(Date.parse(CREATED) + 123)
@@ -183,7 +183,7 @@ describe('A network of OpenZiti', () => {
     })
   })
 
-  test('keeps passwords, certificates and second factors', () => {
+  test('keeps passwords, certificates and MFA enrollments', () => {
     const { state } = convert(sampleStores(pem))
     expect(state.get('authenticator', 'password-1')?.passwordHash).toBe(
       '$argon2id$v=19$m=3072,t=1,p=4$/LCAkV06tg98wA$0IXFKtiJ+IS52fLXyuXJdgH9os0sciP5AnLtG6jWJTI',
@@ -253,7 +253,7 @@ describe('A network of OpenZiti', () => {
     })
   })
 
-  test('keeps what tunnels of routers host, and leaves out what their clients host', () => {
+  test('keeps terminators hosted by router tunnelers, and omits terminators hosted by clients of routers', () => {
     const { state } = convert(sampleStores(pem))
     expect(state.inTable('terminator', 'hosted-2')).toMatchObject({
       binding: 'tunnel',
@@ -292,7 +292,7 @@ describe('A network of OpenZiti', () => {
     expect(fieldsOf(converted, 'postureCheck', 'mfa-1')['timeoutSeconds']).toBe(-1)
   })
 
-  test('has fabric-only services without a section edge before 2.1', () => {
+  test('has fabric-only services where a service of a version before 2.1 has no edge section', () => {
     const edge = bucketOf({
       name: boltzText('edge'),
       roleAttributes: boltzSet('old'),
@@ -317,13 +317,16 @@ describe('A network of OpenZiti', () => {
     [41, 'https://acme/~id', '/https:~1~1acme~1~0id'],
     [44, 'email', '/email'],
     [44, '/a/b', '/a/b'],
-  ])('reads the claim of schema %i and text %s as the pointer %s', (version, stored, pointer) => {
-    const { state } = convert(
-      withFields('externalJwtSigners', 'idp-1', { claimsProperty: boltzText(stored) }),
-      version,
-    )
-    expect(state.get('externalJwtSigner', 'idp-1')?.claimsProperty).toBe(pointer)
-  })
+  ])(
+    'with a claim in schema %i and the stored text %s has the JSON pointer %s',
+    (version, stored, pointer) => {
+      const { state } = convert(
+        withFields('externalJwtSigners', 'idp-1', { claimsProperty: boltzText(stored) }),
+        version,
+      )
+      expect(state.get('externalJwtSigner', 'idp-1')?.claimsProperty).toBe(pointer)
+    },
+  )
 })
 
 describe('The report of a migration', () => {
@@ -519,7 +522,7 @@ describe('The report of a migration', () => {
     )
   })
 
-  test('names records that refer to a removed one, through several records', () => {
+  test('lists records that depend on a removed record, also through several other records', () => {
     const found = newFindings(withFields('configs', 'alt', { type: boltzText('gone') }))
     expect(found).toEqual([
       'lost configs alt configTypeId: gone does not exist, without which the record is nothing',
@@ -528,12 +531,12 @@ describe('The report of a migration', () => {
     ])
   })
 
-  test('names an unknown store, unless it is empty', () => {
+  test('lists an unknown store, unless the store is empty', () => {
     const stores = { ...sampleStores(pem), spells: { s1: { name: boltzText('s') } }, ghosts: {} }
     expect(newFindings(stores)).toEqual(['lost ziti/spells  : this store is unknown'])
   })
 
-  test('lists a bounded number of findings and counts all', () => {
+  test('lists a limited number of findings, but counts all of them', () => {
     const many = Object.fromEntries(
       Array.from({ length: 1500 }, (_, at) => [`s${at}`, { name: boltzText('') }]),
     )
@@ -550,18 +553,18 @@ describe('The report of a migration', () => {
   })
 })
 
-describe('A database', () => {
+describe('An OpenZiti database', () => {
   test.each([
     [36, /^its schema version is 36, older than that of OpenZiti 1\.5; upgrade/],
     [
       49,
       /^its schema version is 49, and this program knows versions up to 48; use a newer release/,
     ],
-  ])('of schema version %i is refused', (version, message) => {
+  ])('is refused if its schema version is %i', (version, message) => {
     expect(() => convert(sampleStores(pem), version)).toThrow(message)
   })
 
-  test('of another program is refused', () => {
+  test('is refused if another program wrote it', () => {
     const source = new MemorySource(writeBolt(bucketOf({ other: bucketOf({ a: boltzText('b') }) })))
     expect(() => new OpenZitiDatabase(source, () => undefined)).toThrow(
       /^it is a bbolt file, and not one of an OpenZiti controller/,

@@ -11,7 +11,7 @@ import {
   issueControllerCertificate,
   issueLeaf,
   type LeafOptions,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import {
   CertificateError,
@@ -26,7 +26,7 @@ import {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const now = Date.now()
-const validity = validityFrom(now, DAY_MS)
+const validity = validityStartingAt(now, DAY_MS)
 
 let root: CertifiedKey
 let issuer: CertifiedKey
@@ -86,12 +86,12 @@ describe('An issued controller certificate', () => {
     expect(chain.map((certificate) => certificate.commonName)).toEqual(['test issuer'])
   })
 
-  test('verifies for a peer that holds only the root', () => {
+  test('is verified by a peer that has only the root certificate', () => {
     const anchors = parseCertificates(root.certificatePem)
     expect(() => checkChain(parseCertificates(leaf.certificatePem), anchors, now)).not.toThrow()
   })
 
-  test('has only the key it was issued for', async () => {
+  test('contains only the key for which it was issued', async () => {
     const [own] = parseCertificates(leaf.certificatePem)
     const other = await leafWith({})
     expect(() => checkKeyMatches(own, leaf.privateKeyPem)).not.toThrow()
@@ -99,7 +99,7 @@ describe('An issued controller certificate', () => {
     expect(faultOf(() => checkKeyMatches(own, 'no key'))).toBe('unreadable')
   })
 
-  test('serves mutual TLS 1.3 both ways', async () => {
+  test('works for mutual TLS 1.3 in both directions', async () => {
     const tls = { cert: leaf.certificatePem, key: leaf.privateKeyPem, ca: root.certificatePem }
     const server = createServer({ ...tls, requestCert: true, minVersion: 'TLSv1.3' })
     server.listen(0, '127.0.0.1')
@@ -120,7 +120,7 @@ describe('An issued controller certificate', () => {
 })
 
 describe('A leaf is refused as a controller', () => {
-  test('with two URI names, even if both are its own', async () => {
+  test('with two URI names, even if both are those of the controller', async () => {
     const uri = 'spiffe://test.example/controller/ctrl1'
     expect(await controllerFault({ uris: [uri, 'spiffe://test.example/controller/ctrl2'] })).toBe(
       'wrong-identity',
@@ -130,7 +130,7 @@ describe('A leaf is refused as a controller', () => {
     expect(await controllerFault({ uris: [uri] })).toBe('none')
   })
 
-  test('without a URI name, even if its common name and DNS name fit', async () => {
+  test('without a URI name, even if its common name and DNS name match', async () => {
     expect(await controllerFault({ uris: [], hosts: ['ctrl1'] })).toBe('wrong-identity')
   })
 
@@ -152,7 +152,7 @@ describe('A leaf is refused as a controller', () => {
     expect(await controllerFault({ uris: [uri] })).toBe('wrong-identity')
   })
 
-  test('with a common name of another controller', async () => {
+  test('with the common name of another controller', async () => {
     expect(await controllerFault({ commonName: 'ctrl2' })).toBe('wrong-identity')
   })
 
@@ -180,14 +180,14 @@ describe('Time and chain', () => {
     expect(faultOf(() => checkChain(chain, anchors, now))).toBe('expired')
   })
 
-  test('a chain to another root of the same name is not trusted', async () => {
+  test('a chain to another root CA with the same name is not trusted', async () => {
     const otherRoot = await createRootAuthority({ commonName: 'test root', validity })
     const anchors = parseCertificates(otherRoot.certificatePem)
     const chain = parseCertificates(leaf.certificatePem)
     expect(faultOf(() => checkChain(chain, anchors, now))).toBe('untrusted')
   })
 
-  test('a leaf cannot issue another', async () => {
+  test('a leaf cannot issue another certificate', async () => {
     const forged = await issueLeaf({
       issuer: leaf,
       commonName: 'ctrl2',
@@ -202,7 +202,7 @@ describe('Time and chain', () => {
     )
   })
 
-  test('an issuing authority cannot make another authority', async () => {
+  test('an issuing CA cannot issue another CA', async () => {
     const deeper = await createIssuingAuthority({ commonName: 'deeper', root: issuer, validity })
     const certificate = deeper.certificatePem + issuer.certificatePem
     const forged = await issueLeaf({

@@ -6,7 +6,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificateFor,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import {
   checkChain,
@@ -21,7 +21,7 @@ import {
 } from '../../src/pki/authority/certificate-request.ts'
 
 const nowMs = Date.now()
-const validity = validityFrom(nowMs, 3_600_000)
+const validity = validityStartingAt(nowMs, 3_600_000)
 let root: CertifiedKey
 let issuer: CertifiedKey
 
@@ -70,7 +70,7 @@ describe('A certificate request', () => {
     checkChain(chain, parseCertificates(root.certificatePem), nowMs)
   })
 
-  test('with a weak key is refused', async () => {
+  test('is refused if its key is weak', async () => {
     await expect(
       createCertificateRequest({ privateKeyPem: rsaPem(1024), id: 'a' }),
     ).rejects.toThrow('2,048')
@@ -79,7 +79,7 @@ describe('A certificate request', () => {
     ).rejects.toThrow('P-256')
   })
 
-  test('that contains another party’s key is refused', async () => {
+  test('is refused if it contains another party’s key', async () => {
     const own = generatePrivateKeyPem()
     const pem = await createCertificateRequest({ privateKeyPem: own, id: 'ctrl4' })
     const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64')
@@ -90,7 +90,7 @@ describe('A certificate request', () => {
     await expect(parseCertificateRequest(stolen)).rejects.toMatchObject({ fault: 'untrusted' })
   })
 
-  test('in any other form is refused', async () => {
+  test('is refused in any other format', async () => {
     const pem = await createCertificateRequest({
       privateKeyPem: generatePrivateKeyPem(),
       id: 'ctrl4',

@@ -61,8 +61,8 @@ const middle = makeAuthority('middle', { issuer: root })
 const low = makeAuthority('low', { issuer: middle })
 const leaf = makeClient('client', low)
 
-describe('The chain of a client', () => {
-  test('leads to an anchor with intermediates in any order', () => {
+describe('A client’s certificate chain', () => {
+  test('leads to a trust anchor with intermediates in any order', () => {
     for (const others of [
       [middle, low],
       [low, middle],
@@ -72,13 +72,13 @@ describe('The chain of a client', () => {
     }
   })
 
-  test('ends at the first anchor it reaches, which need not be self-signed', () => {
+  test('ends at the first trust anchor that it reaches, which need not be self-signed', () => {
     expect(verify([leaf], [low])).toMatchObject(path(leaf, low))
     expect(verify([leaf, low, middle], [low, root])).toMatchObject(path(leaf, low))
     expect(verify([leaf, low, middle], [root, low])).toMatchObject(path(leaf, low, middle, root))
   })
 
-  test('fails when an intermediate is missing, or the anchor is another one of the same name', () => {
+  test('is refused when an intermediate is missing, or when the trust anchor is another CA with the same name', () => {
     const none = refused('does not lead to any of the 1 CA certificates')
     expect(verify([leaf, low], [root])).toMatchObject(none)
     expect(verify([leaf, middle], [root])).toMatchObject(none)
@@ -88,7 +88,7 @@ describe('The chain of a client', () => {
     expect(verify([leaf, low, middle], [namesake, root])).toMatchObject({ ok: true })
   })
 
-  test('fails for an altered intermediate after the genuine one was accepted', () => {
+  test('is refused with a forged intermediate, even after the genuine intermediate was accepted', () => {
     expect(verify([leaf, low, middle], [root])).toMatchObject({ ok: true })
     const forged = makeAuthority('middle', { issuer: makeAuthority('root') })
     const lower = makeAuthority('low', { issuer: forged })
@@ -99,7 +99,7 @@ describe('The chain of a client', () => {
     expect(verify([leaf, low, middle], [root])).toMatchObject({ ok: true })
   })
 
-  test('parses each CA certificate that clients present once, and keeps the last 64', () => {
+  test('causes each presented CA certificate to be parsed once, and the last 64 are cached', () => {
     const { der } = low.certificate
     const kept = parsePresentedAuthority(der)
     expect(kept).toEqual(parseCertificate(der))
@@ -110,7 +110,7 @@ describe('The chain of a client', () => {
     expect(parsePresentedAuthority(der)).not.toBe(kept)
   })
 
-  test('trusts neither a root that the client presents nor the leaf itself', () => {
+  test('is not trusted because of a root that the client presents or because of the leaf itself', () => {
     expect(verify([leaf, low, middle, root], [makeAuthority('other')])).toMatchObject({ ok: false })
     const own = makeCertificate({ name: 'own' })
     expect(verify([own], [own])).toMatchObject({ ok: false })
@@ -123,7 +123,7 @@ describe('The chain of a client', () => {
     ['RSA', newRsaKey(), undefined],
     ['RSA-PSS', newRsaKey(), rsaPss('sha256', '608648016503040201')],
     ['Ed25519', newEdKey(), undefined],
-  ])('may be signed by %s', (_type, keys, signing) => {
+  ])('may be signed with %s', (_type, keys, signing) => {
     const made = signing === undefined ? { keys } : { keys, signing }
     const authority = makeAuthority('of that key', made)
     const client = makeClient('client', authority, signing === undefined ? {} : { signing })
@@ -131,7 +131,7 @@ describe('The chain of a client', () => {
   })
 })
 
-describe('An authority', () => {
+describe('A CA certificate in a client’s chain', () => {
   const without = (extensions: readonly DerTree[], reason: string): void => {
     const fake = makeCertificate({ name: 'fake', issuer: root, extensions })
     const client = makeClient('client', fake)
@@ -145,13 +145,13 @@ describe('An authority', () => {
     without([keyUsage(0x04)], 'is not a CA certificate')
   })
 
-  test('needs keyCertSign where it has a key usage', () => {
+  test('must allow keyCertSign if it has a key usage', () => {
     without([basicConstraints(true), keyUsage(0x80)], 'may not sign certificates')
     const old = makeCertificate({ name: 'old', issuer: root, extensions: [basicConstraints(true)] })
     expect(verify([makeClient('client', old), old], [root])).toMatchObject({ ok: true })
   })
 
-  test('that expired or is not yet valid breaks the chain, even as anchor', () => {
+  test('invalidates the chain if it is expired or not yet valid, even as trust anchor', () => {
     const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
     const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
     for (const [times, reason] of [
@@ -165,7 +165,7 @@ describe('An authority', () => {
     }
   })
 
-  test('with a key that is too small, or a signature with SHA-1, is refused', () => {
+  test('is refused if its key is too small, or if it is signed with SHA-1', () => {
     const small = makeAuthority('small', { issuer: root, keys: newRsaKey(1024) })
     expect(verify([makeClient('client', small), small], [root])).toMatchObject(
       refused('a key of no kind allowed'),
@@ -181,7 +181,7 @@ describe('An authority', () => {
     expect(verify([makeClient('client', rsaRoot)], [rsaRoot])).toMatchObject({ ok: true })
   })
 
-  test('with an unknown critical extension is refused; a non-critical one is ignored', () => {
+  test('is refused if it has an unknown critical extension; an unknown non-critical extension is ignored', () => {
     const extension = (isCritical: boolean): DerTree =>
       encodeExtension('2a0304', isCritical, encodeTagged(derTag.null))
     for (const isCritical of [true, false]) {
@@ -195,8 +195,8 @@ describe('An authority', () => {
   })
 })
 
-describe('Path length', () => {
-  test('counts the authorities between this one and the leaf', () => {
+describe('The path length constraint', () => {
+  test('counts the CAs between the constrained CA and the leaf', () => {
     const top = makeAuthority('top', { pathLength: 1 })
     const one = makeAuthority('one', { issuer: top })
     const two = makeAuthority('two', { issuer: one })
@@ -206,7 +206,7 @@ describe('Path length', () => {
     )
   })
 
-  test('does not count self-issued authorities', () => {
+  test('does not count self-issued CAs', () => {
     const top = makeAuthority('top', { pathLength: 0 })
     const renewed = makeAuthority('top', { issuer: top })
     const client = makeClient('client', renewed)
@@ -218,8 +218,8 @@ describe('Path length', () => {
   })
 })
 
-describe('The purpose', () => {
-  test('is checked on request in leaf and authorities; without the extension every purpose is allowed', () => {
+describe('The extended key usage', () => {
+  test('is checked on request, in the leaf and the CAs; a certificate without the extension is allowed for every purpose', () => {
     const server = makeCertificate({
       name: 's',
       issuer: root,
@@ -239,7 +239,7 @@ describe('The purpose', () => {
   })
 })
 
-test('the leaf’s validity is enforced or reported, as the caller chooses', () => {
+test('an expired or premature leaf is refused or only reported, as the caller chooses', () => {
   const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
   const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
   const leafTime = 'reported'
@@ -255,20 +255,20 @@ test('the leaf’s validity is enforced or reported, as the caller chooses', () 
   expect(verify([good], [root], { leafTime })).toMatchObject({ ok: true, leafTime: 'valid' })
 })
 
-describe('A leaf', () => {
-  test('with a key that is too small is refused', () => {
+describe('A leaf in a client’s chain', () => {
+  test('is refused if its key is too small', () => {
     const client = makeClient('client', root, { keys: newRsaKey(1024) })
     expect(verify([client], [root])).toMatchObject(refused('a key of no kind allowed'))
   })
 
-  test('that was changed after signing is refused', () => {
+  test('is refused if it was changed after it was signed', () => {
     const other = makeAuthority('root')
     const client = makeClient('client', other)
     expect(verify([client], [root])).toMatchObject(refused('not signed by "CN=root"'))
   })
 })
 
-describe('The work for a chain', () => {
+describe('The work to verify a chain', () => {
   const keys = Array.from({ length: 6 }, () => newEcKey())
   /** Authorities that are all cross-signed by one another. */
   const crossed = keys.flatMap((own, to) =>
@@ -281,7 +281,7 @@ describe('The work for a chain', () => {
   const [own = newEcKey()] = keys
   const issuer = makeAuthority('ca0', { keys: own })
 
-  test('ends with cross-signed authorities, whichever is trusted', () => {
+  test('is limited for cross-signed CAs, whichever CA is trusted', () => {
     const client = makeClient('client', issuer)
     const presented = crossed.slice(0, clientChainLimits.presentedMax - 1)
     expect(verify([client, ...presented], [root])).toMatchObject({ ok: false })
@@ -292,7 +292,7 @@ describe('The work for a chain', () => {
     expect(verify([wrong, ...presented], anchors)).toMatchObject({ ok: false })
   })
 
-  test('is not spent on a chain that no anchor reaches', () => {
+  test('is avoided for a chain that reaches no trust anchor', () => {
     const client = makeClient('client', issuer)
     let looked = 0
     const anchor = new Proxy(root.certificate, {
@@ -400,13 +400,13 @@ describe('Name constraints', () => {
     }
   })
 
-  test('exclude a wildcard that matches an excluded host', () => {
+  test('exclude a wildcard name that matches an excluded host', () => {
     const wild = alternativeNames({ dnsNames: ['*.good.example'] })
     expect(judge([], [['dns', 'secret.good.example']], wild)).toMatchObject({ ok: false })
     expect(judge([], [['dns', 'x.secret.good.example']], wild)).toMatchObject({ ok: true })
   })
 
-  test('apply to the subject, and to an email address in it if there are no alternative names', () => {
+  test('apply to the subject, and also to an email address in the subject if there are no alternative names', () => {
     const attribute = (oid: string, text: string): Buffer =>
       encodeTagged(derTag.set, [derTag.sequence, oid, [derTag.utf8String, Buffer.from(text)]])
     const organization = attribute('55040a', 'Good  Inc')
@@ -430,7 +430,7 @@ describe('Name constraints', () => {
     expect(judged(mail, other)).toMatchObject({ ok: false })
   })
 
-  test('apply to intermediates, except self-issued ones', () => {
+  test('apply to intermediates, except self-issued intermediates', () => {
     const inside = encodeTagged(derTag.sequence, commonNameOnly('bound').der.subarray(2))
     const extensions = [nameConstraints([['directory', inside]])]
     const bound = makeAuthority('top', { issuer: root, extensions })
@@ -443,7 +443,7 @@ describe('Name constraints', () => {
     )
   })
 
-  test('that do not parse refuse all certificates below them', () => {
+  test('that cannot be parsed cause the refusal of all certificates below them', () => {
     for (const base of [['ip', ip(1, 2, 3)] as const, ['dns', 'a b'] as const]) {
       expect(judge([base], [])).toMatchObject(refused('can not be read'))
     }

@@ -8,7 +8,7 @@ import {
   type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { type Certificate, parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
 import {
@@ -19,7 +19,7 @@ import {
   certifySession,
   type EnrolledSubject,
   extendIdentity,
-  loadCertificateSigner,
+  parseCertificateSigner,
 } from '../../src/pki/authority/enrolled-certificate.ts'
 import type { RouterNaming } from '../../src/pki/authority/router-names.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
@@ -37,7 +37,7 @@ import {
 
 const nowMs = testNowMs
 const yearMs = 365 * DAY_MS
-const validity = validityFrom(nowMs, 10 * yearMs)
+const validity = validityStartingAt(nowMs, 10 * yearMs)
 let root: CertifiedKey
 let issuing: CertifiedKey
 let issuer: CertificateSigner
@@ -45,7 +45,7 @@ let issuer: CertificateSigner
 beforeAll(async () => {
   root = await createRootAuthority({ commonName: 'network root', validity })
   issuing = await createIssuingAuthority({ commonName: 'network issuing', root, validity })
-  issuer = loadCertificateSigner(issuing)
+  issuer = parseCertificateSigner(issuing)
 })
 
 function enrollment(
@@ -89,7 +89,7 @@ describe('A certificate of an identity', () => {
     expect([leaf.notBeforeMs, leaf.notAfterMs]).toEqual([issued.notBeforeMs, issued.notAfterMs])
   })
 
-  test('parses the same in another library', () => {
+  test('is parsed identically by another library', () => {
     const { leafPem } = certifyIdentity(enrollment({ extensions: [asked] }), 'id-1')
     const other = new OtherReader(leafPem)
     expect(other.subject).toBe('CN=somebody')
@@ -117,7 +117,7 @@ describe('A certificate of an identity', () => {
     expect(serials.every((serial) => serial > 0n && serial < 1n << 159n)).toBe(true)
   })
 
-  test('never expires after its issuer, and an expired issuer issues nothing', () => {
+  test('never expires later than its issuer, and an expired issuer issues nothing', () => {
     const late = issuer.certificate.notAfterMs - DAY_MS
     const issued = certifyIdentity(enrollment({}, { nowMs: late }), 'id-1')
     expect(issued.notAfterMs).toBe(issuer.certificate.notAfterMs)
@@ -125,10 +125,10 @@ describe('A certificate of an identity', () => {
     expect(() => certifyIdentity(over, 'id-1')).toThrow('the issuing authority expired')
   })
 
-  test('encodes a time after 2049', () => {
+  test('can have an expiry after 2049', () => {
     const until = Date.UTC(2060, 5, 1)
     const made = makeAuthority('lasting', { notAfterMs: until + DAY_MS })
-    const lasting = loadCertificateSigner({
+    const lasting = parseCertificateSigner({
       certificatePem: made.certificate.pem,
       privateKeyPem: made.keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     })
@@ -137,10 +137,10 @@ describe('A certificate of an identity', () => {
     expect(parseCertificate(leafPem).notAfterMs).toBe(until)
   })
 
-  test('is signed by any kind of authority key', () => {
+  test('can be signed with any kind of CA key', () => {
     for (const keys of [newRsaKey()]) {
       const made = makeAuthority('of rsa', { keys })
-      const rsa = loadCertificateSigner({
+      const rsa = parseCertificateSigner({
         certificatePem: made.certificate.pem,
         privateKeyPem: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
       })
@@ -152,7 +152,7 @@ describe('A certificate of an identity', () => {
     }
   })
 
-  test('with no subject marks its names as critical', () => {
+  test('marks its alternative names as critical if it has no subject', () => {
     const { leafPem } = certifyIdentity(enrollment({ subject: Buffer.from('3000', 'hex') }), 'id-1')
     const { extensions } = parseCertificate(leafPem).contents
     expect(extensions.get(extensionOids.subjectAlternativeName)?.isCritical).toBe(true)
@@ -166,7 +166,7 @@ describe('A certificate of an identity', () => {
 })
 
 describe('The next certificate of an identity', () => {
-  test('keeps the names of the current one if the network issued it', () => {
+  test('keeps the names in the current certificate if the network issued the current one', () => {
     const parts = { certificate: issuer.certificate }
     const privateKey = issuer.key
     const keys = { privateKey, publicKey: issuer.certificate.native.publicKey }
@@ -178,7 +178,7 @@ describe('The next certificate of an identity', () => {
     expect(leaf.ipAddresses).toEqual(['10.0.0.1', 'fe80::1'])
   })
 
-  test('has only its SPIFFE id if another authority issued the current one, even under the same name', () => {
+  test('has only its SPIFFE id if another CA issued the current certificate, even a CA with the same name', () => {
     const impostor = makeAuthority('network issuing')
     for (const other of [impostor, makeAuthority('other')]) {
       const current = makeClient('now', other, { extensions: [asked] })
@@ -190,7 +190,7 @@ describe('The next certificate of an identity', () => {
   })
 })
 
-test('a session certificate takes only the key from its request', () => {
+test('a session certificate contains only the key from its request', () => {
   const ids = { identityId: 'id-1', apiSessionId: 's-1', certificateId: 'c-1' }
   const made = enrollment({ extensions: [asked] }, { lifetimeMs: DAY_MS / 2 })
   const issued = certifySession(made, ids)
@@ -229,7 +229,7 @@ describe('A certificate of a router', () => {
     return certifyRouterServer(made, 'r1', { ...free, ...naming }).hosts
   }
 
-  test('has the requested hosts for the server use and none for the client use, each with the matching extended key usage', () => {
+  test('has the requested hosts in the server certificate and none in the client certificate, each with the matching extended key usage', () => {
     const made = enrollment({ subject, extensions: [asked] })
     const naming = { ...free, allowed: ['*.b.example', 'a.example', '10.0.0.1', 'FE80::1'] }
     const own = 'spiffe://test.internal/router/r1'
@@ -252,7 +252,7 @@ describe('A certificate of a router', () => {
     expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')
   })
 
-  test('names no controller at enrollment, in any spelling', () => {
+  test('contains no controller host at enrollment, in any spelling', () => {
     const reserved = ['ctrl1.example', '10.0.0.1', '2001:db8::7', '[2001:DB8::8]']
     for (const name of ['ctrl1.example', 'CTRL1.example.']) {
       expect(() => hostsFor([name], { reserved })).toThrow('is that of a controller')
@@ -272,13 +272,13 @@ describe('A certificate of a router', () => {
     ])
   })
 
-  test('names a wildcard only if an administrator allowed it', () => {
+  test('contains a wildcard only if an administrator allowed it', () => {
     expect(() => hostsFor(['*.com'], {})).toThrow('is a wildcard')
     expect(hostsFor(['*.r1.example'], { allowed: ['*.r1.example'] })).toEqual(['*.r1.example'])
     expect(() => hostsFor(['*.r2.example'], { allowed: ['*.r1.example'] })).toThrow('wildcard')
   })
 
-  test('may always name the loopback, which means the verifier’s own host', () => {
+  test('may always contain loopback names, because they mean the verifier’s own host', () => {
     const local = ['localhost', 'r1.localhost']
     const addresses = [Buffer.from([127, 0, 0, 1]), Buffer.from(`${'00'.repeat(15)}01`, 'hex')]
     const reserved = ['localhost', '127.0.0.1', '::1']
@@ -292,7 +292,7 @@ describe('A certificate of a router', () => {
     expect(() => hostsFor(['localhost.example'], { reserved, allowed: ['x'] })).toThrow('allowed')
   })
 
-  test('omits hosts of other routers', () => {
+  test('does not contain hosts of other routers', () => {
     expect(hostsFor(['r1.example', 'r2.example'], { withheld: ['r2.example'] })).toEqual([
       'r1.example',
     ])
@@ -364,8 +364,8 @@ describe('A certificate of a router', () => {
   })
 })
 
-test('an authority with another authority’s key is refused', () => {
-  expect(() => loadCertificateSigner({ ...issuing, privateKeyPem: root.privateKeyPem })).toThrow(
+test('a CA certificate with another CA’s key is refused', () => {
+  expect(() => parseCertificateSigner({ ...issuing, privateKeyPem: root.privateKeyPem })).toThrow(
     'does not belong',
   )
 })

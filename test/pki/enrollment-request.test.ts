@@ -33,14 +33,14 @@ test.each([
   ['EC P-521', newEcKey('P-521')],
   ['RSA 2048', rsa],
   ['Ed25519', newEdKey()],
-])('a request with a key of type %s is accepted', (_type, keys) => {
+])('a certificate request with a key of type %s is accepted', (_type, keys) => {
   const request = readEnrollmentRequest(requestPem({ keys, subject: commonNameOnly('r1').der }))
   expect(request.commonName).toBe('r1')
   expect(request.publicKeySpki).toEqual(spkiOf(keys))
   expect(formatDistinguishedName(request.subject)).toBe('CN=r1')
 })
 
-test('an RSA-PSS request is accepted, unless its parameters mean SHA-1', () => {
+test('an RSA-PSS certificate request is accepted, unless its parameters specify SHA-1', () => {
   const keys = rsa
   const good = requestPem({ keys, signing: rsaPss('sha256', SHA256) })
   expect(readEnrollmentRequest(good).commonName).toBe('somebody')
@@ -48,20 +48,20 @@ test('an RSA-PSS request is accepted, unless its parameters mean SHA-1', () => {
   expect(() => readEnrollmentRequest(old)).toThrow('SHA-1')
 })
 
-test('an EC request whose algorithm has NULL as parameters is accepted', () => {
+test('an EC certificate request whose algorithm has NULL as parameters is accepted', () => {
   // The C SDK writes it so up to 0.29, with mbed TLS 2.
   const keys = newEcKey()
   const pem = requestPem({ keys, signing: withNullParameters(keys) })
   expect(readEnrollmentRequest(pem).commonName).toBe('somebody')
 })
 
-test('an Ed25519 request whose algorithm has parameters is refused', () => {
+test('an Ed25519 certificate request whose algorithm has parameters is refused', () => {
   const keys = newEdKey()
   const pem = requestPem({ keys, signing: withNullParameters(keys) })
   expect(() => readEnrollmentRequest(pem)).toThrow('not a readable certificate request')
 })
 
-test('a request of another program is accepted', async () => {
+test('a certificate request that another program created is accepted', async () => {
   const pem = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'r7' })
   expect(readEnrollmentRequest(pem)).toMatchObject({ commonName: 'r7', names: { uris: [] } })
 })
@@ -79,7 +79,7 @@ test('the requested names are listed by type', () => {
   expect(readEnrollmentRequest(requestPem({ attributes: [] })).names.dnsNames).toEqual([])
 })
 
-test('a request with any flipped bit is refused', () => {
+test('a certificate request with any flipped bit is refused', () => {
   const der = requestDer({ keys: newEdKey() })
   for (let at = 0; at < der.length; at += 1) {
     const harmed = Buffer.from(der)
@@ -88,7 +88,7 @@ test('a request with any flipped bit is refused', () => {
   }
 })
 
-test('a request truncated anywhere is refused', () => {
+test('a certificate request truncated anywhere is refused', () => {
   const der = requestDer()
   for (let length = 0; length < der.length; length += 1) {
     const part = pemText('CERTIFICATE REQUEST', der.subarray(0, length))
@@ -96,12 +96,12 @@ test('a request truncated anywhere is refused', () => {
   }
 })
 
-test('a request signed with another key than its own is refused', () => {
+test('a certificate request that is not signed with the key in it is refused', () => {
   const pem = requestPem({ spki: spkiOf(newEcKey()) })
   expect(() => readEnrollmentRequest(pem)).toThrow('not signed by the key that is in it')
 })
 
-test('a signature with SHA-1 is refused', () => {
+test('a certificate request that is signed with SHA-1 is refused', () => {
   const pem = requestPem({ keys: rsa, signing: sha1WithRsa })
   expect(() => readEnrollmentRequest(pem)).toThrow('SHA-1')
 })
@@ -110,13 +110,13 @@ test.each([
   ['RSA of 512 bits', newRsaKey(512)],
   ['RSA of 1,024 bits', newRsaKey(1024)],
   ['a curve of other networks', newEcKey('secp256k1')],
-])('a key of %s is refused', (_type, keys) => {
+])('a certificate request with a key of %s is refused', (_type, keys) => {
   const signing = keys.publicKey.asymmetricKeyType === 'ec' ? { keys: newEcKey() } : { keys }
   const pem = requestPem({ ...signing, spki: spkiOf(keys) })
   expect(() => readEnrollmentRequest(pem)).toThrow('RSA of 2,048 to 8,192 bits')
 })
 
-test('a compressed point is refused, because a key has one encoding', () => {
+test('a compressed EC point is refused, because each key must have only one encoding', () => {
   const keys = newEcKey()
   const spki = spkiOf(keys)
   const point = Buffer.from([2 + ((spki.at(-1) ?? 0) & 1), ...spki.subarray(27, 59)])
@@ -129,12 +129,12 @@ test('a compressed point is refused, because a key has one encoding', () => {
 test.each([
   ['basic constraints CA', basicConstraints(true)],
   ['key usage keyCertSign', keyUsage(0x04)],
-])('a request with %s is refused', (_what, extension) => {
+])('a certificate request with %s is refused', (_what, extension) => {
   const pem = requestPem({ extensions: [extension] })
   expect(() => readEnrollmentRequest(pem)).toThrow('asks for a CA certificate')
 })
 
-test('extensions requested twice are refused, in one list or in two', () => {
+test('extensions that a request contains twice are refused, in one list or in two', () => {
   const plain = basicConstraints(false)
   for (const attributes of [
     [extensionRequest([plain, basicConstraints(true)])],
@@ -146,14 +146,14 @@ test('extensions requested twice are refused, in one list or in two', () => {
   }
 })
 
-test('a subject above its size limit is refused in any encoding', () => {
+test('a subject larger than its size limit is refused in any encoding', () => {
   const large = requestPem({ subject: commonNameOnly('x'.repeat(5000)).der })
   expect(() => readEnrollmentRequest(large)).toThrow('4096 bytes')
   const huge = requestPem({ subject: commonNameOnly('x'.repeat(64 * 1024)).der })
   expect(() => readEnrollmentRequest(huge)).toThrow('exactly one certificate request')
 })
 
-test('too many names are refused, and so is a name with a NUL', () => {
+test('a request with too many names is refused, and so is a name with a NUL character', () => {
   const many = alternativeNames({ dnsNames: Array.from({ length: 65 }, (_, at) => `n${at}`) })
   expect(() => readEnrollmentRequest(requestPem({ extensions: [many] }))).toThrow(
     'readable certificate request',

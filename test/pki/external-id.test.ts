@@ -43,7 +43,7 @@ describe('an external id', () => {
     expect(idOf(changes)).toBe(expected)
   })
 
-  test('is missing with a reason', () => {
+  test('that is missing results in a reason', () => {
     const reasonOf = (changes: Partial<ExternalIdRule>): unknown =>
       findExternalId({ ...rule, ...changes }, names)
     expect(reasonOf({ matcher: 'PREFIX', matcherCriteria: 'x' })).toMatchObject({
@@ -56,7 +56,7 @@ describe('an external id', () => {
     })
   })
 
-  test('is split like String.split', () => {
+  test('is split in the same way as String.split', () => {
     for (const text of ['', 'a', 'aa', 'aba', 'abababa', 'xaabaabaay', 'aabaaabaab'.repeat(3)]) {
       for (const parserCriteria of ['a', 'ab', 'aba', 'aab', 'aabaa', 'baab']) {
         const parts = text.split(parserCriteria)
@@ -83,7 +83,7 @@ describe('an external id', () => {
     ).toBeNull()
   })
 
-  test('is read from all common names of a certificate in order', () => {
+  test('can be read from any common name of a certificate, in order', () => {
     const subject = Buffer.from('301a310b300906035504030c026161310b300906035504030c026262', 'hex')
     const { certificate } = makeCertificate({
       name: subject,

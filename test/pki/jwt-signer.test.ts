@@ -6,7 +6,7 @@ import {
   createRootAuthority,
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { JWT_CHARACTERS_MAX, keyJwtAlgorithm } from '../../src/pki/jwt-verifier.ts'
@@ -15,7 +15,7 @@ import { memberLeaf, signerOf } from '../support/member-leaf.ts'
 const nowSeconds = Math.floor(Date.now() / 1000)
 const claims = { iss: 'https://ctrl1.test', sub: 'service', exp: nowSeconds + 3600 }
 
-test('a token names its signing leaf and verifies at every member', async () => {
+test('a token contains the ID of its signing certificate, and every member can verify it', async () => {
   const [one, two] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl2')]
   const token = await signerOf(one, [one, two]).sign(claims)
   expect(decodeProtectedHeader(token)).toEqual({
@@ -27,13 +27,13 @@ test('a token names its signing leaf and verifies at every member', async () => 
   expect(await signerOf(two, [one, two]).verify(token)).toEqual(claims)
 })
 
-test('a token of a non-member is rejected', async () => {
+test('a token signed by a controller that is not a member is rejected', async () => {
   const [one, stranger] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl9')]
   const token = await signerOf(stranger, []).sign(claims)
   expect(await signerOf(one, [one]).verify(token)).toBeNull()
 })
 
-test('a certificate with another key than the member’s pinned one verifies nothing', async () => {
+test('a certificate whose key is not the member’s pinned key verifies no token', async () => {
   const [one, two, stranger] = [
     await memberLeaf('ctrl1'),
     await memberLeaf('ctrl2'),
@@ -45,12 +45,12 @@ test('a certificate with another key than the member’s pinned one verifies not
   expect(await signerOf(one, [one, stranger]).verify(token)).toEqual(claims)
 })
 
-test('a token stays valid when its leaf is renewed with the same key', async () => {
+test('a token stays valid when its signing certificate is renewed with the same key', async () => {
   const one = await memberLeaf('ctrl1')
   const token = await signerOf(one, []).sign(claims)
   const root = await createRootAuthority({
     commonName: 'the next root',
-    validity: validityFrom(Date.now(), 2 * LEAF_LIFETIME_MS),
+    validity: validityStartingAt(Date.now(), 2 * LEAF_LIFETIME_MS),
   })
   const publicKeySpki = parseCertificate(one.certificatePem).native.publicKey.export({
     type: 'spki',
@@ -61,7 +61,7 @@ test('a token stays valid when its leaf is renewed with the same key', async () 
     trustDomain: 'test.internal',
     id: 'ctrl1',
     hosts: ['localhost'],
-    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+    validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
     publicKeySpki,
   })
   const { pem } = parseCertificate(certificatePem)
@@ -72,7 +72,7 @@ test('a token stays valid when its leaf is renewed with the same key', async () 
   expect(await renewed.verify(token)).toEqual(claims)
 })
 
-test('an expired, premature, changed, unsigned or oversized token is rejected', async () => {
+test('an expired, not yet valid, modified, unsigned or oversized token is rejected', async () => {
   const one = await memberLeaf('ctrl1')
   const signer = signerOf(one, [])
   const token = await signer.sign(claims)
@@ -104,7 +104,7 @@ test('a token signed with the public key as HMAC secret is rejected', async () =
   expect(await signerOf(one, []).verify(token)).toBeNull()
 })
 
-test('the key determines the algorithm', () => {
+test('the type of the key determines the algorithm of a token', () => {
   const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve }).privateKey
   expect(keyJwtAlgorithm(ec('P-256'))).toBe('ES256')
   expect(keyJwtAlgorithm(ec('P-384'))).toBe('ES384')

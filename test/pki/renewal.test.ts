@@ -21,10 +21,10 @@ import {
   certificateHealth,
   certificateLife,
   expirySentence,
-  hasIssuerName,
+  isIssuerName,
   missingHosts,
   renewalReason,
-  validityWithin,
+  validityLimitedBy,
 } from '../../src/pki/authority/renewal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -65,7 +65,7 @@ beforeAll(async () => {
   anchors = parseCertificates(root.certificatePem)
 })
 
-describe('The three alarm days', () => {
+describe('The three alarm times before a certificate expires', () => {
   test.each([
     [31, 0, 'none'],
     [30, SECOND_MS, 'none'],
@@ -84,7 +84,7 @@ describe('The three alarm days', () => {
     expect(expirySentence(life, true) === null).toBe(level === 'none')
   })
 
-  test('apply to the issuing authority and the root too, each with its own remedy', async () => {
+  test('also apply to the issuing CA and the root, each with its own remedy', async () => {
     const chain = await leafOf(days(1790, 1820))
     const health = certificateHealth({ chain, anchors, nowMs: at(1796) })
     expect(health.authorities.map(({ kind, level }) => [kind, level])).toEqual([
@@ -98,7 +98,7 @@ describe('The three alarm days', () => {
     expect(expirySentence(last, true)).toContain('plan a new root')
   })
 
-  test('come at fractions of a short lifetime, below the third at which a leaf renews itself', async () => {
+  test('are fractions of a short lifetime, below the third of the lifetime at which a leaf renews itself', async () => {
     const [leaf] = await leafOf(days(0, 12))
     const levelWith = (left: number): string => certificateLife(leaf, at(12 - left)).level
     expect([12, 4, 3.01].map(levelWith)).toEqual(['none', 'none', 'none'])
@@ -106,7 +106,7 @@ describe('The three alarm days', () => {
     expect(certificateLife(leaf, at(0)).renewAtMs).toBe(at(8))
   })
 
-  test('name who must act: the controller or the issuer of the certificate', async () => {
+  test('result in a text that says who must act: the controller or the issuer of the certificate', async () => {
     const [leaf] = await leafOf(days(0, 365))
     const life = certificateLife(leaf, at(360))
     expect(expirySentence(life, true)).toContain(
@@ -117,8 +117,8 @@ describe('The three alarm days', () => {
   })
 })
 
-describe('Health', () => {
-  test('counts whole days, and has the worst level of the chain', async () => {
+describe('The certificate health', () => {
+  test('counts whole days, and has the worst alarm level in the chain', async () => {
     const chain = await leafOf(days(1460, 1825))
     const health = certificateHealth({ chain, anchors, nowMs: at(1819) - 1 })
     expect(health.isTrusted).toBe(true)
@@ -129,7 +129,7 @@ describe('Health', () => {
     expect(certificateHealth({ chain, anchors, nowMs: at(1826) }).leaf.daysLeft).toBe(-1)
   })
 
-  test('reports a chain without an anchor', async () => {
+  test('reports a chain that does not lead to a trust anchor', async () => {
     const other = await createRootAuthority({ commonName: 'test root', validity: days(0, 3650) })
     const chain = await leafOf(days(0, 365))
     const foreign = parseCertificates(other.certificatePem)
@@ -167,11 +167,11 @@ describe('A leaf is renewed', () => {
     expect(reasonAt(chain, at(0) - 1)).toBe('not-yet-valid')
   })
 
-  test('at once under an authority with another key, or another certificate for its key', async () => {
+  test('at once when the CA has another key, or another certificate for the same key', async () => {
     const chain = await leafOf(days(0, 300))
     for (const keeps of [true, false]) {
       const next = await renewed(keeps)
-      expect(hasIssuerName(chain[0], next.certificatePem)).toBe(true)
+      expect(isIssuerName(chain[0], next.certificatePem)).toBe(true)
       expect(reasonAt(chain, at(1), { issuer: next })).toBe('new-authority')
       const under = await leafOf(days(0, 300), { issuer: next })
       expect(reasonAt(under, at(1), { issuer: next })).toBeNull()
@@ -179,9 +179,9 @@ describe('A leaf is renewed', () => {
     }
   })
 
-  test('only while it gains lifetime under an authority that expires soon', async () => {
+  test('under a CA that expires soon only if the new leaf has a longer lifetime', async () => {
     const [issuer] = parseCertificates(issuing.certificatePem)
-    const validity = validityWithin(issuer, at(1725), LEAF_LIFETIME_MS)
+    const validity = validityLimitedBy(issuer, at(1725), LEAF_LIFETIME_MS)
     expect(validity.notAfterMs).toBe(issuer.notAfterMs)
     const chain = await leafOf(validity)
     expect(reasonAt(chain, at(1800))).toBeNull()
@@ -204,7 +204,7 @@ describe('A leaf is renewed', () => {
   }
 })
 
-test('a leaf from before a renewal of its authority stays valid with either authority certificate in its chain', async () => {
+test('a leaf issued before the renewal of its CA stays valid with the old or the new CA certificate in its chain', async () => {
   const [before] = parseCertificates(issuing.certificatePem)
   const chain = await leafOf(days(0, 300))
   const spki = before.native.publicKey.export({ type: 'spki', format: 'der' })
@@ -219,7 +219,7 @@ test('a leaf from before a renewal of its authority stays valid with either auth
   expect(() => checkChain([chain[0], after], anchors, at(100))).not.toThrow()
 })
 
-test('of two certificates for one key, the one valid now is used, in any order', async () => {
+test('of two CA certificates for one key, the currently valid one is used, in whatever order they are listed', async () => {
   const [long] = await leafOf(days(0, 300))
   const [before] = parseCertificates(issuing.certificatePem)
   const spki = Uint8Array.from(before.native.publicKey.export({ type: 'spki', format: 'der' }))
@@ -235,7 +235,7 @@ test('of two certificates for one key, the one valid now is used, in any order',
   expect(() => checkChain([long, ended], anchors, at(100))).toThrow('it expired at')
 })
 
-test('a leaf is issued for a key that stays with its controller', async () => {
+test('a leaf can be issued for a key that never leaves its controller', async () => {
   const [leaf] = await leafOf(days(0, 300))
   const certificatePem = await issueControllerCertificateFor({
     issuer: issuing,

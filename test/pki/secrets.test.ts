@@ -40,13 +40,13 @@ describe('A secret file', () => {
     expect(readdirSync(folder)).toEqual(['a.key'])
   })
 
-  test('is read without a warning when only its owner may', () => {
+  test('is read without a warning when only its owner may read it', () => {
     const path = join(folder, 'a.key')
     writeSecretFile(path, 'text')
     expect(readSecretFile(path)).toEqual({ text: 'text', warning: null })
   })
 
-  test('that its group may read gives a warning; one that others may read or change is refused', () => {
+  test('causes a warning if its group may read it, and is refused if others may read or change it', () => {
     const path = join(folder, 'a.key')
     writeSecretFile(path, 'secret-content')
     chmodSync(path, 0o640)
@@ -59,7 +59,7 @@ describe('A secret file', () => {
     }
   })
 
-  test('that is missing, a folder, or too large is refused with one sentence', () => {
+  test('is refused with one sentence if it is missing, a folder, or too large', () => {
     expect(() => readSecretFile(join(folder, 'none'))).toThrow('file not found')
     mkdirSync(join(folder, 'dir'), { mode: 0o700 })
     expect(() => readSecretFile(join(folder, 'dir'))).toThrow('not a regular file')

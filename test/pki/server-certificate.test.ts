@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { readServerCertificate } from '../../src/pki/verify/server-certificate.ts'
 import { newCa } from '../support/authorities.ts'
 
@@ -15,9 +15,9 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-test('a CA certificate is refused with the remedy for a file with one or several certificates', async () => {
+test('a CA certificate is refused as a server certificate with the right remedy, for a file with one or several certificates', async () => {
   const ca = await newCa('self-signed', Date.now())
-  const validity = validityFrom(Date.now(), 3_600_000)
+  const validity = validityStartingAt(Date.now(), 3_600_000)
   const more = { uris: [], hosts: ['a.test'], usages: ['server' as const], validity }
   const leaf = await issueLeaf({ issuer: ca, commonName: 'a.test', ...more })
   const refusalOf = (pem: string): string => {

@@ -43,7 +43,7 @@ function forged(change: object): string {
   return `flotilla-ticket-1.${changed}.${digest.subarray(0, 8).toString('base64url')}`
 }
 
-describe('A ticket', () => {
+describe('A join ticket', () => {
   test('is one line of text that parses to the same ticket', () => {
     expect(text).toMatch(/^flotilla-ticket-1\.[A-Za-z0-9_.-]+$/)
     expect(parseTicket(text)).toEqual(ticket)
@@ -51,7 +51,7 @@ describe('A ticket', () => {
     expect(formatTicket(parseTicket(text))).toBe(text)
   })
 
-  test('has a digest of its whole text without surrounding blanks', () => {
+  test('has a digest of its whole text without surrounding white space', () => {
     const expected = createHash('sha256').update(text).digest()
     expect(Buffer.from(ticketDigest(`${text}\n`))).toEqual(expected)
     expect(Buffer.from(ticketDigest(text.slice(0, -1)))).not.toEqual(expected)
@@ -89,18 +89,18 @@ describe('A ticket', () => {
     ['an expiry that is no number', { expiresAtMs: 'never' }],
     ['a role that is none', { isVoter: 'yes' }],
     ['a trust domain that is none', { trustDomain: 'A b' }],
-  ])('with %s is refused despite a valid checksum', (_what, change) => {
+  ])('is refused with %s despite a valid checksum', (_what, change) => {
     expect(faultOf(forged({}))).toBe('none')
     expect(faultOf(forged(change))).toBe('damaged')
   })
 
-  test('never shows its secret in an error', () => {
+  test('does not appear with its secret in an error', () => {
     const secret = Buffer.from(ticket.secret).toString('base64url')
     expect(() => parseTicket(text.slice(0, -3))).toThrow(TicketError)
     expect(() => parseTicket(text.slice(0, -3))).not.toThrow(secret.slice(0, 8))
   })
 
-  test('is never created longer than the readable maximum', () => {
+  test('is never created longer than the maximum that can be read', () => {
     const caPem = ticket.caPem.repeat(400)
     expect(() => formatTicket({ ...ticket, caPem })).toThrow('too long')
     expect(text.length).toBeLessThan(TICKET_CHARACTERS_MAX)

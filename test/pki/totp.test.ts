@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { generateFactor, openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
 import {
   base32,
-  isSameCode,
+  equalsInConstantTime,
   recoveryCode,
   totpStepAt,
   totpStep,
@@ -22,7 +22,7 @@ const rfcCodes = [
   [20_000_000_000, '353130'],
 ] as const
 
-test.each(rfcCodes)('at %d s the code is %s, as in the RFC', (seconds, code) => {
+test.each(rfcCodes)('at %d s the TOTP code is %s, as in the RFC', (seconds, code) => {
   expect(totpCode(rfcSecret, totpStepAt(seconds * 1000))).toBe(code)
 })
 
@@ -38,7 +38,7 @@ test.each([
   expect(base32(Buffer.from(text))).toBe(expected)
 })
 
-test('an authenticator app that reads the provisioning URL shows the same codes', () => {
+test('an authenticator app that reads the provisioning URL generates the same codes', () => {
   for (let round = 0; round < 200; round += 1) {
     const secret = randomBytes(20)
     const url = `otpauth://totp/x:y?issuer=x&secret=${base32(secret)}`
@@ -48,22 +48,22 @@ test('an authenticator app that reads the provisioning URL shows the same codes'
   }
 })
 
-describe('the step of a TOTP code', () => {
+describe('the time step of a TOTP code', () => {
   const nowMs = 1_700_000_000_000
   const now = totpStepAt(nowMs)
   const codeAt = (step: number): string => totpCode(rfcSecret, step)
 
-  test('is found at most one step before or after the current one', () => {
+  test('is found if it is at most one step before or after the current step', () => {
     const found = [-2, -1, 0, 1, 2].map((by) => totpStep(rfcSecret, codeAt(now + by), nowMs, 0))
     expect(found).toEqual([null, now - 1, now, now + 1, null])
   })
 
-  test('is not found at or before the last used step', () => {
+  test('is not found if it is at or before the last used step', () => {
     const found = [-1, 0, 1].map((by) => totpStep(rfcSecret, codeAt(now + by), nowMs, now))
     expect(found).toEqual([null, null, now + 1])
   })
 
-  test('is found only for exactly the code', () => {
+  test('is found only if the code is exactly equal', () => {
     const code = codeAt(now)
     for (const text of ['', ` ${code}`, `${code} `, code.slice(1), `${code}0`, '١٢٣٤٥٦']) {
       expect(totpStep(rfcSecret, text, nowMs, 0)).toBeNull()
@@ -74,31 +74,31 @@ describe('the step of a TOTP code', () => {
 test('a recovery code never equals a time-based code', () => {
   const drawn = [Buffer.alloc(6, 31), Buffer.from([0, 26, 27, 31, 1, 2])]
   expect(recoveryCode(() => drawn.shift() ?? Buffer.alloc(0))).toBe('A237BC')
-  expect(isSameCode('ABCDEF', 'abcdef')).toBe(false)
+  expect(equalsInConstantTime('ABCDEF', 'abcdef')).toBe(false)
 })
 
-describe('a sealed factor', () => {
+describe('an encrypted MFA secret', () => {
   const key = randomBytes(32)
   const context = { clusterId: 'c', identityId: 'i', secretId: 's', codesId: 'k' }
   const factor = generateFactor(20)
   const sealed = sealFactor(key, factor, context)
 
-  test('opens with its key and context', () => {
+  test('can be decrypted with its key and context', () => {
     expect(openFactor(key, sealed, context)).toEqual(factor)
     expect(factor.secret).toHaveLength(20)
     expect(new Set(factor.recoveryCodes).size).toBe(20)
   })
 
-  test('differs each time, and fits the size limit of the record', () => {
+  test('is different at each encryption, and fits the size limit of the record', () => {
     expect(sealFactor(key, factor, context)).not.toBe(sealed)
     expect(sealed.length).toBeLessThan(1024)
   })
 
-  test.each(Object.keys(context))('does not open with another %s', (member) => {
+  test.each(Object.keys(context))('cannot be decrypted with another %s', (member) => {
     expect(openFactor(key, sealed, { ...context, [member]: 'another' })).toBeNull()
   })
 
-  test('does not open with another key, a changed byte or a missing byte', () => {
+  test('cannot be decrypted with another key, a changed byte or a missing byte', () => {
     expect(openFactor(randomBytes(32), sealed, context)).toBeNull()
     const bytes = Buffer.from(sealed, 'base64url')
     for (let at = 0; at < bytes.length; at += 1) {

@@ -37,7 +37,7 @@ test.each([
   ['EC P-256', p256],
   ['EC P-384', curve('P-384')],
   ['RSA 2048', rsa(2048)],
-])("only the recipient's key of type %s opens a wrapped secret", async (_type, keys) => {
+])("only the recipient's key of type %s can decrypt a wrapped secret", async (_type, keys) => {
   const jwe = await wrapSecret(secret, keys.spki, context)
   expect(await openSecret(jwe, keys.pem, context)).toEqual(secret)
   await expect(openSecret(jwe, curve('P-256').pem, context)).rejects.toThrow(WrappedSecretError)
@@ -59,16 +59,16 @@ test.each([
   ['name', { ...context, name: 'issuingAuthority' }],
   ['version', { ...context, version: 2 }],
   ['node', { ...context, nodeId: 'ctrl2' }],
-])('a wrapped secret does not open for another %s', async (_what, other) => {
+])('a wrapped secret cannot be decrypted for another %s', async (_what, other) => {
   const jwe = await wrapSecret(secret, p256.spki, context)
   await expect(openSecret(jwe, p256.pem, other)).rejects.toThrow('encrypted for another purpose')
 })
 
-describe('A changed wrapped secret', () => {
+describe('A modified wrapped secret', () => {
   const parts = async (): Promise<string[]> =>
     (await wrapSecret(secret, p256.spki, context)).split('.')
 
-  test('does not open, whichever part was changed', async () => {
+  test('cannot be decrypted, whichever part was modified', async () => {
     const whole = await parts()
     for (const [at, part] of whole.entries()) {
       const middle = Math.floor(part.length / 2)
@@ -81,7 +81,7 @@ describe('A changed wrapped secret', () => {
     }
   })
 
-  test('does not open with a header that names other algorithms or extensions', async () => {
+  test('cannot be decrypted with a header that specifies other algorithms or extensions', async () => {
     const whole = await parts()
     const header = JSON.parse(Buffer.from(whole[0] ?? '', 'base64url').toString()) as object
     for (const extra of [
@@ -100,7 +100,7 @@ describe('A changed wrapped secret', () => {
     }
   })
 
-  test('does not open with a shortened tag or in any other form', async () => {
+  test('cannot be decrypted with a shortened tag or in any other format', async () => {
     const whole = await parts()
     const shortTag = whole.with(4, (whole[4] ?? '').slice(0, 11)).join('.')
     const texts = [shortTag, '', 'x', '....', whole.slice(0, 4).join('.'), `${whole.join('.')}.x`]
@@ -116,7 +116,7 @@ test('the size of a secret is limited', async () => {
   }
 })
 
-test('a secret wrapped by an earlier version opens', async () => {
+test('a secret that an earlier version wrapped can be decrypted', async () => {
   const pem = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKL33qEVSb6Wfeeum
 /ArOe+x/k28axyWi6xqgaXNW3l6hRANCAAQSHopyELMDM2zfEwZO5mt9C8chrvHu

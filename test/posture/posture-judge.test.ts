@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
 import { factorTimes } from '../../src/posture/factor-judge.ts'
 import { expectedAndActual, passesPostureCheck } from '../../src/posture/posture-judge.ts'
-import type { Posture, ProcessReport, ShownFactor } from '../../src/ports/posture.ts'
+import type { Posture, ProcessReport, StoredFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
   Object.entries(postureCheck.fields).map(([name, field]) => [name, field.zero]),
@@ -43,7 +43,7 @@ describe('an operating system check', () => {
     ['WindowsServer', '10.0.0', false],
     ['LINUX', 'whatever', true],
     ['macOS', '14.0.0', false],
-  ])('for %s %s passes: %s', (type, version, isPassing) => {
+  ])('for %s %s has the result: %s', (type, version, isPassing) => {
     expect(passesPostureCheck(windows, os(type, version))).toBe(isPassing)
   })
 })
@@ -55,12 +55,12 @@ describe('a domain check', () => {
     ['LAB.TEST', true],
     ['test', false],
     ['', false],
-  ])('for a machine in %j passes: %s', (domain, isPassing) => {
+  ])('for a machine in %j has the result: %s', (domain, isPassing) => {
     expect(passesPostureCheck(domains, told({ domain: { ...at, domain } }))).toBe(isPassing)
   })
 })
 
-test('a hardware address check passes with any of the addresses', () => {
+test('a MAC address check passes with any of its addresses', () => {
   const mac = check({ typeId: 'MAC', macAddresses: ['001b44113ab7', 'aabbccddeeff'] })
   const addresses = (...all: string[]): Posture => told({ mac: { ...at, addresses: all } })
   expect(passesPostureCheck(mac, addresses('112233445566', 'aabbccddeeff'))).toBe(true)
@@ -73,7 +73,7 @@ describe('a process check', () => {
   const of = (fields: object): PostureCheck =>
     check({ typeId: 'PROCESS', process: { ...wanted, ...fields } })
 
-  test('passes if the process is running and nothing else is required', () => {
+  test('passes if the process is running and the check requires nothing else', () => {
     expect(passesPostureCheck(of({}), running(process({})))).toBe(true)
     expect(passesPostureCheck(of({}), running(process({ isRunning: false })))).toBe(false)
   })
@@ -89,7 +89,7 @@ describe('a process check', () => {
     )
   })
 
-  test('compares the hexadecimal digits of hashes and signers', () => {
+  test('compares only the hexadecimal digits of hashes and signers', () => {
     const strict = of({ hashes: ['AB:CD'], signerFingerprint: 'EF 01\n' })
     const good = { hash: 'abcd', signerFingerprints: ['ef01'] }
     expect(passesPostureCheck(strict, running(process(good)))).toBe(true)
@@ -104,14 +104,14 @@ describe('a process check', () => {
     expect(passesPostureCheck(unsigned, running(process(nothing)))).toBe(false)
   })
 
-  test('uses the last report with its id', () => {
+  test('uses the last report that contains the ID of the check', () => {
     const first = process({ path: '/a' })
     const last = process({ path: '/b', isRunning: false })
     expect(passesPostureCheck(of({}), running(first, last))).toBe(false)
     expect(passesPostureCheck(of({}), running(last, first))).toBe(true)
   })
 
-  test('otherwise uses the report of its path, because clients report a path once for all checks', () => {
+  test('otherwise uses the report for its path, because clients report a path once for all checks', () => {
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other' })))).toBe(true)
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(
       false,
@@ -139,10 +139,10 @@ describe('a check of several processes', () => {
   })
 })
 
-describe('a check of the second factor', () => {
+describe('an MFA check', () => {
   const nowMs = 10_000_000
   const minutes = (count: number): number => count * 60_000
-  const shown = (fields: Partial<ShownFactor>): Posture => {
+  const shown = (fields: Partial<StoredFactor>): Posture => {
     const nothing = { passedAtMs: null, wokenAtMs: null, unlockedAtMs: null }
     return { ...nothingReported, factor: { ...nothing, nowMs, isLegacyClient: false, ...fields } }
   }
@@ -156,7 +156,7 @@ describe('a check of the second factor', () => {
       ...fields,
     })
 
-  test('passes only in a session with a code, not for a report of a device', () => {
+  test('passes only in a session in which a code was given, and not because of a device report', () => {
     expect(passesPostureCheck(mfa({}), running(process({})))).toBe(false)
     expect(passesPostureCheck(mfa({}), shown({}))).toBe(false)
     expect(passesPostureCheck(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)
@@ -180,7 +180,7 @@ describe('a check of the second factor', () => {
     ['promptOnWake', 'wokenAtMs', 'unlockedAtMs'],
     ['promptOnUnlock', 'unlockedAtMs', 'wokenAtMs'],
   ] as const)(
-    'with %s passes for five minutes after that, and then needs a code',
+    'with %s passes for five minutes after that event, and then requires a code',
     (prompt, at, other) => {
       const prompted = mfa({ [prompt]: true, timeoutSeconds: 3600 })
       const passedAtMs = nowMs - minutes(30)
@@ -203,7 +203,7 @@ describe('a check of the second factor', () => {
     },
   )
 
-  test('reports no timeout to clients that do not support it, and still enforces it', () => {
+  test('shows no timeout to clients that do not support it, and still enforces the timeout', () => {
     const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
     const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
     expect(factorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })

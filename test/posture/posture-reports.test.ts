@@ -65,8 +65,8 @@ class Boards {
   }
 }
 
-describe('a report of a device', () => {
-  test('is known on every controller, and a later one on the same subject replaces it', () => {
+describe('a posture report from a device', () => {
+  test('is known on every controller, and replaced by a later report on the same subject', () => {
     const them = new Boards(3)
     them.board(0).report('alice', 's1', [os('1.0.0'), domain('corp')])
     them.carryAll()
@@ -81,7 +81,7 @@ describe('a report of a device', () => {
     expect(them.board(2).of('bob').os).toBeNull()
   })
 
-  test('gives the same result on all controllers in every order of delivery', () => {
+  test('gives the same result on all controllers, in whatever order reports are delivered', () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const random = seededRandom(seed)
       const them = new Boards(3)
@@ -105,7 +105,7 @@ describe('a report of a device', () => {
     }
   })
 
-  test('of a process counts once per path, with the check of the last report', () => {
+  test('about a process counts once per path, for the check in the last report', () => {
     const { boards } = new Boards(1)
     boards[0]?.report('alice', 's1', [process('/a'), process('/b'), process('/a', false, 'c9')])
     expect(
@@ -116,7 +116,7 @@ describe('a report of a device', () => {
     ])
   })
 
-  test('is not published again for a minute if it is unchanged', () => {
+  test('is not published again for a minute if it has not changed', () => {
     const them = new Boards(1)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     const before = them.topic(0).own.get('alice')
@@ -128,7 +128,7 @@ describe('a report of a device', () => {
     expect(them.board(0).of('alice').os?.atMs).toBe(them.clock(0).nowMs())
   })
 
-  test('survives its first controller if it was repeated to another one', () => {
+  test('stays valid when its first controller fails, if it was repeated to another controller', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     them.carry(0, 1)
@@ -137,7 +137,7 @@ describe('a report of a device', () => {
     expect(them.board(1).of('alice').os?.version).toBe('1.0.0')
   })
 
-  test('does not count again when the controller with a later report has failed', () => {
+  test('that was replaced does not become valid again when the controller with the later report fails', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [domain('corp'), os('1.0.0')])
     them.carry(0, 1)
@@ -147,7 +147,7 @@ describe('a report of a device', () => {
     expect(them.board(0).of('alice')).toMatchObject({ domain: null, os: { version: '1.0.0' } })
   })
 
-  test('is dropped with the controller that received it', () => {
+  test('is discarded when the controller that received it leaves', () => {
     const them = new Boards(2)
     const lost: string[] = []
     them.board(1).onLost((id) => lost.push(id))
@@ -158,7 +158,7 @@ describe('a report of a device', () => {
     expect(lost).toEqual(['alice'])
   })
 
-  test('about a wake belongs to one API session', () => {
+  test('about waking applies to one API session only', () => {
     const them = new Boards(1)
     const board = them.board(0)
     board.report('alice', 's1', [woken])
@@ -175,7 +175,7 @@ describe('a report of a device', () => {
     expect(them.topic(0).own.size).toBe(0)
   })
 
-  test('is bounded: the oldest processes are dropped, and a request that is too large is refused', () => {
+  test('is limited in size: the oldest processes are evicted, and a request that is too large is refused', () => {
     const board = new Boards(1).board(0)
     const long = (at: number): PostureReport => process(`/${at}/${'x'.repeat(2000)}`)
     for (let at = 0; at < 40; at += 1) expect(board.report('alice', 's1', [long(at)])).toBe('taken')
@@ -188,7 +188,7 @@ describe('a report of a device', () => {
     expect(board.of('alice').processes.map(({ path }) => Number(path.split('/')[1]))).toEqual(kept)
   })
 
-  test('is evaluated in turns', () => {
+  test('is evaluated in turn with the reports of other identities', () => {
     const board = new Boards(1).board(0)
     for (const id of ['a', 'b', 'c']) board.report(id, 's1', [os('1.0.0')])
     expect(board.reportedHere(2)).toEqual(['a', 'b'])
@@ -196,13 +196,13 @@ describe('a report of a device', () => {
   })
 })
 
-describe('the verdict of a router', () => {
+describe('a router’s posture verdict', () => {
   const judged = (routerId: string): PostureReport => ({ kind: 'router', routerId })
   const kindsOf = (board: PostureReports, session = 's1'): string[] => [
     ...(board.of('alice', session).judgedByRouter ?? []),
   ]
 
-  test('replaces all earlier reports of the device, in its session only', () => {
+  test('replaces all earlier reports of the device, only in the session of the verdict', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     them.board(0).report('alice', 's1', [judged('er1')])
@@ -221,7 +221,7 @@ describe('the verdict of a router', () => {
     expect(them.board(1).report('alice', 's1', [judged('er1')]), 'told again').toBe('same')
   })
 
-  test('ends with its session', () => {
+  test('is discarded when its session ends', () => {
     const them = new Boards(1)
     them.board(0).report('alice', 's1', [judged('er1'), os('1.0.0')])
     them.board(0).keepOnly('alice', new Set(['s2']))
@@ -229,7 +229,7 @@ describe('the verdict of a router', () => {
   })
 })
 
-describe('failed requests', () => {
+describe('recorded failures of service requests', () => {
   const failed = (serviceId: string, atMs: number, size = 10) => ({
     serviceId,
     atMs,
@@ -239,7 +239,7 @@ describe('failed requests', () => {
     policyFailures: [{ policyId: 'p', note: 'x'.repeat(size) }],
   })
 
-  test('are returned newest first, including those of other controllers, 100 at most', () => {
+  test('are returned newest first, including those at other controllers, 100 at most', () => {
     const topic = new LocalTopic<Uint8Array>('ctrl1')
     const other = new LocalTopic<Uint8Array>('ctrl2')
     const board = new FailedRequests('ctrl1', topic)
@@ -252,7 +252,7 @@ describe('failed requests', () => {
     expect(found[0]?.policyFailures).toEqual([{ policyId: 'p', note: 'x'.repeat(10) }])
   })
 
-  test('for one service are recorded once in ten seconds', () => {
+  test('are recorded for one service at most once in ten seconds', () => {
     const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (const atMs of [0, 1, 9_999, 10_000, 19_999]) board.note('alice', failed('wiki', atMs))
     board.note('alice', failed('other', 19_999))
@@ -261,7 +261,7 @@ describe('failed requests', () => {
     expect(board.of('bob')).toHaveLength(1)
   })
 
-  test('of large size displace the oldest', () => {
+  test('evict the oldest failures if they are large', () => {
     const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (let at = 0; at < 20; at += 1) board.note('alice', failed(`s${at}`, at, 8000))
     const ids = board.of('alice').map(({ serviceId }) => serviceId)

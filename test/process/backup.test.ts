@@ -77,7 +77,7 @@ async function succeed(...words: readonly string[]): Promise<string> {
   return stdout
 }
 
-test('three controllers are backed up under writes, lost, and restored on other hosts', async () => {
+test('three controllers are backed up while writes continue, lost, and restored on other hosts', async () => {
   const { publicPath, privatePath } = recipient()
   const file = join(fleet.dir, 'monday.backup')
   const client = await fleet.loggedIn(1)
@@ -132,7 +132,7 @@ test('three controllers are backed up under writes, lost, and restored on other 
   expect((await fleet.status(5)).map(({ id }) => id)).toEqual(['ctrl4', 'ctrl5'])
 })
 
-test('a restore that cannot succeed names the reason, and writes nothing', async () => {
+test('a restore that cannot succeed prints the reason, and writes nothing', async () => {
   const file = join(fleet.dir, 'monday.backup')
   const privatePath = join(fleet.dir, 'backup.key')
   const again = await fleet.restore(4, file, '--key', privatePath)

@@ -181,7 +181,7 @@ test('a stolen controller that a router reaches first cannot remove the others',
   expect(membersOnDisk()).toBe('ctrl1 ctrl2 ctrl3')
 })
 
-test('a router follows the other controllers once they are back, and disconnects the stolen one', async () => {
+test('a router uses the other controllers once they are reachable again, and disconnects the stolen one', async () => {
   await Promise.all([1, 2].map((k) => fleet.start(k)))
   for (const k of [1, 2]) await expectOnline(k)
   await eventually('ctrl3 is gone', () => membersOnDisk() === 'ctrl1 ctrl2')
@@ -189,7 +189,7 @@ test('a router follows the other controllers once they are back, and disconnects
   expect(known()?.removed).toEqual([{ id: 'ctrl3', keySha256: keyOf(3) }])
 })
 
-test('a router refuses the stolen key after a restart, even if it reaches no other controller', async () => {
+test('a router refuses the removed controller’s stolen key after a restart, even if it reaches no other controller', async () => {
   await stopRouter()
   await Promise.all([1, 2].map((k) => fleet.stop(k)))
   startRouter()
@@ -202,7 +202,7 @@ test('a router refuses the stolen key after a restart, even if it reaches no oth
   expect(membersOnDisk()).toBe('ctrl1 ctrl2')
 })
 
-test('a router follows a cluster of two that shrinks to one', async () => {
+test('a router keeps up with a cluster of two controllers that shrinks to one', async () => {
   await fleet.stop(3)
   await fleet.change(1, 'remove', 'ctrl2')
   expect(await fleet.ended(2)).toBe(0)

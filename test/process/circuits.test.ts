@@ -39,7 +39,7 @@ test('circuits continue when the leader that owns them is killed, and another co
   await expectWhole(FAR + NEAR)
 })
 
-test('circuits are rerouted when their link is cut', async () => {
+test('circuits are rerouted when their link is interrupted', async () => {
   const { cable } = network
   const moved = await network.moved(() => {
     cable.isOut = true
@@ -49,7 +49,7 @@ test('circuits are rerouted when their link is cut', async () => {
   await expectWhole(FAR + NEAR)
 })
 
-test('circuits of a killed router end on both sides, and others continue', async () => {
+test('circuits of a killed router end at the client and at the target, and other circuits continue', async () => {
   const { streams, server } = network
   await network.killRouter('host')
   await until('the streams end at both sides', () =>

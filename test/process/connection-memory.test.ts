@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 
 describe.each(listenerNames)('the listener %s', (name) => {
-  test('frees the memory of ended connections, with chains of one, two and large certificates', async () => {
+  test('frees the memory of closed connections, with chains of one, two and large certificates', async () => {
     await network.connect(name, ['single', 'large', 'enrolled'], WARM_UP)
     const before = await network.residentBytes(name)
     const completed = await network.connect(name, ['large', 'enrolled'], CONNECTIONS)

@@ -107,7 +107,7 @@ function unservedIn(file: string, metrics: string): string[] {
   return named.filter((name) => !served.has(name.replace(/_(bucket|count|sum)$/, '')))
 }
 
-test('a bundle of a running controller has state, limits, metrics, log and configuration, and no secret', async () => {
+test('a debug bundle of a running controller contains state, limits, metrics, log and configuration, and no secret', async () => {
   expect(secrets.length).toBeGreaterThan(8)
   const made = await bundle('running')
   expect(made.missing).toEqual(['disk.json: read only while the controller is stopped'])
@@ -127,7 +127,7 @@ test('a bundle of a running controller has state, limits, metrics, log and confi
   expect(made.parts.get('data-folder.txt')).toMatch(/^- 600 +\d+ \S+ IDENTITY$/m)
 })
 
-test('a bundle of a stopped controller has the content of its disk, and names the missing items', async () => {
+test('a debug bundle of a stopped controller contains the content of its disk, and lists the missing items', async () => {
   const pid = cluster.pid(1)
   await cluster.interrupt()
   await until('it has ended', () => Promise.resolve(!isRunning(pid)))

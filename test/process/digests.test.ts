@@ -17,7 +17,7 @@ function member(id: string, digestIndex: number, digest: string): MemberStatus {
 }
 const all = (): boolean => true
 
-test('compareDigests rejects different states at one index, and asks again at different indexes', async () => {
+test('compareDigests rejects different states at one index, and repeats the query if the indexes differ', async () => {
   const same = [member('a', 5, 'x'), member('b', 5, 'x')]
   await compareDigests(() => Promise.resolve(same), all)
   const answers = [
@@ -29,7 +29,7 @@ test('compareDigests rejects different states at one index, and asks again at di
   expect(answers).toEqual([])
 })
 
-test('compareDigests leaves out a controller that is stopped or does not serve', async () => {
+test('compareDigests omits a controller that is stopped or does not serve requests', async () => {
   const members = [
     member('a', 5, 'x'),
     { ...member('b', 5, 'y'), isFailing: true },

@@ -79,7 +79,7 @@ test('the commands of docs/administer/external-jwt.md work when pasted in order'
   expect(output).toMatch(/"name":"bob@example.net"/)
 })
 
-test('a key published over HTTPS works on each controller, and so does its successor', async () => {
+test('a signing key published over HTTPS is accepted on each controller, and so is the next key', async () => {
   const { issuer, audience } = provider
   await made('external-jwt-signers', {
     name: 'published',
@@ -138,7 +138,7 @@ test('disabling a signer on one controller ends its sessions on the others', asy
   expect((await logIn(1, await provider.token(id))).status).toBe(401)
 })
 
-test('a user who logs in at an external provider in a browser is admitted with its token', async () => {
+test('a user who logs in at an external provider in a browser is admitted with the provider’s token', async () => {
   const issuer = `https://localhost:${idp.port}`
   const redirectUri = 'https://client.test/back'
   const key = ecKey('of-the-provider')
@@ -266,7 +266,7 @@ class Killer {
 /** The one that it has killed last stays dead from test to test. */
 const killer = new Killer()
 
-test('a certified OIDC client logs in, with a controller killed after each step', async () => {
+test('a certified OIDC client can log in although a controller is killed after each step', async () => {
   const { username, password, ca } = cluster.admin
   const browser = new Browser(readFileSync(ca, 'utf8'))
   const issuer = `https://${front.address}/oidc`
@@ -338,7 +338,7 @@ async function withSecondFactor(username: string, password: string): Promise<str
   return shown.recoveryCodes
 }
 
-test('a controller killed during any step of a log-in costs at most one restart of the log-in', async () => {
+test('killing a controller during any step of a log-in causes at most one restart of the log-in', async () => {
   const [username, password] = ['heidi', 'a password of its own']
   const codes = await withSecondFactor(username, password)
   const browser = new Browser(readFileSync(cluster.admin.ca, 'utf8'))

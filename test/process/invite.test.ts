@@ -23,7 +23,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('a ticket admits one controller, is valid only for its retry afterwards, and appears nowhere', async () => {
+test('a ticket admits one controller, then is valid only for this controller’s retry, and appears in no file or log', async () => {
   const admin = await cluster.loggedIn(1)
   const invited = await admin.request('POST', '/fabric/v1/cluster/invite', {
     body: { lifetimeMs: 600_000 },
@@ -59,7 +59,7 @@ test('a ticket admits one controller, is valid only for its retry afterwards, an
   expect(cluster.logs()).not.toContain(ticket.slice(-40))
 })
 
-test('sessions survive a kill -9, because the key of their tokens is part of the state', async () => {
+test('sessions survive a kill -9, because the key that signs their tokens is part of the replicated state', async () => {
   const admin = await cluster.loggedIn(1)
   cluster.kill(1)
   await until('it is gone', () => Promise.resolve(!isRunning(cluster.pid(1))))
@@ -70,7 +70,7 @@ test('sessions survive a kill -9, because the key of their tokens is part of the
   })
 })
 
-test('the disk has no private keys but those of the root and of the controller', () => {
+test('the only private keys on disk are those of the root and of the controller', () => {
   const keys = readdirSync(cluster.folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => !path.endsWith('.sock') && existsSync(join(cluster.folder, path)))
     .filter((path) => holds(join(cluster.folder, path), 'PRIVATE KEY'))

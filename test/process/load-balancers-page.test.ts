@@ -111,36 +111,43 @@ async function startHaproxy(): Promise<string> {
 describe.each([
   ['haproxy with the configuration of the page', startHaproxy, hasHaproxy],
   ['a relay that sends the header', startRelay, true],
-] as const)('Behind %s', (_, start, isRun) => {
-  test.runIf(isRun)('controllers prove the name, and see the addresses of clients', async () => {
-    const address = await start()
-    await until('an answer', () => isReady(address))
-    const { username, password } = cluster.admin
-    writeFileSync(join(cluster.dir, 'log-in.json'), JSON.stringify({ username, password }))
-    const json = `--header 'content-type: application/json'`
-    const path = '/edge/management/v1/authenticate?method=password'
-    const session = JSON.parse(await curl(address, path, `${json} --data @log-in.json`)) as {
-      data: { token: string; ipAddress: string }
-    }
-    expect(session.data.ipAddress).toBe(CLIENT)
+] as const)('Behind the load balancer %s', (_, start, isRun) => {
+  test.runIf(isRun)(
+    'controllers present a certificate with the name of the load balancer, and see the addresses of clients',
+    async () => {
+      const address = await start()
+      await until('an answer', () => isReady(address))
+      const { username, password } = cluster.admin
+      writeFileSync(join(cluster.dir, 'log-in.json'), JSON.stringify({ username, password }))
+      const json = `--header 'content-type: application/json'`
+      const path = '/edge/management/v1/authenticate?method=password'
+      const session = JSON.parse(await curl(address, path, `${json} --data @log-in.json`)) as {
+        data: { token: string; ipAddress: string }
+      }
+      expect(session.data.ipAddress).toBe(CLIENT)
 
-    const body = JSON.stringify({ name: `through ${address}`, type: 'Device', isAdmin: false })
-    writeFileSync(join(cluster.dir, 'identity.json'), body)
-    const token = `--header 'net-session: ${session.data.token}'`
-    const created = await curl(
-      address,
-      '/edge/management/v1/identities',
-      `${json} ${token} --data @identity.json`,
-    )
-    const { data } = JSON.parse(created) as { data: { id: string } }
-    const line = await until('the line of the audit log', () =>
-      Promise.resolve(logLines().find((one) => one.includes(`"entityId":"${data.id}"`))),
-    )
-    expect(JSON.parse(line)).toMatchObject({ audit: 'write', entity: 'identity', address: CLIENT })
-  })
+      const body = JSON.stringify({ name: `through ${address}`, type: 'Device', isAdmin: false })
+      writeFileSync(join(cluster.dir, 'identity.json'), body)
+      const token = `--header 'net-session: ${session.data.token}'`
+      const created = await curl(
+        address,
+        '/edge/management/v1/identities',
+        `${json} ${token} --data @identity.json`,
+      )
+      const { data } = JSON.parse(created) as { data: { id: string } }
+      const line = await until('the line of the audit log', () =>
+        Promise.resolve(logLines().find((one) => one.includes(`"entityId":"${data.id}"`))),
+      )
+      expect(JSON.parse(line)).toMatchObject({
+        audit: 'write',
+        entity: 'identity',
+        address: CLIENT,
+      })
+    },
+  )
 })
 
-test.runIf(hasHaproxy)('haproxy takes a controller that stops out of service', async () => {
+test.runIf(hasHaproxy)('haproxy stops sending requests to a controller that stops', async () => {
   if (haproxy === null) throw new Error('haproxy runs since the first test')
   const address = /bind (127\.0\.0\.1:\d+)/.exec(
     readFileSync(join(cluster.dir, 'haproxy.cfg'), 'utf8'),
@@ -157,7 +164,7 @@ test.runIf(hasHaproxy)('haproxy takes a controller that stops out of service', a
   await cluster.untilWhole()
 })
 
-test('A client that connects directly is refused by the listener for load balancers', async () => {
+test('A client that connects directly is refused by a listener that expects load balancers', async () => {
   await expect(curl(`127.0.0.1:${balanced[0]}`, '/health-checks/ready')).rejects.toThrow(/curl:/)
   const reason = 'its address is not in proxyProtocol.from'
   await until('the reason in a log', () =>
@@ -165,7 +172,7 @@ test('A client that connects directly is refused by the listener for load balanc
   )
 })
 
-test('A reload gives the certificate another name', async () => {
+test('A reload issues a certificate with another name', async () => {
   const document = parseDocument(readFileSync(configOf(1), 'utf8'))
   document.setIn(['web', 0, 'names'], ['second.example.net'])
   writeFileSync(configOf(1), document.toString())

@@ -199,7 +199,7 @@ async function liveThrough(create: ServedOperation): Promise<void> {
   }
 }
 
-test('every kind can be created, read, changed and deleted, with equal records on all controllers', async () => {
+test('every kind of record can be created, read, changed and deleted, with equal records on all controllers', async () => {
   const creations = operations.filter(
     ({ api, method, path }) =>
       api === 'management' && method === 'POST' && served('GET', `${path}/{id}`) !== null,
@@ -241,7 +241,7 @@ async function newUser(api: ApiName): Promise<{
   return { client, username, password, authenticatorId: id, sessionId }
 }
 
-test('a user changes their password and logs out through either API, and an administrator ends another session', async () => {
+test('a user can change the password and log out through either API, and an administrator can end another session', async () => {
   for (const api of ['client', 'management'] as const) {
     const { client, username, password, authenticatorId } = await newUser(api)
     const own = `${bases[api]}/current-identity/authenticators/${authenticatorId}`
@@ -275,7 +275,7 @@ function nowhere(operation: ServedOperation): Record<string, string> {
   return Object.fromEntries(pathParameters(operation).map((name) => [name, NOWHERE]))
 }
 
-test('every served operation has been called with success', async () => {
+test('every operation that the API serves was called successfully', async () => {
   const left = operations.filter(({ api, method, path }) => {
     const statuses = [...(seen.get(keyOf(api, method, path)) ?? [])]
     return !statuses.some((status) => status < 300)

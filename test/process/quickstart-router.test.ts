@@ -60,7 +60,7 @@ test('the demo fetches a page through both routers, and leaves no records behind
   expect(await tunnelOfFirst()).toBe(hadTunnel)
 })
 
-test('the command line lists the link of both routers, inspects them and reports health', async () => {
+test('command-line verbs list the link between both routers, inspect the routers and report health', async () => {
   const env = { ...process.env, XDG_CONFIG_HOME: cluster.dir }
   const out = async (...words: string[]): Promise<string> =>
     (await promisify(execFile)(flotilla, words, { env })).stdout
@@ -94,13 +94,13 @@ test('the command line lists the link of both routers, inspects them and reports
   )
 })
 
-test('the demo keeps the tunnel of a router enabled if a user enabled it', async () => {
+test('the demo leaves a router’s tunneler enabled if a user enabled it', async () => {
   await tunnelOfFirst(true)
   await promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder])
   expect(await tunnelOfFirst()).toBe(true)
 })
 
-test("the demo leaves a user's service with its name unchanged", async () => {
+test("the demo does not change a user's service that has the demo service’s name", async () => {
   const client = await cluster.loggedIn(1)
   const body = { name: 'demo', encryptionRequired: false }
   const made = await client.request('POST', '/edge/management/v1/services', { body })
@@ -122,7 +122,7 @@ test('the quickstart prints the start command of a killed router', async () => {
   )
 })
 
-test('a second quickstart starts its router with the existing identity, and ^C ends both', async () => {
+test('a second quickstart starts its router with the existing identity, and ^C stops both', async () => {
   const before = read('router1.cert')
   await cluster.interrupt()
   await cluster.quickstart()

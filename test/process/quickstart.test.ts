@@ -23,7 +23,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('quickstart writes the files that scripts rely on, with secrets readable only by their owner', () => {
+test('quickstart writes the files on which scripts rely, and only their owner can read the secrets', () => {
   const { admin, folder, port } = cluster
   expect(admin.controllers).toEqual([0, 1, 2].map((k) => expect.stringContaining(`:${port + k}`)))
   expect(admin.password.length).toBeGreaterThanOrEqual(16)
@@ -42,7 +42,7 @@ test('quickstart writes the files that scripts rely on, with secrets readable on
   }
 })
 
-test('a service created through one controller is read from every other, and all report one digest', async () => {
+test('a service created through one controller can be read from every other, and all controllers report the same digest', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const [first, second, third] = clients
   if (first === undefined || second === undefined || third === undefined) throw new Error('clients')
@@ -113,7 +113,7 @@ test.skipIf(browserMissing !== null)(
   },
 )
 
-test('an action at the admin socket is in the audit of every controller, with its user', async () => {
+test('an action at the admin socket is in the audit of every controller, with its host user', async () => {
   const config = join(cluster.folder, 'ctrl1', 'config.yml')
   const run = (...verb: string[]) =>
     promisify(execFile)(flotilla, ['cluster', ...verb, '--config', config], { env: cluster.env })
@@ -137,7 +137,7 @@ test('an action at the admin socket is in the audit of every controller, with it
   }
 })
 
-test('a killed controller is reported with the command that starts it again, and ^C ends every process', async () => {
+test('a killed controller is reported with its start command, and ^C stops every process', async () => {
   cluster.kill(2)
   await until('the notice', () =>
     Promise.resolve(/ctrl2[\s\S]*controller run \S*ctrl2\/config\.yml/.test(cluster.output)),
@@ -147,7 +147,7 @@ test('a killed controller is reported with the command that starts it again, and
   for (const pid of pids) expect(() => process.kill(pid, 0), `pid ${pid}`).toThrow(/ESRCH/)
 })
 
-test('the same folder resumes with its data, and a second quickstart on it is refused', async () => {
+test('a quickstart resumes in the same folder with its data, and a second quickstart on the folder is refused', async () => {
   await cluster.quickstart()
   const client = await cluster.loggedIn(2)
   const list = await client.request(

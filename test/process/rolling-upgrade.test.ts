@@ -39,13 +39,13 @@ async function createOwned(client: Client, name: string): Promise<unknown> {
   return { ignored: answer.body.meta?.['ignoredFields'] ?? [], owner }
 }
 
-test('a rolling upgrade under load refuses no write and raises the feature level at its end', async () => {
+test('a rolling upgrade under load refuses no write and raises the feature level when it is complete', async () => {
   await upgradeTwo(drill)
   await goBackOnce(drill)
   await upgradeLast(drill)
 })
 
-test('a field of the next release is ignored until every voter runs it, and kept afterwards', async () => {
+test('a field of the next release is ignored until every voter runs that release, and stored afterwards', async () => {
   const [first, second, third] = drill.clients as [Client, Client, Client]
   drill.publish(thisRelease, {
     program: flotillaOfSources,
@@ -74,6 +74,6 @@ test('a field of the next release is ignored until every voter runs it, and kept
   await drill.quiet()
 })
 
-test('the former release does not start once the level is raised, and names the release to install', async () => {
+test('the previous release does not start once the feature level is raised, and prints the release to install', async () => {
   await downgradeIsRefused(drill, FEATURE_LEVEL + 1)
 })

@@ -134,7 +134,7 @@ async function connectedTo(k: number): Promise<void> {
   )
 }
 
-test('a router enrolls with its token once, into files that only its owner can read', async () => {
+test('a router enrolls once with its token, into files that only its owner can read', async () => {
   const admin = await fleet.loggedIn(1)
   const made = await admin.request('POST', '/edge/management/v1/edge-routers', {
     body: { name: 'gate' },
@@ -167,7 +167,7 @@ test.each([
   ['health checks', () => healthPort],
   ['links', () => linkPort],
   ['clients', () => edgePort],
-])('a router ends with exit code 1 when its port for %s is in use', async (_what, portOf) => {
+])('a router exits with code 1 when its port for %s is in use', async (_what, portOf) => {
   const port = portOf()
   const other = createServer().listen(port, '127.0.0.1')
   await once(other, 'listening')
@@ -186,7 +186,7 @@ test.each([
   }
 })
 
-test('a router is online on every controller, and stores exactly the members', async () => {
+test('a router is online on every controller, and stores exactly the members of the cluster', async () => {
   startRouter()
   // A controller shows a router as online while any other has it, so the router's own word for each of them counts, too.
   await Promise.all([expectOnline([1, 2, 3]), ...[1, 2, 3].map((k) => connectedTo(k))])
@@ -206,7 +206,7 @@ test('a router answers the health-checks API', async () => {
   client.close()
 })
 
-test('a certificate of flotilla pki issue reads the metrics of a router', async () => {
+test('a certificate issued by flotilla pki issue can read the metrics of a router', async () => {
   const out = join(fleet.dir, 'prometheus.pem')
   const words = ['pki', 'issue', '--config', fleet.config(1), '--name', 'prometheus', '--out', out]
   expect((await fleet.cli(words)).code).toBe(0)
@@ -222,7 +222,7 @@ test('a certificate of flotilla pki issue reads the metrics of a router', async 
   ])
 })
 
-test('a router has one link to another Flotilla router, and every controller shows and publishes it', async () => {
+test('two Flotilla routers have one link, which every controller shows and publishes', async () => {
   const name = 'gate 2'
   const admin = await fleet.loggedIn(2)
   const made = await admin.request('POST', '/edge/management/v1/edge-routers', { body: { name } })
@@ -278,7 +278,7 @@ link: ${linksAt(await freePort())}
   admin.close()
 })
 
-test('a router stays online on the others while the leader is killed, and reconnects to it', async () => {
+test('a router stays online on the other controllers while the leader is killed, and reconnects to the restarted controller', async () => {
   const leader = await fleet.leader(1)
   await fleet.stop(leader, 'SIGKILL')
   const others = [1, 2, 3].filter((k) => k !== leader)
@@ -317,7 +317,7 @@ async function expectOffline(ks: readonly number[]): Promise<void> {
   }
 }
 
-test('a router is disconnected everywhere when it must enroll again, and online again afterwards', async () => {
+test('a router is disconnected from all controllers when it must enroll again, and online again afterwards', async () => {
   const before = parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
   const admin = await fleet.loggedIn(2)
   output = ''
@@ -340,7 +340,7 @@ test('a router is disconnected everywhere when it must enroll again, and online 
   await expectOnline([1, 2, 3])
 })
 
-test('a router forgets a removed controller, and is refused by all once it is deleted', async () => {
+test('a router removes a controller that left the cluster, and is refused by all controllers once it is deleted', async () => {
   const leader = await fleet.leader(1)
   const removed = leader === 3 ? 2 : 3
   const left = [1, 2, 3].filter((k) => k !== removed)

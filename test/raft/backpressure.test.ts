@@ -5,7 +5,7 @@ import { ScriptCluster } from './script-cluster.ts'
 
 const three = { voters: ['1', '2', '3'] }
 
-test('a follower whose apply lags drops further entries, and resumes once it has applied', () => {
+test('a follower whose apply lags discards further entries, and accepts entries again once it has applied the earlier ones', () => {
   const cluster = new ScriptCluster(three, { uncommittedBytesMax: 1000 })
   cluster.elect('1')
   cluster.settle()

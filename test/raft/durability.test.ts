@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Durability } from '../../src/raft/durability.ts'
 
-test('a response waits for its write, whether the write is not issued yet, pending or durable', () => {
+test('a response waits for the write on which it depends, whether the write is not issued yet, pending or durable', () => {
   const durability = new Durability(2)
   expect(durability.tokenFor(2)).toBe(0)
   expect(durability.tokenFor(3)).toBe(1)
@@ -12,7 +12,7 @@ test('a response waits for its write, whether the write is not issued yet, pendi
   expect(durability.durableIndex).toBe(3)
 })
 
-test('a late report does not count replaced entries (append, overwrite, report)', () => {
+test('a late write report does not make replaced entries durable (append, overwrite, report)', () => {
   const durability = new Durability(2)
   durability.issue(3, 0)
   durability.touchHardState()
@@ -27,7 +27,7 @@ test('a late report does not count replaced entries (append, overwrite, report)'
   expect(durability.durableIndex).toBe(3)
 })
 
-test('an entry is durable only together with the term in which it was accepted', () => {
+test('an entry counts as durable only together with the term in which it was accepted', () => {
   const durability = new Durability(2)
   durability.issue(4, 0)
   durability.touchHardState()
@@ -37,7 +37,7 @@ test('an entry is durable only together with the term in which it was accepted',
   expect(durability.tokenFor(4)).toBe(2)
 })
 
-test('no entry of a log that is being replaced counts before the replacement is durable', () => {
+test('while the log is being replaced, no entry counts as durable before the replacement is durable', () => {
   const durability = new Durability(9)
   durability.issue(12, 0)
   const token = durability.reset(50, 9, 0)

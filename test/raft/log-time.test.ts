@@ -42,7 +42,7 @@ function stampedAt(cluster: ScriptCluster, clockMs: number, count: number, tickM
 const rightMs = 1_700_000_000_000
 const dayMs = 24 * 60 * 60 * 1000
 
-test('log time far ahead of the clocks advances at half their pace', () => {
+test('while log time is far ahead of the clocks, it advances at half their speed', () => {
   const cluster = new ScriptCluster(three)
   cluster.elect('1')
   const [wrongMs = 0] = stampedAt(cluster, rightMs + dayMs, 1)
@@ -56,7 +56,7 @@ test('log time far ahead of the clocks advances at half their pace', () => {
   expect(new Set(stampedAt(small, rightMs, 9)), 'a skew is waited out').toEqual(new Set([aheadMs]))
 })
 
-test('after a reset of log time, stamps stay ahead of the clocks by the setback and never decrease', () => {
+test('after a reset of log time, timestamps stay ahead of the clocks by the setback (the reset amount) and never decrease', () => {
   const cluster = new ScriptCluster(three)
   cluster.elect('1')
   const [wrongMs = 0] = stampedAt(cluster, rightMs + dayMs, 1)

@@ -184,7 +184,7 @@ async function leaderOf(all: ReadonlyMap<NodeId, Harness>): Promise<Harness> {
   return leader
 }
 
-test('three nodes elect a leader, and all apply its entries in the same order', async () => {
+test('three nodes elect a leader, and all nodes apply the leader’s entries in the same order', async () => {
   const all = three()
   const leader = await leaderOf(all)
   leader.node.propose(proposals(1, 500))
@@ -198,7 +198,7 @@ test('three nodes elect a leader, and all apply its entries in the same order', 
   expect(leader.results.filter((result) => result.ok)).toHaveLength(500)
 })
 
-test('proposals of one loop turn share one write', async () => {
+test('proposals in one event loop turn share one write', async () => {
   const one = await soleLeader()
   const before = one.disk.writes.length
   for (const proposal of proposals(1, 64)) one.node.propose([proposal])
@@ -208,7 +208,7 @@ test('proposals of one loop turn share one write', async () => {
   expect(one.disk.writes.slice(before).map((write) => write.entries.length)).toEqual([64])
 })
 
-test('a sole member applies an entry only after its own disk has it', async () => {
+test('a node that is the only member applies an entry only after its own disk has stored the entry', async () => {
   const one = await soleLeader()
   one.disk.isHeld = true
   one.node.propose(proposals(1, 1))
@@ -223,7 +223,7 @@ test('a sole member applies an entry only after its own disk has it', async () =
   })
 })
 
-test('an acknowledgement waits for its write to be durable; a heartbeat response does not', async () => {
+test('an append response waits until its write is durable; a heartbeat response does not', async () => {
   const one = harness('1', ['1', '2', '3'])
   const message = { from: '2', to: '1', term: 2 } as const
   one.node.receive({ ...message, type: 'heartbeatRequest', commit: 0, readSequence: 1 })
@@ -280,7 +280,7 @@ test('the log is reset only after the received state is installed, and later wri
   })
 })
 
-test('unapplied entries hold back further entries, then further proposals', async () => {
+test('entries that are not yet applied delay further entries, and then further proposals', async () => {
   const one = await soleLeader({ core: { applyLagEntriesMax: 10 }, isApplying: false })
   one.node.propose(proposals(1, 25))
   await until(() => {
@@ -297,7 +297,7 @@ test('unapplied entries hold back further entries, then further proposals', asyn
   })
 })
 
-test('more proposals than one turn takes are refused rather than queued', async () => {
+test('proposals above the limit for one event loop turn are refused rather than queued', async () => {
   const one = await soleLeader({ limits: { inboxProposalsMax: 3 } })
   one.node.propose(proposals(1, 5))
   await until(() => {
@@ -306,7 +306,7 @@ test('more proposals than one turn takes are refused rather than queued', async 
   expect(one.results.filter((result) => !result.ok).map((result) => result.id)).toEqual([4, 5])
 })
 
-test('messages beyond the inbox limit are dropped like lost ones', async () => {
+test('messages above the inbox limit are discarded, as if they were lost', async () => {
   const one = harness('1', ['1', '2', '3'], { limits: { inboxMessagesMax: 2 } })
   for (let readSequence = 1; readSequence <= 5; readSequence += 1) {
     const body = { type: 'heartbeatRequest', commit: 0, readSequence } as const
@@ -318,7 +318,7 @@ test('messages beyond the inbox limit are dropped like lost ones', async () => {
   expect(one.sent.map((sent) => 'readSequence' in sent && sent.readSequence)).toEqual([1, 2])
 })
 
-test('reads are answered by the leader and refused by others', async () => {
+test('reads are answered by the leader and refused by other nodes', async () => {
   const all = three()
   const leader = await leaderOf(all)
   const results = await Promise.all([leader.node.readIndex(), leader.node.readIndex()])
@@ -327,7 +327,7 @@ test('reads are answered by the leader and refused by others', async () => {
   expect(await follower?.node.readIndex()).toMatchObject({ ok: false, code: 'NOT_LEADER' })
 })
 
-test('leadership is transferred, and a transfer that no voter completes resolves to false', async () => {
+test('leadership is transferred; a transfer that no voter completes resolves to false', async () => {
   const all = three()
   const leader = await leaderOf(all)
   await until(() => {
@@ -340,7 +340,7 @@ test('leadership is transferred, and a transfer that no voter completes resolves
   expect(await next.node.transferLeadership('nobody')).toBe(false)
 })
 
-test('a configuration change resolves once it is logged, and the status shows when it is complete', async () => {
+test('a configuration change resolves once it is logged, and the status shows when the change is complete', async () => {
   const all = three()
   const leader = await leaderOf(all)
   const keep = [leader.node.status().id, '1', '2', '3'].slice(0, 3)
@@ -424,13 +424,13 @@ function follower(): {
   return { loop, one, hear }
 }
 
-test('after a stall at most two ticks are due, not all missed ones', () => {
+test('after a stall at most two ticks run, not all missed ticks', () => {
   const { loop, one } = follower()
   loop.stall(1000)
   expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 2 })
 })
 
-test('a follower that hears its leader wakes only for periodic checks, and counts every tick', () => {
+test('a follower that receives heartbeats wakes only for periodic checks, and still counts every tick', () => {
   const { loop, one, hear } = follower()
   loop.pass(50)
   hear()
@@ -448,7 +448,7 @@ test('a follower that hears its leader wakes only for periodic checks, and count
   expect(one.node.status().leaderSilenceTicks).toBe(3)
 })
 
-test('the election timeout takes the same number of ticks no matter how often the node wakes', () => {
+test('the election timeout has the same number of ticks no matter how often the node wakes', () => {
   const ticksToCampaign = (stepMs: number): number => {
     const { loop, one } = follower()
     const startMs = loop.nowMs

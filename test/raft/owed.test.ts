@@ -32,13 +32,13 @@ function refusal(rejectedIndex: number, hint: Position, hasLost: boolean): Messa
   }
 }
 
-test('a late refusal of a peer that lost nothing does not lower its match index', () => {
+test('a late rejection from a peer that lost nothing does not lower the peer’s match index', () => {
   const cluster = led()
   cluster.receive(refusal(6, { term: 2, index: 3 }, false))
   expect(peer(cluster, '2')).toMatchObject({ matchIndex: 6, state: 'replicate' })
 })
 
-test('a late or repeated refusal of a peer with a missing tail costs a probe and keeps the commit index', () => {
+test('a late or repeated rejection from a peer with a missing tail causes one probe and does not change the commit index', () => {
   const cluster = led()
   for (let time = 1; time <= 3; time += 1) {
     cluster.receive(refusal(6, { term: 2, index: 3 }, true))
@@ -57,7 +57,7 @@ function cutOff(cluster: ScriptCluster, from: string, ...others: readonly string
   }
 }
 
-test('acknowledgements of lost entries no longer count: with five voters, a write waits for three disks that contain it', () => {
+test('acknowledgements of lost entries no longer count: with five voters, a commit waits for three disks that contain the entry', () => {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3', '4', '5'] })
   cluster.elect('1')
   cutOff(cluster, '1', '3', '4', '5')
@@ -95,7 +95,7 @@ test('a node with a missing tail does not campaign, even when the leader asks it
   expect(cluster.core('2').fullStatus).toMatchObject({ role: 'follower', term: 2 })
 })
 
-test('an attestation for an earlier start does not bound the missing tail of this start', () => {
+test('a confirmation for an earlier start does not limit the missing tail of the current start', () => {
   const cluster = led()
   const wholeTerm = { term: 2, index: Number.MAX_SAFE_INTEGER }
   const heartbeat = (boot: number): Message => ({
@@ -118,7 +118,7 @@ test('an attestation for an earlier start does not bound the missing tail of thi
   expect(cluster.core('2').fullStatus.owed).toBeNull()
 })
 
-test('a missing tail survives restarts until the log covers it', () => {
+test('the record of a missing tail survives restarts until the log covers that tail', () => {
   const cluster = led()
   cluster.crash('2')
   cluster.damage('2', 4, null)

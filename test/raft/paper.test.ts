@@ -70,7 +70,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(again).toMatchObject({ granted: true, term: 5 })
   })
 
-  test('term and vote reach the disk in one write, so a crash cannot leave a new term with an old vote', () => {
+  test('term and vote are written to disk in one write, so a crash cannot leave a new term with an old vote', () => {
     const cluster = restarted({ term: 4, vote: '2', terms: [] })
     ask(cluster, '3', 5, requestVote(1, 2))
     expect(cluster.platter('1').hardState).toEqual({ term: 5, votedFor: '3' })
@@ -90,7 +90,7 @@ describe('elections (5.2, 5.4.1)', () => {
     },
   )
 
-  test('a candidate that hears the leader of its own term follows it', () => {
+  test('a candidate that receives a message from the leader of its own term follows that leader', () => {
     const cluster = new ScriptCluster(three)
     cluster.campaign('1')
     ask(cluster, '2', 1, { type: 'voteResponse', pre: true, granted: true })
@@ -101,7 +101,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(cluster.core('1').status).toMatchObject({ role: 'follower', leader: '3' })
   })
 
-  test('votes of non-voters are not counted', () => {
+  test('votes from nodes that are not voters are not counted', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4', '5'] })
     cluster.campaign('1')
     for (const from of ['4', '5']) {
@@ -117,7 +117,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(cluster.flights).toEqual([])
   })
 
-  test('a node that hears a leader refuses to vote and keeps its term, except in a leadership transfer', () => {
+  test('a node that receives heartbeats from a leader refuses to vote and keeps its term, except in a leadership transfer', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('2')
     expect(ask(cluster, '3', 9, requestVote(9, 99))).toEqual([])
@@ -126,7 +126,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(ask(cluster, '3', 9, transfer)).toMatchObject([{ granted: true, term: 9 }])
   })
 
-  test('a pre-vote raises no term and uses no vote', () => {
+  test('a pre-vote does not raise the term and does not use up the vote', () => {
     const cluster = restarted({ term: 3, terms: [] })
     const pre = { ...requestVote(9, 99), pre: true } as MessageBody
     expect(ask(cluster, '2', 4, pre)).toMatchObject([{ granted: true, pre: true, term: 4 }])
@@ -143,7 +143,7 @@ describe('elections (5.2, 5.4.1)', () => {
 })
 
 describe('replication (5.3)', () => {
-  test('a request whose previous entry is missing or of another term is refused with a hint', () => {
+  test('an append request whose previous entry is missing or has another term is rejected with a hint', () => {
     const cluster = restarted({ term: 3, terms: [2, 2, 3] })
     expect(ask(cluster, '2', 5, append(9, 4, []))).toMatchObject([
       { success: false, rejectedIndex: 9, hint: { index: 5, term: 3 } },
@@ -160,7 +160,7 @@ describe('replication (5.3)', () => {
     expect(cluster.platter('1').entries.map((entry) => entry.term)).toEqual([1, 1, 2, 4])
   })
 
-  test('a late, shorter request truncates nothing', () => {
+  test('a late, shorter append request truncates nothing', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)]))
     expect(ask(cluster, '2', 5, append(2, 1, [command(3, 5)]))).toMatchObject([
@@ -169,7 +169,7 @@ describe('replication (5.3)', () => {
     expect(termsOf(cluster, '1')).toEqual([1, 1, 5, 5])
   })
 
-  test('a follower commits only entries known to match the leader', () => {
+  test("a follower commits only entries that are known to match the leader's log", () => {
     const cluster = restarted({ term: 3, terms: [3, 3, 3] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5)], 5))
     expect(cluster.core('1').fullStatus.commit).toBe(3)
@@ -178,14 +178,14 @@ describe('replication (5.3)', () => {
     expect(other.core('1').fullStatus.commit).toBe(2)
   })
 
-  test('a commit index beyond a new learner’s log is harmless', () => {
+  test('a commit index beyond the log of a new learner has no effect', () => {
     const cluster = new ScriptCluster({ voters: ['2', '3'], learners: ['4'] })
     cluster.add('1')
     ask(cluster, '2', 5, { type: 'heartbeatRequest', commit: 900, readSequence: 0 })
     expect(cluster.core('1').fullStatus).toMatchObject({ commit: 0, term: 5 })
   })
 
-  test('a request that begins before the compacted entries is applied from its first new entry', () => {
+  test('an append request that begins before the compaction point is applied from its first new entry', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)], 4))
     cluster.step('1', { type: 'compact', position: { term: 5, index: 4 } })
@@ -194,14 +194,14 @@ describe('replication (5.3)', () => {
     expect(cluster.appliedBy('1').map((entry) => entry.index)).toEqual([3, 4, 5])
   })
 
-  test('a request whose entries are not consecutive is dropped', () => {
+  test('an append request whose entries are not consecutive is discarded', () => {
     const cluster = restarted({ term: 1, terms: [] })
     expect(ask(cluster, '2', 5, append(2, 1, [command(4, 5)]))).toEqual([])
     expect(ask(cluster, '2', 5, append(2, 1, [command(3, 6)]))).toEqual([])
     expect(termsOf(cluster, '1')).toEqual([1, 1])
   })
 
-  test('repeated, late and reordered answers never lower a peer’s match index', () => {
+  test('repeated, late and reordered responses never lower a peer’s match index', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'a', 'b')
@@ -215,7 +215,7 @@ describe('replication (5.3)', () => {
     expect(peer()).toMatchObject({ matchIndex: 5, nextIndex: 6, state: 'replicate' })
   })
 
-  test('a lost request is detected and sent again', () => {
+  test('a lost append request is detected and resent', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'lost on the way')
@@ -228,7 +228,7 @@ describe('replication (5.3)', () => {
     expect(cluster.core('1').fullStatus.commit).toBe(4)
   })
 
-  test('a late write report does not count entries that replaced its entries', () => {
+  test('a late write report does not make entries durable that replaced the written entries', () => {
     const cluster = restarted({ term: 1, terms: [] })
     cluster.holdDisk('1', true)
     cluster.receive({
@@ -252,7 +252,7 @@ describe('replication (5.3)', () => {
 })
 
 describe('commit (5.4.2) and leaders', () => {
-  test('a sole voter acknowledges only entries on its own disk', () => {
+  test('a sole voter acknowledges only entries that are on its own disk', () => {
     const cluster = new ScriptCluster({ voters: ['1'] })
     cluster.tick('1')
     cluster.settle()
@@ -265,7 +265,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.appliedBy('1').at(-1)?.index).toBe(4)
   })
 
-  test('the leader counts its own disk like any other: two of three are a quorum only when both have written', () => {
+  test('the leader counts its own disk like the disks of others: two of three are a quorum only when both have written', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.cut('1', '3')
@@ -281,7 +281,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.core('1').fullStatus.commit).toBe(4)
   })
 
-  test('a sole voter that restarts applies the entries that its state had not reached', () => {
+  test('a sole voter that restarts applies the entries that its state did not yet contain', () => {
     const cluster = new ScriptCluster({ voters: ['1'] })
     cluster.setLog('1', { term: 1, terms: [1, 1] })
     cluster.restart('1')
@@ -290,7 +290,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.appliedBy('1').map((entry) => entry.index)).toEqual([3, 4, 5])
   })
 
-  test('uncommitted bytes are bounded: beyond the limit a proposal is refused before it is logged', () => {
+  test('the number of uncommitted bytes is limited: at the limit a proposal is refused before it is logged', () => {
     const cluster = new ScriptCluster(three, { uncommittedBytesMax: 200 })
     cluster.elect('1')
     cluster.events = []
@@ -301,14 +301,14 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.events.at(-1)).toBe('1 accepts 2/5')
   })
 
-  test('a body beyond the limit of the log format is refused at any load', () => {
+  test('a proposal larger than the log format allows is refused at any load', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'x'.repeat(8 * 1024 * 1024 + 1))
     expect(cluster.events.at(-1)).toBe('1 refuses TOO_LARGE')
   })
 
-  test('a transfer ends with its leadership: elected again, the node accepts proposals', () => {
+  test('a leadership transfer ends when the leader steps down: if the node is elected again, it accepts proposals', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     for (const other of ['2', '3']) {
@@ -328,7 +328,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.events).toEqual(['1 accepts 3/5'])
   })
 
-  test('a leader whose disk hangs transfers leadership to a working node', () => {
+  test('a leader whose disk hangs transfers leadership to a node whose disk works', () => {
     const cluster = new ScriptCluster(three, { diskStallTicks: 6 })
     cluster.elect('1')
     cluster.holdDisk('1', true)
@@ -348,7 +348,7 @@ describe('log time', () => {
       .entries(3, Infinity)
       .map((entry) => entry.timeMs)
 
-  test('a leader whose clock is far ahead of the others stamps at most the allowed skew ahead', () => {
+  test('a leader whose clock is far ahead of the others writes timestamps that are ahead by at most the allowed skew', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const honestMs = 1_700_000_000_000
@@ -380,7 +380,7 @@ describe('log time', () => {
     expect(b).toBe(a)
   })
 
-  test('proposals that arrive before any clock is known wait for it, in order', () => {
+  test('proposals that arrive before any peer’s clock is known wait for it, in order', () => {
     const cluster = new ScriptCluster(three)
     cluster.campaign('1')
     cluster.deliver('1', '2')
@@ -400,7 +400,7 @@ describe('log time', () => {
 })
 
 describe('membership (6)', () => {
-  test('a change is refused before the leader has committed in its term', () => {
+  test('a configuration change is refused before the leader has committed an entry in its term', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
     cluster.holdDisk('3', true)
     cluster.cut('1', '3')
@@ -415,7 +415,7 @@ describe('membership (6)', () => {
     expect(cluster.events).toEqual(['1 refuses CHANGE_IN_PROGRESS'])
   })
 
-  test('a change is refused until the previous one is fully committed', () => {
+  test('a configuration change is refused until the previous change is fully committed', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.change('1', { voters: ['1', '2'] })
@@ -435,7 +435,7 @@ describe('membership (6)', () => {
     expect(cluster.events).toEqual(['1 refuses CHANGE_IN_PROGRESS', '1 accepts 2/6'])
   })
 
-  test('a change derived from an outdated configuration is refused', () => {
+  test('a configuration change computed from an outdated configuration is refused', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
     cluster.elect('1')
     const { configurationIndex: before } = cluster.core('1').status
@@ -451,7 +451,7 @@ describe('membership (6)', () => {
     expect(cluster.events[1]).toMatch(/^1 accepts/)
   })
 
-  test('a member that returns with another disk must first be a learner, and starts from nothing', () => {
+  test('a member that returns with another disk must first be a learner, and replication starts from an empty log', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const stores = new Map([['3', 2]])
@@ -465,7 +465,7 @@ describe('membership (6)', () => {
     expect(peer).toMatchObject({ matchIndex: 0, state: 'probe' })
   })
 
-  test('a node may not vote by the configuration it had before its log', () => {
+  test('a node with a wiped disk may not vote, because it does not know its configuration yet', () => {
     const cluster = new ScriptCluster(three)
     cluster.wipe('1', 1)
     const [vote] = ask(cluster, '2', 2, requestVote(2, 9))
@@ -474,7 +474,7 @@ describe('membership (6)', () => {
     expect(cluster.core('1').status.role).toBe('follower')
   })
 
-  test('acknowledgements of an old disk do not count for its replacement', () => {
+  test('acknowledgements of an old disk do not count for the disk that replaced it', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const stores = new Map([['3', 2]])
@@ -493,7 +493,7 @@ describe('membership (6)', () => {
     expect(match()).toBe(index - 1)
   })
 
-  test('acknowledgements of a new disk do not count before the leader’s configuration lists it', () => {
+  test('acknowledgements of a new disk do not count before the leader’s configuration contains that disk', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.cut('1', '2')
@@ -549,7 +549,7 @@ describe('membership (6)', () => {
     })
   })
 
-  test('an answer of a non-member deposes no leader', () => {
+  test('a response from a node that is not a member does not depose the leader', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const hint = { term: 0, index: 0 }
@@ -567,7 +567,7 @@ describe('snapshots (7)', () => {
     configuration,
   })
 
-  test('a snapshot of committed entries is ignored', () => {
+  test('a snapshot that contains only committed entries of the node is ignored', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)], 4))
     cluster.step('1', { type: 'compact', position: { term: 5, index: 4 } })
@@ -575,7 +575,7 @@ describe('snapshots (7)', () => {
     expect(cluster.events).toEqual([])
   })
 
-  test('a snapshot of entries already in the log keeps the log', () => {
+  test('a snapshot whose last entry is already in the log does not replace the log', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)]))
     ask(cluster, '2', 5, snapshot(3, 5))
@@ -583,7 +583,7 @@ describe('snapshots (7)', () => {
     expect(cluster.core('1').fullStatus.commit).toBe(3)
   })
 
-  test('an uncommitted configuration is dropped with the log that a snapshot replaces', () => {
+  test('an uncommitted configuration is discarded with the log that a snapshot replaces', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
     cluster.elect('1')
     cluster.change('1', { voters: ['1', '2', '4'] })
@@ -594,7 +594,7 @@ describe('snapshots (7)', () => {
     })
   })
 
-  test('a snapshot is acknowledged once the log on disk is replaced', () => {
+  test('a snapshot is acknowledged only after the log on disk was replaced', () => {
     const cluster = restarted({ term: 1, terms: [] })
     cluster.holdDisk('1', true)
     expect(ask(cluster, '2', 5, snapshot(9, 4))).toEqual([])
@@ -632,7 +632,7 @@ describe('snapshots (7)', () => {
 })
 
 describe('reads (6.4 of the dissertation)', () => {
-  test('an answer to a heartbeat that left before the read began does not confirm it', () => {
+  test('a response to a heartbeat that was sent before the read began does not confirm the read', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.tick('1', 2)
@@ -646,7 +646,7 @@ describe('reads (6.4 of the dissertation)', () => {
     expect(cluster.events).toEqual(['1 reads at 3'])
   })
 
-  test('reads of one turn share a round, and those that arrive meanwhile share the next', () => {
+  test('reads in one event loop turn share a round, and reads that arrive during the round share the next one', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.flights = []
@@ -659,7 +659,7 @@ describe('reads (6.4 of the dissertation)', () => {
     expect(cluster.events).toHaveLength(5)
   })
 
-  test('too many waiting reads are refused', () => {
+  test('reads are refused if too many are already waiting', () => {
     const cluster = new ScriptCluster(three, { readsMax: 2 })
     cluster.elect('1')
     for (let id = 1; id <= 3; id += 1) cluster.step('1', { type: 'read', id })

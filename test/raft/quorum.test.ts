@@ -27,7 +27,7 @@ function drawConfiguration(): Configuration {
   }
 }
 
-test('the quorum value equals the counted one, in any order and in both halves', () => {
+test('the computed quorum value equals a value counted slowly, in any order and in both halves', () => {
   for (let round = 0; round < 5_000; round += 1) {
     const configuration = drawConfiguration()
     const values = new Map([...names, 'x', 'y'].map((id) => [id, random.integer(0, 5)]))
@@ -40,7 +40,7 @@ test('the quorum value equals the counted one, in any order and in both halves',
   }
 })
 
-test('an election is won with both halves, lost when that is impossible, and open otherwise', () => {
+test('an election is won with a majority in both halves, lost when that is impossible, and otherwise undecided', () => {
   for (let round = 0; round < 5_000; round += 1) {
     const configuration = drawConfiguration()
     const votes = new Map<NodeId, boolean>()

@@ -18,7 +18,7 @@ const pathOf = (name: string): string => join(folder, `${name}.txt`)
 const read = (name: string): string => readFileSync(pathOf(name), 'utf8')
 
 for (const name of names) {
-  test(`script: ${name.replaceAll('_', ' ')}`, () => {
+  test(`the recorded script reproduces its result: ${name.replaceAll('_', ' ')}`, () => {
     holdTo(pathOf(name), play)
   })
 }
@@ -47,7 +47,7 @@ test.for<[string, readonly string[]]>([
   expect(rules.filter((rule) => !found.has(rule))).toEqual([])
 })
 
-test('every divergence from the paper names its script, and every such script names its topic', () => {
+test('every divergence from the paper references its script, and every such script contains its topic', () => {
   const rows = divergences()
   expect(rows.length).toBeGreaterThan(0)
   expect(rows.filter(({ shownBy }) => shownBy === '')).toEqual([])
@@ -72,7 +72,7 @@ function divergences(): { readonly topic: string; readonly shownBy: string }[] {
   })
 }
 
-test('a script whose result differs from its recording fails, and only the flag rewrites it', () => {
+test('a script whose result differs from its recording fails, and only the flag for recording rewrites it', () => {
   const dir = mkdtempSync(join(tmpdir(), 'flotilla-script-'))
   const path = join(dir, 'script.txt')
   const [name = ''] = names

@@ -3,7 +3,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
 import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
-import { isAtLeast } from '../../src/raft/log.ts'
+import { isLogUpToDate } from '../../src/raft/log.ts'
 import type { CoreOptions } from '../../src/raft/options.ts'
 import type { DiskWrite, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
 import { Announcements } from './announcements.ts'
@@ -492,7 +492,7 @@ export class SimulatedCluster implements World {
       // election that is as good as holding it.
       const holds = (index: Index, term: Term): boolean =>
         platter.holds(index, term) ||
-        (platter.owed !== null && isAtLeast(platter.owed, { index, term })) ||
+        (platter.owed !== null && isLogUpToDate(platter.owed, { index, term })) ||
         grave?.holds(index, term) === true
       platters.set(id, { holds })
     }

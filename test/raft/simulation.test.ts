@@ -46,7 +46,7 @@ async function runOrExplain(seed: number): Promise<SimulatedCluster> {
   }
 }
 
-test(`the guarantees hold under faults and the cluster comes to rest after them (seeds ${first} to ${first + count - 1})`, async () => {
+test(`the guarantees hold under faults and the cluster becomes stable afterwards (seeds ${first} to ${first + count - 1})`, async () => {
   const totals = { acknowledged: 0, reads: 0, elections: 0, restarts: 0, snapshots: 0, damages: 0 }
   let hash = ''
   for (let seed = first; seed < first + count; seed += 1) {
@@ -66,7 +66,7 @@ test(`the guarantees hold under faults and the cluster comes to rest after them 
   if (count >= 20) expect(totals.damages).toBeGreaterThan(0)
 }, 0)
 
-test('the same seed repeats the run step by step, and another seed differs', async () => {
+test('the same seed repeats the simulation step by step, and another seed gives another run', async () => {
   const [one, again, other] = [await run(1), await run(1), await run(2)]
   expect(again.trace.hex).toBe(one.trace.hex)
   expect(other.trace.hex).not.toBe(one.trace.hex)

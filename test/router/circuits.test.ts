@@ -107,7 +107,7 @@ function clientAt(forwarder: RouterProgram['forwarder'], owner: ScriptedControll
   return client
 }
 
-test('10 MiB in one direction and 1 MiB back arrive whole, and the usage reports match', async () => {
+test('10 MiB in one direction and 1 MiB in the other arrive complete, and the usage reports match', async () => {
   const { routers, linkId } = await linkedRouters()
   const [one, two] = routers as [RouterProgram, RouterProgram]
   const host = hostAt(two.forwarder)
@@ -148,7 +148,7 @@ test('10 MiB in one direction and 1 MiB back arrive whole, and the usage reports
   expect(told(`link.dropped_msgs:${linkId}`)).toBeGreaterThanOrEqual(0)
 })
 
-test('when a router stops, its circuit ends at the other router once the controller removes it', async () => {
+test('when a router stops, its circuit ends at the other router once the controller removes the circuit', async () => {
   const { routers, linkId } = await linkedRouters()
   const [one, two] = routers as [RouterProgram, RouterProgram]
   const host = hostAt(two.forwarder)

@@ -31,7 +31,7 @@ const shortest = (times: readonly number[]): number =>
   Math.min(...times.slice(1).map((at, k) => at - (times[k] ?? 0)))
 
 test.each(['bind: 127.0.0.2', 'options: {bind: 127.0.0.2}'])(
-  'controllers are dialed from the address of %s',
+  'controllers are dialed from the local address in %s',
   async (ctrl) => {
     await start(ctrl)
     expect(controller.remoteAddresses).toEqual(['127.0.0.2'])
@@ -49,7 +49,7 @@ test.each(['defaultRequestTimeout: 50ms', 'options: {defaultRequestTimeout: 50ms
 )
 
 test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-  'the option %s limits the wait for the answer of a controller to the hello',
+  'the option %s limits how long the router waits for a controller’s response to the hello',
   async (option) => {
     const sockets: Socket[] = []
     const silent: Server = createServer((socket) =>
@@ -69,7 +69,7 @@ test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
   },
 )
 
-test('a channel is closed if its controller does not take a message within writeTimeout', async () => {
+test('a channel is closed if a message cannot be sent to its controller within writeTimeout', async () => {
   await start('options: {writeTimeout: 200ms}')
   const { channel } = controller
   if (channel !== null) closing.push(askWithoutReading(channel))
@@ -88,7 +88,7 @@ describe.each(['heartbeats: {', 'options: {heartbeats: {'])('Heartbeats of %s', 
     expect(shortest(controller.timesOf(5)), 'not each second').toBeLessThan(900)
   })
 
-  test('close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive after unresponsiveAfter', async () => {
+  test('mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout', async () => {
     const other = await network.controller('b')
     const times = 'sendInterval: 100ms, unresponsiveAfter: 100ms, closeUnresponsiveTimeout: 3s'
     await start(heartbeats(times), '', [other.address])
@@ -113,7 +113,7 @@ describe.each(['heartbeats: {', 'options: {heartbeats: {'])('Heartbeats of %s', 
   })
 })
 
-test('interfaces are reported again by checkInterval and minReportInterval', async () => {
+test('network interfaces are reported repeatedly, according to checkInterval and minReportInterval', async () => {
   await start('', 'interfaceDiscovery: {checkInterval: 1s, minReportInterval: 1s}\n')
   await eventually(() => controller.timesOf(1052).length).toBeGreaterThan(1)
 })

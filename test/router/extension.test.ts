@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { issueLeafFor, validityFrom } from '../../src/pki/authority/authority.ts'
+import { issueLeafFor, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
-import type { RequestExtension } from '../../src/router/identity/extension.ts'
+import type { RequestRenewal } from '../../src/router/identity/extension.ts'
 import { eventually, TestNetwork, trustDomain } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -33,14 +33,14 @@ async function certified(pem: string, commonName: string): Promise<string> {
       uris: [],
       hosts: [...names.dnsNames],
       usages: ['client', 'server'],
-      validity: validityFrom(Date.now(), 365 * DAY_MS),
+      validity: validityStartingAt(Date.now(), 365 * DAY_MS),
     },
     publicKeySpki,
   )
 }
 
 const askAt =
-  (commonName: string): RequestExtension =>
+  (commonName: string): RequestRenewal =>
   async (at, { certCsr, serverCertCsr }) => {
     asked.push(at)
     if (at !== api) throw new Error('it refuses connections')
@@ -66,7 +66,7 @@ async function withDaysLeft(days: number): Promise<void> {
 }
 
 describe('The certificates of a router', () => {
-  test('that are due are extended by a controller that answers, with the same keys and the names of csr', async () => {
+  test('are extended when they are due, by a controller that responds, with the same keys and the names in csr', async () => {
     await withDaysLeft(100)
     const before = leafOf('r.cert')
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
@@ -86,7 +86,7 @@ describe('The certificates of a router', () => {
     ['deleted', null],
     ['damaged', 'endpoints: ['],
   ])(
-    'are extended where the controllers say after the endpoints file was %s, and the file is written whole',
+    'are extended at the APIs that the controllers list if the endpoints file was %s, and the file is then written completely',
     async (_state, text) => {
       const controllers = await Promise.all(['a', 'b'].map((id) => network.controller(id)))
       for (const each of controllers) each.clientApis = [`https://${each.id}.test:8441`]
@@ -145,7 +145,7 @@ describe('The certificates of a router', () => {
     await eventually(() => [a.isConnected, b.isConnected]).toEqual([true, true])
   })
 
-  test('that are not due are left unchanged, unless an extension is requested', async () => {
+  test('are left unchanged if they are not due, unless an extension is requested', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await router.start({ extends: false })
     await eventually(() => network.logged('router starting')).toHaveLength(1)
@@ -157,7 +157,7 @@ describe('The certificates of a router', () => {
     await eventually(() => network.logged('certificates extended')).toHaveLength(1)
   })
 
-  test('are kept when the answer contains certificates of another router', async () => {
+  test('are kept when the response contains another router’s certificates', async () => {
     await withDaysLeft(100)
     const before = leafOf('r.cert').sha1
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router2') })
@@ -167,7 +167,7 @@ describe('The certificates of a router', () => {
     expect(leafOf('r.cert').sha1).toBe(before)
   })
 
-  test('that are due without a csr are logged, because nothing can be requested', async () => {
+  test('cause a log line if they are due and csr is missing, because nothing can be requested', async () => {
     await withDaysLeft(100)
     const router = network.router(['tls:127.0.0.1:1'], '', {
       askExtension: askAt('router1'),

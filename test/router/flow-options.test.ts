@@ -7,7 +7,7 @@ import { terminatorDialers } from '../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
 import type {
   CircuitApplication,
-  CircuitEnd,
+  CircuitEndpoint,
   LocalCircuit,
 } from '../../src/overlay/circuits/circuit-ends.ts'
 import type { RouterIdentity } from '../../src/router/identity/identity.ts'
@@ -27,7 +27,7 @@ import { echoServer, serviceOf, TunnelStage } from './tunnel/support.ts'
 class SeenCircuits extends JoinedCircuits {
   readonly opened: LocalCircuit[] = []
 
-  override open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd {
+  override open(circuit: LocalCircuit, application: CircuitApplication): CircuitEndpoint {
     this.opened.push(circuit)
     return super.open(circuit, application)
   }
@@ -40,8 +40,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close()
 })
 
-describe('the end of a circuit has the options', () => {
-  test.each(['transport', 'transport_udp'])('of a dialer with the binding %s', async (binding) => {
+describe('the circuit endpoint uses the options', () => {
+  test.each(['transport', 'transport_udp'])('in a dialer with the binding %s', async (binding) => {
     const circuits = new SeenCircuits()
     const target = await TestTarget.open()
     closing.push(() => target.close())
@@ -62,7 +62,7 @@ describe('the end of a circuit has the options', () => {
     ['proxy', 'tcp'],
     ['transport_udp', 'udp'],
     ['proxy_udp', 'udp'],
-  ])('of a listener with the binding %s', async (binding, protocol) => {
+  ])('in a listener with the binding %s', async (binding, protocol) => {
     const circuits = new SeenCircuits()
     const controller = new AskedController('ctrl1')
     const port = await freePort()
@@ -98,7 +98,7 @@ describe('the end of a circuit has the options', () => {
     expect(circuits.opened[0]?.options).toMatchObject(expected)
   })
 
-  test('of a tunnel, both where it hosts and where it offers', async () => {
+  test('in a tunneler, both for hosted and for intercepted services', async () => {
     const target = await echoServer()
     const port = await freePort()
     const host = { protocol: 'tcp', address: '127.0.0.1', port: target.port }

@@ -71,7 +71,7 @@ describe('the network interfaces of a host', () => {
     ])
   })
 
-  test('include the addresses that have a label', () => {
+  test('include addresses that have an interface label', () => {
     const mac = '02:00:00:00:00:05'
     const listed = { eth0: [info('10.0.0.5/24', mac)], 'eth0:1': [info('10.0.0.6/24', mac)] }
     const shown = hostInterfaces(listed, folder)
@@ -86,7 +86,7 @@ describe('the network interfaces of a host', () => {
     ])
   })
 
-  test('of this host are those that its operating system lists', () => {
+  test('of this host equal those that its operating system lists', () => {
     const names = Object.keys(networkInterfaces()).filter((name) => !name.includes(':'))
     const indexes = names.map((name) =>
       readFileSync(`/sys/class/net/${name}/ifindex`, 'utf8').trim(),

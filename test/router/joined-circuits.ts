@@ -1,10 +1,10 @@
 import type {
   CircuitApplication,
-  CircuitEnd,
+  CircuitEndpoint,
   LocalCircuit,
   LocalCircuits,
 } from '../../src/overlay/circuits/circuit-ends.ts'
-import type { Piece } from '../../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../../src/channel/messages/payload.ts'
 
 const WAITING_BYTES_MAX = 64 * 1024
 
@@ -15,7 +15,7 @@ const WAITING_BYTES_MAX = 64 * 1024
 export class JoinedCircuits implements LocalCircuits {
   readonly ends = new Map<string, JoinedEnd[]>()
 
-  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd {
+  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEndpoint {
     const ends = this.ends.get(circuit.id) ?? []
     const end = new JoinedEnd(circuit.id, application)
     this.ends.set(circuit.id, [...ends, end])
@@ -49,13 +49,13 @@ export class JoinedCircuits implements LocalCircuits {
 }
 
 /** Data written here waits until the application at the other end accepts it. */
-export class JoinedEnd implements CircuitEnd {
+export class JoinedEnd implements CircuitEndpoint {
   readonly circuitId: string
   isClosed = false
   waitedBytesMax = 0
   readonly application: CircuitApplication
   #other: JoinedEnd | null = null
-  #queue: Piece[] = []
+  #queue: PayloadContent[] = []
   #queuedBytes = 0
   #isBlocked = false
   #isFinished = false
@@ -75,7 +75,7 @@ export class JoinedEnd implements CircuitEnd {
     this.#flushSoon()
   }
 
-  send(piece: Piece): boolean {
+  send(piece: PayloadContent): boolean {
     if (this.isClosed) return true
     this.#queue.push(piece)
     this.#queuedBytes += piece.body.length

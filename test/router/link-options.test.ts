@@ -75,9 +75,9 @@ async function silentServer(): Promise<{ readonly port: number; readonly sockets
 
 const reasonsOf = (message: string) => network.logged(message).map(({ fields }) => fields['reason'])
 
-describe('A dialer of links', () => {
+describe('A link dialer', () => {
   test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-    'stops waiting for the answer to its hello after its option %s',
+    'stops waiting for the response to its hello after its option %s',
     async (option) => {
       await dialing(`options: {${option}}`)
       tell({ id: 'router2', port: (await silentServer()).port })
@@ -92,7 +92,7 @@ describe('A dialer of links', () => {
     await eventually(() => peer.sockets[0]?.remoteAddress).toBe('127.0.0.2')
   })
 
-  test('closes a link that does not take a message within writeTimeout', async () => {
+  test('closes a link to which a message cannot be sent within writeTimeout', async () => {
     await dialing('options: {writeTimeout: 200ms}')
     const peer = await peerRouter()
     tell(peer)
@@ -102,7 +102,7 @@ describe('A dialer of links', () => {
     await eventually(() => reasonsOf('link lost')).toContain('a message was not sent within 200 ms')
   })
 
-  test('dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later', async () => {
+  test('dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later', async () => {
     const forwarder = 'forwarder: {linkDialWorkerCount: 1, linkDialQueueLength: 1}'
     const policy = 'healthyDialBackoff: {minRetryInterval: 1h, maxRetryInterval: 2h}'
     await start(
@@ -165,16 +165,16 @@ describe('The wait before a router is dialed again', () => {
     return dialedMs.slice(1).map((at, k) => at - (dialedMs[k] ?? 0))
   }
 
-  test('grows by healthyDialBackoff while controllers reach it', async () => {
+  test('grows according to healthyDialBackoff while controllers are connected to that router', async () => {
     expect(await waits(true)).toEqual([100, 300, 900, 1000])
   })
 
-  test('grows by unhealthyDialBackoff while they do not', async () => {
+  test('grows according to unhealthyDialBackoff while no controller is connected to that router', async () => {
     expect(await waits(false)).toEqual([1000, 10_000, 20_000, 20_000])
   })
 })
 
-describe('A listener of links', () => {
+describe('A link listener', () => {
   async function listening(options: string): Promise<() => ReturnType<typeof connect>> {
     const port = await freePort()
     const address = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
@@ -206,7 +206,7 @@ describe('A listener of links', () => {
     },
   )
 
-  test('closes a link that does not take a message within writeTimeout', async () => {
+  test('closes a link to which a message cannot be sent within writeTimeout', async () => {
     const dial = await listening('writeTimeout: 200ms')
     const socket = dial()
     const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1' }
@@ -237,7 +237,7 @@ describe('A link', () => {
     expect(Math.min(...gaps.slice(1)), 'not each second, as without the options').toBeLessThan(900)
   })
 
-  test('to a silent router counts as unresponsive after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout', async () => {
+  test('is unresponsive after unresponsiveLinkTimeout if the other router is silent, and closes after closeUnresponsiveTimeout', async () => {
     await start(`forwarder: {unresponsiveLinkTimeout: 5s}
 metrics: {reportInterval: 100ms, intervalAgeThreshold: 0s}
 link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeUnresponsiveTimeout: 6s}}`)

@@ -65,8 +65,8 @@ async function socketsAt({ channel }: ScriptedController): Promise<number[]> {
 const typesAt = ({ hellos }: PeerRouter): string[] =>
   hellos.map(({ headers }) => readText(headers, 7) ?? '').toSorted()
 
-describe('A link of several sockets', () => {
-  test('has maxDefaultConnections and maxAckConnections, at both of its routers', async () => {
+describe('A link with several sockets', () => {
+  test('has maxDefaultConnections and maxAckConnections sockets, at both of its routers', async () => {
     const other = await TestNetwork.create(network, 'router2')
     networks.push(other)
     const farController = await other.controller('b')
@@ -85,7 +85,7 @@ describe('A link of several sockets', () => {
     await eventually(() => socketsAt(farController)).toEqual([])
   })
 
-  test('dials the additional ones after startupDelay, and again when one is lost', async () => {
+  test('dials the additional sockets after startupDelay, and again when a socket is lost', async () => {
     await dialing('startupDelay: 300ms, maxDefaultConnections: 1, maxAckConnections: 1')
     const peer = await peerRouter()
     tell(peer)
@@ -105,7 +105,7 @@ describe('A link of several sockets', () => {
     expect(peer.hellos[0]?.headers.has(9), 'it does not say that it takes several').toBe(false)
   })
 
-  test('has one socket if the other router does not support groups', async () => {
+  test('has one socket if the other router does not support socket groups', async () => {
     await dialing('startupDelay: 0s')
     const peer = await peerRouter()
     peer.groups = false
@@ -115,7 +115,7 @@ describe('A link of several sockets', () => {
     expect(await socketsAt(controller)).toEqual([1])
   })
 
-  test('sends the messages of one circuit over one socket, and acknowledgements over their own sockets', async () => {
+  test('sends the messages of one circuit over one socket, and acknowledgements over separate sockets', async () => {
     const pipes = [new Pipe(), new Pipe(), new Pipe()]
     const [one, two, three] = pipes.map((socket) => {
       const channel: Channel = new Channel({

@@ -87,7 +87,7 @@ const faults = ({ controller }: Side) =>
   controller.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body))
 
 describe('Routers with links', () => {
-  test('report their listeners in their hello, and have one link when one of them dials', async () => {
+  test('report their link listeners in their hello, and have one link when one of them dials', async () => {
     await start(one)
     await start(other)
     const value = one.controller.hellos[0]?.headers.get(1000) ?? new Uint8Array()
@@ -109,7 +109,7 @@ describe('Routers with links', () => {
     expect(reports(other), 'the dialer alone reports').toHaveLength(1)
   })
 
-  test('keep one link when both dial each other, and agree on which', async () => {
+  test('keep one link when both dial each other, and agree which link', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -135,7 +135,7 @@ describe('Routers with links', () => {
     expect(again?.iteration).toBeGreaterThan(1)
   })
 
-  test('close a link that an operator closes, and dial it again', async () => {
+  test('close a link when an operator closes it, and dial it again', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -146,7 +146,7 @@ describe('Routers with links', () => {
     await eventually(async () => (await linksOf(one))[0]?.iteration).toBe(2)
   })
 
-  test('report all their links to a controller that connects later', async () => {
+  test('report all their links to a controller that connects later than the links', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -158,7 +158,7 @@ describe('Routers with links', () => {
     })
   })
 
-  test('measure the latency of a link by its heartbeats', async () => {
+  test('measure the latency of a link with heartbeats', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -173,7 +173,7 @@ describe('Routers with links', () => {
     await eventually(measured).toBeGreaterThan(0)
   })
 
-  test('close the link to a removed router, and dial none that shares no group', async () => {
+  test('close the link to a removed router, and dial no router without a common link group', async () => {
     await start(one)
     await start(other)
     tell(one, other, 0, ['elsewhere'])
@@ -187,8 +187,8 @@ describe('Routers with links', () => {
   })
 })
 
-describe('A router refuses a link', () => {
-  test('of a router whose certificate no controller knows', async () => {
+describe('A router refuses a link from another router', () => {
+  test('whose certificate no controller confirms', async () => {
     await start(one)
     await start(other)
     other.controller.verifies = false
@@ -237,7 +237,7 @@ describe('A router refuses a link', () => {
     socket.destroy()
   })
 
-  test('of a router that already has one, in the answer to its hello, so it is not redialed at once', async () => {
+  test('that already has a link, in the response to the hello, so that the other router does not redial at once', async () => {
     await start(other)
     const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf('router1', [], [])
     const dial = async (linkId: string): Promise<ChannelMessage> => {
@@ -270,7 +270,7 @@ describe('A router refuses a link', () => {
     expect(await linksOf(other)).toMatchObject([{ id: 'a' }])
   })
 
-  test('if another router answers than the one that was dialed', async () => {
+  test('that is not the router that was dialed', async () => {
     await start(one)
     await start(other)
     const listeners = [{ address: `tls:127.0.0.1:${other.port}`, protocol: 'tls', groups: [] }]

@@ -63,7 +63,7 @@ describe('tls.handshakeTimeout bounds the handshake', () => {
     ['links', () => `link: {listeners: [{binding: transport, ${address('tls')}}]}`],
     ['clients', () => `edge: {}\nlisteners: [{binding: edge, ${address('tls')}}]`],
     ['a proxy', () => `listeners: [{binding: proxy, ${address('tls')}, service: web}]`],
-  ])('of a listener for %s', async (_, sections) => {
+  ])('at a listener for %s', async (_, sections) => {
     await network.running([controller.address], `tls: {handshakeTimeout: 200ms}\n${sections()}\n`)
     const afterMs = await closedAfterMs(() => connectTcp(port, '127.0.0.1'))
     expect(afterMs).toBeLessThan(4000)
@@ -71,7 +71,7 @@ describe('tls.handshakeTimeout bounds the handshake', () => {
 })
 
 test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
-  'the option %s of a listener limits the wait for the hello of a client',
+  'the listener option %s limits how long the router waits for a client’s hello',
   async (option) => {
     const place = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
     const listener = `{binding: edge, ${place}, options: {${option}}}`
@@ -83,7 +83,7 @@ test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
   },
 )
 
-describe('A server of web', () => {
+describe('A web server', () => {
   async function serve(options: string, more = ''): Promise<void> {
     const points = `bindPoints: [{interface: "127.0.0.1:${port}", address: "r.test:${port}"}]`
     const apis = 'apis: [{binding: health-checks}]'
@@ -116,7 +116,7 @@ describe('A server of web', () => {
     ).toBeLessThan(4500)
   })
 
-  test('closes a connection without another request within idleTimeout', async () => {
+  test('closes a connection on which no further request arrives within idleTimeout', async () => {
     await serve('idleTimeout: 100ms')
     expect(
       await closedAfterMs(
@@ -126,7 +126,7 @@ describe('A server of web', () => {
     ).toBeLessThan(4500)
   })
 
-  test('closes a connection whose answer is not read within writeTimeout', async () => {
+  test('closes a connection whose response is not read within writeTimeout', async () => {
     await serve('readTimeout: 1h, writeTimeout: 100ms')
     const socket = kept(open())
     await new Promise<void>((done) => socket.once('secureConnect', done))
@@ -138,7 +138,7 @@ describe('A server of web', () => {
     clearInterval(timer)
   })
 
-  test('accepts no TLS version below minTLSVersion, and none above maxTLSVersion', async () => {
+  test('accepts no TLS version below minTLSVersion or above maxTLSVersion', async () => {
     await serve('minTLSVersion: TLS1.3')
     const refused = await new Promise<string>((done) => {
       const socket = kept(open({ maxVersion: 'TLSv1.2' }))
@@ -153,7 +153,7 @@ describe('A server of web', () => {
     expect(socket.getProtocol()).toBe('TLSv1.2')
   })
 
-  test('presents the certificate of its identity', async () => {
+  test('presents the certificate in its own identity section', async () => {
     const { certificatePem, privateKeyPem } = await network.leaf('web of r', [], ['127.0.0.1'])
     writeFileSync(network.path('web.cert'), certificatePem, { mode: 0o600 })
     writeFileSync(network.path('web.key'), privateKeyPem, { mode: 0o600 })
@@ -166,7 +166,7 @@ describe('A server of web', () => {
     ).toBe('web of r')
   })
 
-  test('reports controllers that do not answer a ping within ctrlPingCheck.timeout', async () => {
+  test('reports controllers that do not respond to a ping within ctrlPingCheck.timeout', async () => {
     controller.answersPings = false
     await serve('')
     const answer = (): Promise<string> =>

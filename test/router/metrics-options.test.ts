@@ -47,13 +47,13 @@ async function pass(seconds: number): Promise<void> {
   }
 }
 
-test('a report is created every reportInterval', async () => {
+test('a metrics report is created every reportInterval', async () => {
   start('reportInterval: 10s, intervalAgeThreshold: 0s')
   await pass(35)
   expect(sent.map(({ atMs }) => atMs)).toEqual([10_000, 20_000, 30_000])
 })
 
-test('a report is sent once intervalAgeThreshold has passed since its interval began', async () => {
+test('a metrics report is sent once intervalAgeThreshold has passed since its interval began', async () => {
   start('reportInterval: 10s, intervalAgeThreshold: 25s')
   await pass(36)
   expect(sent).toEqual([
@@ -62,7 +62,7 @@ test('a report is sent once intervalAgeThreshold has passed since its interval b
   ])
 })
 
-test('messageQueueSize reports are kept while no controller is connected, the newest ones', async () => {
+test('the newest messageQueueSize metrics reports are kept while no controller is connected', async () => {
   start('reportInterval: 10s, intervalAgeThreshold: 0s, messageQueueSize: 2')
   isConnected = false
   await pass(50)

@@ -12,7 +12,7 @@ import { eventually, TestNetwork } from './support.ts'
 // Goal: links and clients share a port, and each behaves as at a separate port.
 // Method: a real router, with connections that offer what routers and clients of OpenZiti offer.
 
-test('One port serves links, clients, and clients in a browser by the protocol that each offers', async () => {
+test('One port serves links, clients, and clients in a browser, according to the ALPN protocol that each offers', async () => {
   const router = await OnePort.open('', 'browsers')
   try {
     const [link, client] = [await router.linked(), await router.client('ann')]
@@ -42,7 +42,7 @@ describe('One port for links and clients', () => {
     ])
   })
 
-  test('serves a client that offers no protocol as a client', async () => {
+  test('serves a client that offers no ALPN protocol as an edge client', async () => {
     const client = await router.client('ann', { protocols: null })
     expect([client.socket.alpnProtocol, client.isAdmitted]).toEqual([false, true])
   })
@@ -51,12 +51,12 @@ describe('One port for links and clients', () => {
     [['ziti-edge', 'ziti-link'], 'ziti-link'],
     [['ziti-link', 'ziti-edge'], 'ziti-edge'],
     [['h2', 'ziti-edge', 'other'], 'ziti-edge'],
-  ])('selects the last protocol that it serves of %j', async (protocols, selected) => {
+  ])('selects, among %j, the last protocol that the port serves', async (protocols, selected) => {
     const socket = await router.handshake({ protocols })
     expect(socket.alpnProtocol).toBe(selected)
   })
 
-  test('ends the handshake of a client that offers only other protocols', async () => {
+  test('ends the handshake of a client that offers only other ALPN protocols', async () => {
     const socket = await router.handshake({ protocols: ['h2', 'ziti-ctrl'] })
     await eventually(() => socket.destroyed).toBe(true)
     expect(socket.authorized).toBe(false)
@@ -65,7 +65,7 @@ describe('One port for links and clients', () => {
   test.each([
     ['in one byte at a time', 1],
     ['in two parts', 100],
-  ])('reads a hello that comes %s', async (_, size) => {
+  ])('reads a ClientHello that arrives %s', async (_, size) => {
     const bytes = await clientHelloBytes(['ziti-edge'])
     const socket = router.kept(connectTcp({ host: '127.0.0.1', port: router.port, noDelay: true }))
     const answered = once(socket, 'data')
@@ -86,7 +86,7 @@ describe('One port for links and clients', () => {
     await eventually(() => socket.destroyed).toBe(true)
   })
 
-  test('is free again when the router has stopped, though a connection had sent no hello', async () => {
+  test('can be bound again after the router has stopped, even if a connection had not sent its ClientHello', async () => {
     const idle = router.kept(connectTcp(router.port, '127.0.0.1'))
     await once(idle, 'connect')
     await router.linked()
@@ -97,14 +97,14 @@ describe('One port for links and clients', () => {
   })
 })
 
-test('A port for links alone takes a router that offers no protocol', async () => {
+test('A port that serves only links accepts a router that offers no ALPN protocol', async () => {
   const router = await OnePort.open('', 'links')
   const socket = await router.linked('127.0.0.1', null)
   expect([socket.alpnProtocol, socket.destroyed]).toEqual([false, false])
   await router.close()
 })
 
-test('A web socket of a client and a link share a port', async () => {
+test('A client’s web socket and a link can share a port', async () => {
   const network = await TestNetwork.create()
   const controller = await network.controller('a')
   const port = await freePort()

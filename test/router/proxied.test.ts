@@ -27,7 +27,7 @@ describe('A router with a proxy', () => {
   const section = (more = ''): string =>
     `proxy: {type: http, address: "127.0.0.1:${proxy.port}"${more}}`
 
-  test('reaches controllers and other routers through it', async () => {
+  test('reaches controllers and other routers through the proxy', async () => {
     const [controller, theirs] = [await network.controller('a'), await other.controller('b')]
     const port = await freePort()
     const listener = `{binding: transport, bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"}`
@@ -53,7 +53,7 @@ describe('A router with a proxy', () => {
     )
   })
 
-  test('shows the proxy its name and password', async () => {
+  test('authenticates to the proxy with the configured user name and password', async () => {
     const controller = await network.controller('a')
     await network.running([controller.address], section(', username: gate, password: "s:e"'))
     await eventually(() => controller.isConnected).toBe(true)
@@ -61,7 +61,7 @@ describe('A router with a proxy', () => {
     expect(new Set(proxy.authorizations)).toEqual(new Set([basic]))
   })
 
-  test('verifies the controller as without a proxy', async () => {
+  test('verifies the controller in the same way as without a proxy', async () => {
     const stranger = await TestNetwork.create()
     const controller = await stranger.controller('a')
     await network.running([controller.address], section())
@@ -71,7 +71,7 @@ describe('A router with a proxy', () => {
     await stranger.close()
   })
 
-  test('does not dial by itself when the proxy does not answer', async () => {
+  test('does not dial directly when the proxy does not respond', async () => {
     const controller = await network.controller('a')
     const closed = await freePort()
     await network.running(

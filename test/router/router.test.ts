@@ -17,7 +17,7 @@ import {
 import { hostInterfaces } from '../../src/router/reports/host-interfaces.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { LastAddresses } from '../../src/lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../src/lib/runtime/last-addresses.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { ProgramFailure } from '../../src/overlay/failure.ts'
 import {
@@ -48,7 +48,7 @@ function membersOnDisk(): string[] {
 }
 
 describe('A router', () => {
-  test('sends a hello with the ID of its certificate, its version, its capabilities and one socket per channel', async () => {
+  test('sends a hello with its ID from the certificate, its version, its capabilities and one socket per channel', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -66,7 +66,7 @@ describe('A router', () => {
     ])
   })
 
-  test('answers for terminators of every binding, including unknown ones', async () => {
+  test('responds to the validation of terminators with any binding, including an unknown binding', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'dialers: [{binding: transport}]\n')
     await connected(a)
@@ -88,7 +88,7 @@ describe('A router', () => {
     })
   })
 
-  test('connects to every reported member, and disconnects one that a majority does not list', async () => {
+  test('connects to every reported member, and disconnects from a member that a majority does not list', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -108,7 +108,7 @@ describe('A router', () => {
     expect([a.isConnected, b.isConnected]).toEqual([true, true])
   })
 
-  test('requests the lists of all controllers when one lacks a member, and keeps the member', async () => {
+  test('requests the lists of all controllers when one list lacks a member, and keeps that member meanwhile', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -125,7 +125,7 @@ describe('A router', () => {
     ).toEqual(['a', 'b', 'a'])
   })
 
-  test('ignores a list that a controller sends so that other routers forget an address', async () => {
+  test('ignores a list that is marked for other (OpenZiti) routers, from which an address was removed', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -160,7 +160,7 @@ describe('A router', () => {
     expect(c.hellos).toHaveLength(hellos)
   })
 
-  test('refuses a different key for the ID of a known controller, also if the same authority certified it', async () => {
+  test('refuses a different key for the ID of a known controller, even if the same CA certified that key', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const router = await network.running([a.address])
     await connected(a)
@@ -181,7 +181,7 @@ describe('A router', () => {
     expect(minted.hellos).toEqual([])
   })
 
-  test('returns to the configured controllers from an endpoints file written under a captured controller', async () => {
+  test('returns to the configured controllers if a compromised controller determined the endpoints file', async () => {
     const [a, b, x] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -204,7 +204,7 @@ describe('A router', () => {
     expect(membersOnDisk().sort()).toEqual(['a', 'b'])
   })
 
-  test('reconnects to a controller that was away', async () => {
+  test('reconnects to a controller that was unreachable', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -228,7 +228,7 @@ describe('A router', () => {
     await connected(a)
   })
 
-  test('dials the leader at the new address that its followers list', async () => {
+  test('dials the leader at the new address that the leader’s followers list', async () => {
     const [a, b, leader] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -248,13 +248,13 @@ describe('A router', () => {
     await connected(leader)
   })
 
-  test('finds a controller at its last address after a restart while no name server answers', async () => {
+  test('finds a controller at its last known address after a restart while no DNS server responds', async () => {
     const uri = controllerSpiffeId(trustDomain, 'a')
     const a = await network.controller('a', { key: await network.leaf('a', [uri], ['a.test']) })
     const endpoint = `tls:a.test:${a.port}`
     let addresses: readonly string[] = ['127.0.0.1']
-    const start = async (): Promise<LastAddresses> => {
-      const names = new LastAddresses({
+    const start = async (): Promise<CachedResolver> => {
+      const names = new CachedResolver({
         path: network.path('endpoints.addresses.json'),
         clock: systemClock,
         lookUp: async () => await Promise.resolve({ addresses, isAnswered: addresses.length > 0 }),
@@ -276,7 +276,7 @@ describe('A router', () => {
     )
   })
 
-  test('starts from the addresses that its enrollment wrote, without any in the configuration', async () => {
+  test('starts from the addresses that its enrollment wrote, even if the configuration has none', async () => {
     const a = await network.controller('a')
     // The enrollment of OpenZiti writes the same addresses once more, without IDs of controllers.
     const controllers = [{ id: '', endpoints: [{ address: a.address, groups: [] }] }]
@@ -286,7 +286,7 @@ describe('A router', () => {
     await connected(a)
   })
 
-  test('uses the configuration if the endpoints file is damaged, logs this, and writes the file again', async () => {
+  test('uses the configuration if the endpoints file is damaged, logs this, and rewrites the file', async () => {
     const a = await network.controller('a')
     writeFileSync(network.path('endpoints.yml'), 'endpoints: [')
     await network.running([a.address])
@@ -322,7 +322,7 @@ describe('A router', () => {
     expect(reply?.contentType).toBe(20_001)
   })
 
-  test('fails when no controller is reached in time, with a remedy', async () => {
+  test('exits when it cannot reach a controller in time, and prints a remedy', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
     await router.start({ extends: false })
     await expect(router.failed).rejects.toThrow(
@@ -352,7 +352,7 @@ describe('A router refuses a connection to', () => {
     expect(a.received).toEqual([])
   })
 
-  test('a host whose name is not in its certificate, or whose authority is unknown', async () => {
+  test('a host whose name is not in its certificate, or whose CA is unknown', async () => {
     const uri = `spiffe://${trustDomain}/controller/a`
     const other = await TestNetwork.create()
     const a = await network.controller('a', { key: await network.leaf('a', [uri], ['other.test']) })
@@ -365,7 +365,7 @@ describe('A router refuses a connection to', () => {
 })
 
 describe('A router reports to controllers', () => {
-  test('its host name, in its answer to the hello for edge routers', async () => {
+  test('its host name, in its response to the hello for edge routers', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -393,7 +393,7 @@ describe('A router reports to controllers', () => {
     expect(sent).toEqual(hostInterfaces().map(({ name, mtu, index }) => [name, mtu, index]))
   })
 
-  test('no interfaces if that is disabled', async () => {
+  test('no network interfaces if interfaceDiscovery is disabled', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'interfaceDiscovery: {disabled: true}\n')
     await eventually(() => a.ofType(1035).length).toBe(1)
@@ -401,7 +401,7 @@ describe('A router reports to controllers', () => {
     expect(a.ofType(1052)).toEqual([])
   })
 
-  test('its metrics at each interval, the same to all controllers, of which one publishes them', async () => {
+  test('its metrics at each interval: the same to all controllers, and only one of them publishes the metrics', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const often = 'metrics: {reportInterval: 100ms, intervalAgeThreshold: 150ms}\n'
     await network.running([a.address, b.address], often)
@@ -419,7 +419,7 @@ describe('A router reports to controllers', () => {
     expect(Number(first?.intValues['process.rss'])).toBeGreaterThan(1024)
   })
 
-  test('inspected values by name, each as JSON, without unknown names', async () => {
+  test('inspected values by name, each as JSON, and omits unknown names', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -482,7 +482,7 @@ describe('The health-checks API of a router', () => {
       asked.end()
     })
 
-  test('shows whether a controller answers and how many links exist', async () => {
+  test('shows whether a controller responds and how many links exist', async () => {
     const a = await network.controller('a')
     const port = await freePort()
     await network.running(
@@ -518,8 +518,8 @@ web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.t
   })
 })
 
-describe('A router with debugging enabled', () => {
-  test('writes each message, decoded, without the secret of the channel', async () => {
+describe('A router with message tracing or profiling enabled', () => {
+  test('writes each message in decoded form, without the channel secret', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'trace: {path: messages.log}\n')
     await connected(a)
@@ -548,7 +548,7 @@ describe('A router with debugging enabled', () => {
     expect(statSync(network.path('messages.log')).mode & 0o777).toBe(0o600)
   })
 
-  test('writes its profiles', async () => {
+  test('writes its profiles to files', async () => {
     const a = await network.controller('a')
     const router = await network.running(
       [a.address],

@@ -9,7 +9,7 @@ import {
   type CertifiedKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { linkHello } from '../../src/channel/messages/links.ts'
 import { freePort } from '../support/ports.ts'
@@ -76,7 +76,7 @@ async function shownTo(
   return shown === undefined ? null : parseCertificate(Uint8Array.from(shown.raw)).commonName
 }
 
-describe('The certificate of a name is shown', () => {
+describe('A certificate that is configured for a server name is presented', () => {
   test.each([
     ['links', 'link: {listeners: [{binding: transport, PLACE}]}', 'ziti-link'],
     ['clients', 'edge: {}\nlisteners: [{binding: edge, PLACE}]', 'ziti-edge'],
@@ -89,14 +89,14 @@ describe('The certificate of a name is shown', () => {
     expect(await shownTo(null, protocol)).toBe('router1')
   })
 
-  test('by a server of web', async () => {
+  test('by a web server', async () => {
     const points = `bindPoints: [{interface: "127.0.0.1:${port}", address: "r.test:${port}"}]`
     await start(`web: [{name: w, ${points}, apis: [{binding: health-checks}]}]`)
     expect(await shownTo('blue.test')).toBe('blue')
     expect(await shownTo('elsewhere.example')).toBe('router1')
   })
 
-  test('in the version that its file contains now', async () => {
+  test('in its current version, after its file has changed', async () => {
     await start('listeners: [{binding: proxy, service: web, PLACE}]')
     expect(await shownTo('blue.test')).toBe('blue')
     await write('blue', ['green.test'])
@@ -105,7 +105,7 @@ describe('The certificate of a name is shown', () => {
   })
 })
 
-test('dialers are verified against the network CA, whichever name they request', async () => {
+test('routers that dial a link are verified against the network CA, whichever server name they request', async () => {
   await start('link: {listeners: [{binding: transport, PLACE}]}')
   await eventually(() => controller.isConnected).toBe(true)
   const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1', dialedVersion: 'v2.0.0' }
@@ -131,7 +131,7 @@ test('dialers are verified against the network CA, whichever name they request',
     uris: [],
     hosts: [],
     usages: ['client'],
-    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+    validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
   })
   const refused = dial(stranger)
   await eventually(() => refused.destroyed).toBe(true)

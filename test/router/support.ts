@@ -11,18 +11,18 @@ import type { ChannelMessage, OutboundMessage } from '../../src/channel/frame.ts
 import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { LastAddresses } from '../../src/lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../src/lib/runtime/last-addresses.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import {
   type CertifiedKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/config/router/load.ts'
-import type { RequestExtension } from '../../src/router/identity/extension.ts'
+import type { RequestRenewal } from '../../src/router/identity/extension.ts'
 import { RouterProgram } from '../../src/router/router.ts'
 import { helloAnswer } from '../../src/fabric/hello-answer.ts'
 import { addressesMessage } from '../../src/channel/messages/control.ts'
@@ -233,7 +233,7 @@ export class TestNetwork {
       uris,
       hosts,
       usages: ['client', 'server'],
-      validity: validityFrom(Date.now(), lifetimeMs),
+      validity: validityStartingAt(Date.now(), lifetimeMs),
     })
   }
 
@@ -271,12 +271,12 @@ export class TestNetwork {
     endpoints: readonly string[],
     more = '',
     options: {
-      readonly askExtension?: RequestExtension
+      readonly askExtension?: RequestRenewal
       readonly startupTimeout?: string
       readonly hasCsr?: boolean
       /** More keys of its section `identity`. */
       readonly identity?: string
-      readonly names?: LastAddresses
+      readonly names?: CachedResolver
       /** More keys of its section `ctrl`. */
       readonly ctrl?: string
     } = {},
@@ -302,7 +302,7 @@ ${more}`
       random: seededRandom(1),
       log: { info: at('info'), warn: at('warn'), error: at('error') },
       askExtension,
-      names: options.names ?? new LastAddresses({ path: null, clock: systemClock }),
+      names: options.names ?? new CachedResolver({ path: null, clock: systemClock }),
     })
     this.#routers.push(router)
     return router

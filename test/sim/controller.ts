@@ -3,7 +3,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.ts'
-import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { hasOtherVoters, rosterVoters } from '../../src/controller/start/known-voters.ts'
 import { StateDamagedError } from '../../src/fsm/records/load.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
@@ -15,7 +15,7 @@ import type { AppliedEntry } from '../../src/ports/machine.ts'
 import type { Core } from '../../src/raft/core.ts'
 import { decodeEntries } from '../../src/raft/entry-codec.ts'
 import type { DiskWrite, Entry, Index, NodeId } from '../../src/raft/types.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { emptyMemoryState, type MemoryState } from '../../src/store/state/memory-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { FaultyMemoryFiles, PowerCut } from '../store/support/faulty-memory-files.ts'
@@ -51,7 +51,7 @@ export interface ControllerWorld extends MeshWorld {
   /** It could not start, or stopped on its own. */
   onDown(controller: Controller, error: Error): void
   onSelfRefused(controller: Controller, refusal: SelfRefusal): void
-  onHostEvent(controller: Controller, event: HostEvent): void
+  onHostEvent(controller: Controller, event: ConsensusThreadEvent): void
 }
 
 /** A running process. */
@@ -121,7 +121,7 @@ export class Controller {
     const tool = new Context(`forming ${this.id}`)
     tool.isOver = true
     this.#world.loop.within(tool, () => {
-      formDataFolder(
+      createDataFolder(
         DATA,
         { ...identity, entries },
         { files: this.files, segmentBytes, freeBytesMin: FREE_BYTES_MIN },
@@ -388,7 +388,7 @@ export class Controller {
     }
   }
 
-  #onHostEvent(event: HostEvent): void {
+  #onHostEvent(event: ConsensusThreadEvent): void {
     if (event.type === 'committed') this.#handed = decodeEntries(event.entries).at(-1)?.index ?? 0
     this.#world.onHostEvent(this, event)
   }

@@ -10,7 +10,7 @@ import {
   type AdmissionVerdict,
 } from '../../src/cluster/membership/decide-admission.ts'
 import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
-import type { MembersNow } from '../../src/cluster/membership/members-now.ts'
+import type { MembershipSnapshot } from '../../src/cluster/membership/members-now.ts'
 import { isSameBytes } from '../../src/cluster/membership/record.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -369,7 +369,7 @@ export class Operator {
   }
 }
 
-function ready(now: MembersNow): readonly NodeId[] {
+function ready(now: MembershipSnapshot): readonly NodeId[] {
   return promotableLearners(now.record).filter((id) => isReadyToVote(now, id))
 }
 

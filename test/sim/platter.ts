@@ -1,5 +1,5 @@
 import { assert } from '../../src/lib/assert.ts'
-import { isAtLeast } from '../../src/raft/log.ts'
+import { isLogUpToDate } from '../../src/raft/log.ts'
 import type {
   DiskWrite,
   Entry,
@@ -58,7 +58,7 @@ export class Platter {
    */
   holds(index: Index, term: Term): boolean {
     if (index <= this.base.index || this.termAt(index) === term) return true
-    return this.owed !== null && isAtLeast(this.owed, { index, term })
+    return this.owed !== null && isLogUpToDate(this.owed, { index, term })
   }
 
   note(operation: Operation): void {
@@ -97,7 +97,8 @@ export class Platter {
     const promised = { index: kept, term: this.termAt(kept) ?? 0 }
     if (this.isDamaged) {
       const last = entries.at(-1) ?? base
-      const isCovered = isAtLeast(last, promised) || (owed !== null && isAtLeast(owed, promised))
+      const isCovered =
+        isLogUpToDate(last, promised) || (owed !== null && isLogUpToDate(owed, promised))
       assert(isCovered, `I16: ${id} has lost ${kept} and does not owe it`)
     } else {
       for (let index = Math.max(this.base.index, base.index) + 1; index <= kept; index += 1) {

@@ -1,11 +1,16 @@
-import type { HostCommand, HostEvent, HostLink, MainLink } from '../../src/cluster/link.ts'
+import type {
+  ConsensusThreadCommand,
+  ConsensusThreadEvent,
+  HostLink,
+  MainLink,
+} from '../../src/cluster/link.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 
 /** Links two threads of one process by a port: in order, each in its own event loop. */
 export function linkThreads(
   loop: VirtualLoop,
   threads: { readonly main: Context; readonly raft: Context },
-  onEvent: (event: HostEvent) => void,
+  onEvent: (event: ConsensusThreadEvent) => void,
 ): { readonly main: MainLink; readonly host: HostLink } {
   let isOpen = true
   const close = (): void => {
@@ -13,7 +18,7 @@ export function linkThreads(
   }
   const main: MainLink = {
     onMessage: () => undefined,
-    post: (command: HostCommand) => {
+    post: (command: ConsensusThreadCommand) => {
       loop.afterIn(threads.raft, 0, () => {
         if (isOpen) host.onMessage(command)
       })
@@ -22,7 +27,7 @@ export function linkThreads(
   }
   const host: HostLink = {
     onMessage: () => undefined,
-    post: (event: HostEvent) => {
+    post: (event: ConsensusThreadEvent) => {
       onEvent(event)
       loop.afterIn(threads.main, 0, () => {
         if (isOpen) main.onMessage(event)

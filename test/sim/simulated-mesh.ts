@@ -4,7 +4,7 @@ import {
   verifyCaller,
   detectRollback,
   verifyPeer,
-  type PeerTrust,
+  type PeerVerificationFacts,
   type Verdict,
 } from '../../src/cluster/mesh/handshake.ts'
 import type {
@@ -89,7 +89,7 @@ export class SimulatedMesh implements HostMesh {
   /** Incoming links, by caller. */
   readonly #inbound = new Map<NodeId, Link>()
   #encoder = new MessageEncoder()
-  #roster: PeerTrust
+  #roster: PeerVerificationFacts
   #configurationIndex: Index
   #isRunning = false
 
@@ -252,7 +252,7 @@ export class SimulatedMesh implements HostMesh {
     return verifyPeer({ leafDer: this.#world.leafOf(id), hello, expectedId }, this.#roster)
   }
 
-  #rosterOf(members: readonly Member[]): PeerTrust {
+  #rosterOf(members: readonly Member[]): PeerVerificationFacts {
     const { selfId, clusterId, generation, trustDomain } = this.#options
     const byId = new Map(members.map((member) => [member.id, member]))
     return { selfId, clusterId, generation, trustDomain, members: byId }

@@ -24,14 +24,14 @@ function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? ''
 }
 
-test('the invariants hold under faults, and the cluster serves and comes to rest after them (6 seeds)', async () => {
+test('the invariants hold under faults, and the cluster serves requests and becomes stable afterwards (6 seeds)', async () => {
   const text = await simulate(['--first', '1', '--seeds', '6', '--workers', '2'])
   console.log(text)
   expect(text).toMatch(/simulated 6 seeds .* 0 failed, \d{3,} writes acknowledged/)
   expect(lastLine(text)).toMatch(/^trace [0-9a-f]{16}$/)
 }, 0)
 
-test('the same seed repeats the run step by step with any time zone, language, heap size and number of processes', async () => {
+test('the same seed repeats the simulation step by step with any time zone, language, heap size and number of processes', async () => {
   const one = await simulate(['--first', '7', '--seeds', '2', '--workers', '1'], {
     TZ: 'Asia/Tokyo',
   })
@@ -45,7 +45,7 @@ test('the same seed repeats the run step by step with any time zone, language, h
   expect(lastLine(another)).not.toBe(lastLine(one))
 }, 0)
 
-test('the WAN profile causes no election in ten minutes with 200 ms each way and 5 % loss, and the defaults do in one', async () => {
+test('with 200 ms each way and 5 % loss, the WAN profile causes no election in ten minutes, and the default profile does in one minute', async () => {
   const wan = async (...words: readonly string[]): Promise<Record<string, number>> => {
     const { stdout } = await run(process.execPath, [WAN, ...words])
     console.log(stdout)

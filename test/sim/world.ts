@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import type { Alarm } from '../../src/cluster/alarm-table.ts'
-import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
@@ -378,7 +378,7 @@ export class World implements ControllerWorld {
     })
   }
 
-  onHostEvent(_controller: Controller, event: HostEvent): void {
+  onHostEvent(_controller: Controller, event: ConsensusThreadEvent): void {
     if (event.type === 'refused' && event.code === 'OVERLOADED') {
       this.tally.note('proposal refused at a cap')
     } else if (event.type === 'snapshotWanted') this.tally.note('snapshot sent')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { RestoredLog } from '../../src/raft/types.ts'
 import type { FileDisk } from '../../src/store/log/file-disk.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
@@ -57,7 +57,7 @@ function fill(disk: FileDisk): void {
   disk.flush()
 }
 
-test('a crash at any step of a reset leaves the old log or the new one', () => {
+test('a crash at any step of a log reset leaves the old log or the new log', () => {
   const found = crashPoints(fill, (disk) => {
     disk.reset({ term: 7, index: 500 }, 2)
     disk.flush()
@@ -72,7 +72,7 @@ test('a crash at any step of a reset leaves the old log or the new one', () => {
   }
 })
 
-test('a crash at any step of a compaction loses no entry after its position', () => {
+test('a crash at any step of a compaction loses no entry after the compaction position', () => {
   const found = crashPoints(fill, (disk) => disk.compact({ term: 1, index: 45 }))
   expect(new Set(found.map(({ base }) => base.index)).size).toBe(2)
   for (const { base, entries } of found) {
@@ -81,7 +81,7 @@ test('a crash at any step of a compaction loses no entry after its position', ()
   }
 })
 
-test('a crash at any step of appending over several segments keeps a prefix with all durable entries', () => {
+test('a crash at any step of appending to several segments keeps a prefix that contains all durable entries', () => {
   const found = crashPoints(
     (disk) => {
       disk.write({ token: 1, hardState: null, entries: large.slice(0, 5), commit: 5 })
@@ -100,7 +100,7 @@ test('a crash at any step of appending over several segments keeps a prefix with
   expect(found.at(-1)?.entries.length).toBe(60)
 })
 
-test('a crash at any step of a replacement across segments leaves the old tail or a prefix of the new one', () => {
+test('a crash at any step of replacing entries in several segments leaves the old entries or a prefix of the new entries', () => {
   const replacement = someEntries(10, 30, 2, 1500)
   const found = crashPoints(
     (disk) => {
@@ -129,7 +129,7 @@ test('a crash at any step of a replacement across segments leaves the old tail o
   expect(found.at(-1)?.entries.length).toBe(39)
 })
 
-test('entries never reach the disk before their term', () => {
+test('entries are never stored on disk before their term', () => {
   const found = crashPoints(
     () => {},
     (disk) => {
@@ -160,7 +160,7 @@ test('a crash at any step of forming leaves a complete data folder or none, and 
     cpSync(parent, copy, { recursive: true })
     copies.push(copy)
   }
-  formDataFolder(dir, { ...identity, entries }, { ...smallLog, files })
+  createDataFolder(dir, { ...identity, entries }, { ...smallLog, files })
   files.onChange('', '')
   expect(copies.length).toBeGreaterThan(20)
   const options = { ...smallLog, files: fastFileSystem }
@@ -168,7 +168,7 @@ test('a crash at any step of forming leaves a complete data folder or none, and 
   for (const copy of copies) {
     const formed = join(copy, 'data')
     if (existsSync(formed)) whole += 1
-    else formDataFolder(formed, { ...identity, entries }, options)
+    else createDataFolder(formed, { ...identity, entries }, options)
     const { disk, restored } = openLog(formed, options)
     expect(restored).toMatchObject({ entries, commit: 2, boot: 1 })
     disk.closeNow()

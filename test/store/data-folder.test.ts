@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { toStoreError } from '../../src/store/errors.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { readIdentity, writeIdentity } from '../../src/store/log/identity.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { benchWal } from '../../bench/wal.ts'
@@ -18,7 +18,7 @@ import { watchedFileSystem } from './support/power-cut.ts'
 
 const options = { log: smallLog, state: { freeBytesMin: 0 } }
 
-test('a formed data folder opens with its identity, log and an empty state, closes and opens again', async () => {
+test('a formed data folder can be opened with its identity, its log and an empty state, closed and opened again', async () => {
   const dir = formedFolder(someEntries(1, 2))
   const first = await openDataFolder(dir, options)
   expect(first.identity).toEqual(identity)
@@ -39,7 +39,7 @@ test('a formed data folder opens with its identity, log and an empty state, clos
   await second.close()
 })
 
-test('the next start completes a log reset that a crash after the swap of a received state interrupted', async () => {
+test('the next start completes a log reset that a crash interrupted after a received state was swapped in', async () => {
   const source = await openDataFolder(formedFolder(someEntries(1, 2)), options)
   await source.stateStore.write([{ key: 'a', value: '1' }], markAt(70, 4))
   const dir = formedFolder(someEntries(1, 2))
@@ -58,7 +58,7 @@ test('the next start completes a log reset that a crash after the swap of a rece
   await source.close()
 })
 
-test('a second open of a folder is refused, in this process and in another, until the first is closed', async () => {
+test('a second attempt to open a data folder is refused, in this process and in another, until the first is closed', async () => {
   const dir = formedFolder()
   const first = await openDataFolder(dir, options)
   const refused = { code: 'IN_USE', message: expect.stringContaining(`(pid ${process.pid})`) }
@@ -85,7 +85,7 @@ test('the lock of a process killed with SIGKILL is released', async () => {
   await opened.close()
 })
 
-test('a refused open releases the lock', async () => {
+test('a failed attempt to open a data folder releases the lock', async () => {
   const dir = formedFolder(someEntries(1, 2))
   const first = await openDataFolder(dir, options)
   await first.stateStore.write([], markAt(1, 9))
@@ -95,7 +95,7 @@ test('a refused open releases the lock', async () => {
   await lock.release()
 })
 
-test('the log opens in a worker with plain option values', async () => {
+test('the log can be opened in a worker thread with options that are plain values', async () => {
   const dir = formedFolder(someEntries(1, 2))
   const script = new URL('./support/log-worker.ts', import.meta.url)
   const statePosition = { term: 1, index: 2 }
@@ -108,18 +108,22 @@ test('the log opens in a worker with plain option values', async () => {
   expect(openLog(dir, smallLog).restored.entries.length).toBe(3)
 })
 
-test('forming refuses a folder with content and does not change it', () => {
+test('forming refuses a folder that is not empty and does not change it', () => {
   const dir = formedFolder()
-  expect(() => formDataFolder(dir, { ...identity, entries: [] }, smallLog)).toThrow('is not empty')
+  expect(() => createDataFolder(dir, { ...identity, entries: [] }, smallLog)).toThrow(
+    'is not empty',
+  )
   const own = temporaryFolder()
   writeFileSync(join(own, 'letters'), 'dear')
-  expect(() => formDataFolder(own, { ...identity, entries: [] }, smallLog)).toThrow('is not empty')
+  expect(() => createDataFolder(own, { ...identity, entries: [] }, smallLog)).toThrow(
+    'is not empty',
+  )
   expect(readFileSync(join(own, 'letters'), 'utf8')).toBe('dear')
 })
 
 test('forming accepts an empty folder and gives only its owner access', () => {
   const dir = temporaryFolder()
-  formDataFolder(dir, { ...identity, entries: [] }, smallLog)
+  createDataFolder(dir, { ...identity, entries: [] }, smallLog)
   expect(readIdentity(dir)).toEqual(identity)
   expect(statSync(dir).mode & 0o777).toBe(0o700)
   for (const name of ['IDENTITY', 'meta.0', 'meta.1']) {
@@ -139,7 +143,7 @@ test('missing and unwritable folders are each reported in one sentence', async (
     message: expect.stringContaining('is not a data folder (no IDENTITY file)'),
   })
   const deep = join(parent, 'a/b/data')
-  expect(() => formDataFolder(deep, { ...identity, entries: [] }, smallLog)).toThrow(
+  expect(() => createDataFolder(deep, { ...identity, entries: [] }, smallLog)).toThrow(
     /^cannot create .*: it does not exist\.$/,
   )
   const files = watchedFileSystem()
@@ -148,11 +152,11 @@ test('missing and unwritable folders are each reported in one sentence', async (
   }
   const refused = join(parent, 'data')
   expect(() =>
-    formDataFolder(refused, { ...identity, entries: [] }, { ...smallLog, files }),
+    createDataFolder(refused, { ...identity, entries: [] }, { ...smallLog, files }),
   ).toThrow('give the user that runs the controller write access to it')
 })
 
-test('a new generation can replace the identity, and an edit by hand is detected', () => {
+test('a new generation can replace the identity file, and manual edits of the file are detected', () => {
   const dir = formedFolder()
   writeIdentity(dir, { ...identity, generation: 2 })
   expect(readIdentity(dir).generation).toBe(2)

@@ -31,7 +31,7 @@ function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: as if`), { code })
 }
 
-test('all writes of one turn share one write and one sync, and are reported after the sync', async () => {
+test('all writes in one event loop turn share one write and one sync call, and are reported as durable after the sync', async () => {
   const files = watchedFileSystem()
   const { disk, seen } = opened({ files, bufferBytes: 65536 })
   const before = { ...files.counts }
@@ -52,7 +52,7 @@ test('all writes of one turn share one write and one sync, and are reported afte
   await disk.close()
 })
 
-test('a write made inside a report waits for the next sync', async () => {
+test('a write made within a durability report waits for the next sync', async () => {
   const { disk, seen } = opened()
   const reported = new Promise((resolve) => {
     disk.onDurable = (token) => {
@@ -88,7 +88,7 @@ const failing: readonly (readonly [string, (files: FileSystem) => void])[] = [
 ]
 
 for (const [call, breakIt] of failing) {
-  test(`after a failed ${call} the disk fails once, reports nothing and does not retry`, async () => {
+  test(`after a failed ${call} the disk reports one failure, reports no write as durable and does not retry`, async () => {
     const files = watchedFileSystem()
     const { dir, disk, seen } = opened({ files })
     append(disk, 1)
@@ -114,7 +114,7 @@ for (const [call, breakIt] of failing) {
   })
 }
 
-test('a failure inside write is reported later, never from inside the call', async () => {
+test('a failure within write is reported later, never during the call', async () => {
   const files = watchedFileSystem()
   const { disk, seen } = opened({ files })
   files.write = () => {
@@ -131,7 +131,7 @@ test('a failure inside write is reported later, never from inside the call', asy
   await disk.close()
 })
 
-test('with little space left the log uses up its segment, then fails before the disk is full', () => {
+test('with little space left the log fills its current segment, and then fails before the disk is full', () => {
   const files = watchedFileSystem()
   const { dir, disk, seen } = opened({ files, freeBytesMin: 1_000_000 })
   files.freeBytes = () => 1_000_100
@@ -190,7 +190,7 @@ test('a record larger than a segment gets a segment of its size, even with the l
   expect(summary(openLog(dir, smallLog).restored.entries)).toEqual(summary(entries))
 })
 
-test('the next segment is filled with zeros ahead of need, so a segment change is fast', () => {
+test('the next segment is filled with zeros in advance, so that changing the segment is fast', () => {
   const files = watchedFileSystem()
   const { disk } = opened({ files, segmentBytes: 1024 * 1024 })
   const zerosInFlush: number[] = []

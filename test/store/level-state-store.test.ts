@@ -40,7 +40,7 @@ async function harness(dir: string): Promise<OpenedStore> {
 
 stateStoreSuite('LevelDB store', chunkBytes, async () => await harness(temporaryFolder()))
 
-test('memory and LevelDB stores read each other’s snapshots and produce the same bytes', async () => {
+test('the memory store and the LevelDB store read each other’s snapshots and produce the same bytes', async () => {
   const level = await LevelStateStore.open(temporaryFolder(), small)
   const memory = new MemoryStateStore(undefined, { chunkBytes })
   const records = Array.from({ length: 300 }, (_, number) => ({
@@ -57,7 +57,7 @@ test('memory and LevelDB stores read each other’s snapshots and produce the sa
   await level.close()
 })
 
-test('after SIGKILL the store holds the records and the mark of one batch, never a mix', async () => {
+test('after SIGKILL the store contains the records and the position mark of one batch, never a mixture', async () => {
   const dir = temporaryFolder()
   const script = join(import.meta.dirname, 'support/write-forever.ts')
   for (let round = 0; round < 3; round += 1) {
@@ -82,7 +82,7 @@ test('after SIGKILL the store holds the records and the mark of one batch, never
   }
 })
 
-test('a crash at any step of receiving a snapshot and swapping it in leaves the old state or the new one', async () => {
+test('a crash at any step of receiving a snapshot and swapping it in leaves the old state or the new state', async () => {
   const source = new MemoryStateStore(undefined, { chunkBytes })
   const many = Array.from({ length: 500 }, (_, number) => ({ key: `k${number}`, value: 'new' }))
   await source.write(many, markAt(500))
@@ -122,7 +122,7 @@ test('a crash at any step of receiving a snapshot and swapping it in leaves the 
   expect(new Set(found)).toEqual(new Set([3, 500]))
 })
 
-test('a failed write ends the store: the next write is refused, and a start finds the last durable batch', async () => {
+test('after a failed write the store refuses further writes, and the next start finds the last durable batch', async () => {
   const dir = temporaryFolder()
   const files = watchedFileSystem()
   const store = await LevelStateStore.open(dir, { ...small, freeBytesMin: 1000, files })
@@ -143,7 +143,7 @@ test('a failed write ends the store: the next write is refused, and a start find
   await again.close()
 })
 
-test('a failed change of the file CURRENT ends the store, because the store may no longer know which half is in use', async () => {
+test('after a failed change of the file CURRENT the store refuses further writes, because it may no longer know which half is in use', async () => {
   const source = new MemoryStateStore()
   await source.write([{ key: 'n', value: '1' }], markAt(9))
   const files = watchedFileSystem()
@@ -183,7 +183,7 @@ test('a flipped bit in a value is detected on reading', async () => {
   await damaged.close()
 })
 
-test('a missing or invalid CURRENT is damage, not an empty store', async () => {
+test('a missing or invalid CURRENT is reported as damage, not treated as an empty store', async () => {
   const dir = temporaryFolder()
   await (await LevelStateStore.open(dir, small)).close()
   writeFileSync(join(dir, 'state/CURRENT'), 'C\n')
@@ -193,7 +193,7 @@ test('a missing or invalid CURRENT is damage, not an empty store', async () => {
   expect(existsSync(join(dir, 'state/A'))).toBe(true)
 })
 
-test('a store whose folder is damaged or a file is reported in one sentence', async () => {
+test('a store folder that is damaged or is a file is reported in one sentence', async () => {
   const dir = temporaryFolder()
   mkdirSync(join(dir, 'state'))
   writeFileSync(join(dir, 'state/CURRENT'), 'A\n')

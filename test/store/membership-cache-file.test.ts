@@ -22,7 +22,7 @@ const roster = {
 }
 const path = (): string => join(dir, MEMBERSHIP_CACHE_NAME)
 
-test('a membership record is read as it was written, and the last one replaces the others', () => {
+test('a membership record is read as it was written, and the last record replaces earlier records', () => {
   expect(readMembershipCacheFile(dir)).toBeNull()
   writeMembershipCacheFile(dir, roster)
   expect(readMembershipCacheFile(dir)).toEqual(roster)
@@ -65,7 +65,7 @@ test('the disk records of members are read as they were written', () => {
   expect(readMembershipCacheFile(dir)).toEqual({ ...roster, marks: [mark] })
 })
 
-test('the last of many quick membership changes is on disk in the end', async () => {
+test('after many quick membership changes, the last one is on disk', async () => {
   const failures: unknown[] = []
   const writer = new MembershipCacheFile(dir, (error) => failures.push(error))
   for (let index = 1; index <= 50; index += 1) writer.write({ ...roster, index, marks: [mark] })

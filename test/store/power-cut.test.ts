@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { seededRandom, type Random } from '../../src/lib/random.ts'
 import type { DiskWrite, Entry, HardState, Index, RestoredLog } from '../../src/raft/types.ts'
 import type { FileDisk } from '../../src/store/log/file-disk.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { someEntries, summary } from './support/entries.ts'
 import { FaultyMemoryFiles, PowerCut } from './support/faulty-memory-files.ts'
@@ -163,7 +163,7 @@ function manyLives(seed: number): number {
   const random = seededRandom(seed)
   let files = new FaultyMemoryFiles()
   const dir = '/data'
-  formDataFolder(dir, { ...identity, entries: someEntries(1, 2) }, { ...smallLog, files })
+  createDataFolder(dir, { ...identity, entries: someEntries(1, 2) }, { ...smallLog, files })
   let possible: Model[] = [
     { hardState: { term: 1, votedFor: null }, start: 0, entries: someEntries(1, 2) },
   ]
@@ -204,7 +204,7 @@ function cutWhileOpening(files: FaultyMemoryFiles, dir: string, random: Random):
   return files.afterPowerCut(random)
 }
 
-test('reported writes survive any power cut, and no start finds data that was never written', () => {
+test('writes reported as durable survive any power cut, and no start finds data that was never written', () => {
   let cuts = 0
   const seeds = 150
   for (let seed = 1; seed <= seeds; seed += 1) cuts += manyLives(seed)
@@ -212,7 +212,7 @@ test('reported writes survive any power cut, and no start finds data that was ne
   expect(cuts).toBeGreaterThan(seeds * 2)
 })
 
-test('forming a data folder leaves a complete one or none after any power cut', () => {
+test('a power cut while a data folder is formed leaves a complete data folder or none', () => {
   let whole = 0
   let none = 0
   for (let seed = 1; seed <= 200; seed += 1) {
@@ -221,7 +221,7 @@ test('forming a data folder leaves a complete one or none after any power cut', 
     before.callsLeft = random.integer(1, 45)
     let isDone = false
     try {
-      formDataFolder(
+      createDataFolder(
         '/data',
         { ...identity, entries: someEntries(1, 2) },
         { ...smallLog, files: before },

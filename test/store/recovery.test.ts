@@ -13,7 +13,7 @@ import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { StoreError } from '../../src/store/errors.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { openLog, type LogOptions } from '../../src/store/log/open-log.ts'
 import { lastNonZero } from '../../src/store/log/recovery.ts'
 import { SEGMENT_HEADER_BYTES } from '../../src/store/log/wal-format.ts'
@@ -103,7 +103,7 @@ function crashedWith(flushes: readonly (readonly Entry[])[]): string {
   return copy
 }
 
-test('a log whose last record is zeros from any byte on keeps all earlier records and accepts new ones', () => {
+test('a log whose last record has zeros from any byte on keeps all earlier records and accepts new records', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)], [entry(3, 1, 50)]])
   const end = usedBytes(lastSegment(crashed))
   // Records end at a multiple of 8.
@@ -121,7 +121,7 @@ test('a log whose last record is zeros from any byte on keeps all earlier record
   }
 })
 
-test('a last flush with any sectors missing is cut at the first invalid record and never misread', () => {
+test('if any sectors of the last flush are missing, the log is truncated at the first invalid record, and nothing is misread', () => {
   const random = seededRandom(4)
   const flushes = [someEntries(1, 4), someEntries(5, 12, 1, 700)]
   const crashed = crashedWith(flushes)
@@ -155,7 +155,7 @@ test('data after a torn record is zeroed, so that it is never mistaken for a con
   expect(usedBytes(path)).toBeLessThanOrEqual(SEGMENT_HEADER_BYTES + 104 * 4)
 })
 
-test('any flipped bit before the last flush is corruption, reported in a sentence without changing the disk', () => {
+test('any flipped bit before the last flush is reported as corruption, in one sentence, and the disk is not changed', () => {
   const random = seededRandom(7)
   const flushes = [someEntries(1, 3), someEntries(4, 3), [entry(7)]]
   const crashed = crashedWith(flushes)
@@ -182,7 +182,7 @@ test('any flipped bit before the last flush is corruption, reported in a sentenc
   expect(refused).toBeGreaterThan(120)
 })
 
-test('any flipped bit in a log that was closed in order is corruption, even in the last record', () => {
+test('any flipped bit in a log that was closed properly is reported as corruption, even in the last record', () => {
   const random = seededRandom(11)
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
@@ -219,13 +219,13 @@ test('a flipped bit in the last flush of a crashed log loses at most that flush 
   }
 })
 
-test('a truncated segment is corruption, even if only zeros are missing', () => {
+test('a truncated segment is reported as corruption, even if only zeros are missing', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)]])
   truncateSync(lastSegment(crashed), usedBytes(lastSegment(crashed)) + 8)
   expect(refusal(crashed).message).toMatch(/the file has \d+ bytes instead of 16384/)
 })
 
-test('records whose end turned into zeros after an orderly close are corruption', () => {
+test('records that end in zeros after a proper close are reported as corruption', () => {
   const dir = formedFolder(someEntries(1, 5))
   const path = lastSegment(dir)
   const bytes = readFileSync(path)
@@ -236,7 +236,7 @@ test('records whose end turned into zeros after an orderly close are corruption'
   )
 })
 
-test('a missing segment is corruption, whether the first, a middle or the last one', () => {
+test('a missing segment is reported as corruption, whether it is the first, a middle or the last segment', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 80, 1, 700), commit: 0 })
@@ -251,7 +251,7 @@ test('a missing segment is corruption, whether the first, a middle or the last o
   }
 })
 
-test('records of an earlier segment or of another store are not mistaken for the log', () => {
+test('records from an earlier segment or from another store are not accepted as part of the log', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 40, 1, 700), commit: 0 })
@@ -264,7 +264,7 @@ test('records of an earlier segment or of another store are not mistaken for the
   expect(refusal(copy).code).toBe('CORRUPT')
 })
 
-test('an intact record that does not follow from the ones before it breaks the chain', () => {
+test('an intact record that does not continue the previous record’s hash chain is refused', () => {
   const [dir, other] = [[entry(1)], [{ ...entry(1), timeMs: 5 }]].map((first) => {
     const folder = formedFolder([...first, entry(2)])
     return lastSegment(folder)
@@ -277,7 +277,7 @@ test('an intact record that does not follow from the ones before it breaks the c
   expect(error.message).toContain('at byte 4200: the hash chain breaks at the record of index 2')
 })
 
-test('an intact segment of another history does not continue the log', () => {
+test('an intact segment from another history is not accepted as the continuation of the log', () => {
   const [dir = '', other = ''] = [0, 1].map((later) => {
     const entries = someEntries(1, 40, 1, 700)
     return formedFolder(entries.map((one) => ({ ...one, timeMs: one.timeMs + later })))
@@ -286,10 +286,10 @@ test('an intact segment of another history does not continue the log', () => {
   expect(refusal(dir).message).toContain('the segment does not continue the one before it')
 })
 
-test('a torn record whose body looks like a record of another store is still a torn record', () => {
+test('a torn record whose body looks like a record of another store still counts as torn', () => {
   const foreign = join(temporaryFolder(), 'data')
   const storeId = new Uint8Array(16).fill(9)
-  formDataFolder(
+  createDataFolder(
     foreign,
     { ...identity, storeId, entries: [entry(3)].map((one) => ({ ...one, index: 1 })) },
     smallLog,
@@ -324,7 +324,7 @@ test('the commit hint stored at a compaction excludes entries that are not durab
   expect(commit).toBeLessThan(58)
 })
 
-test('a header page with any flipped bit is corruption', () => {
+test('a header page with any flipped bit is reported as corruption', () => {
   const random = seededRandom(17)
   const dir = formedFolder(someEntries(1, 2))
   for (let round = 0; round < 30; round += 1) {
@@ -335,7 +335,7 @@ test('a header page with any flipped bit is corruption', () => {
   }
 })
 
-test('with one meta slot torn, damaged or missing, the other one still has the newest term and vote', () => {
+test('if one meta slot is torn, damaged or missing, the other slot still has the newest term and vote', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: { term: 5, votedFor: 'ctrl3' }, entries: [], commit: 0 })
@@ -358,7 +358,7 @@ test('with one meta slot torn, damaged or missing, the other one still has the n
   }
 })
 
-test('with both meta slots damaged, the loss of term and vote is reported instead of guessed', () => {
+test('if both meta slots are damaged, the loss of term and vote is reported instead of guessed', () => {
   const dir = formedFolder()
   for (const name of ['meta.0', 'meta.1']) flipBit(join(dir, name), 300)
   expect(refusal(dir).message).toContain('the term and vote of this member are lost')
@@ -396,7 +396,7 @@ test('a crash at any byte of a meta write leaves the old term and vote or the ne
 test('files of another store are refused as foreign', () => {
   const foreign = join(temporaryFolder(), 'data')
   const storeId = new Uint8Array(16).fill(9)
-  formDataFolder(foreign, { ...identity, storeId, entries: someEntries(1, 2) }, smallLog)
+  createDataFolder(foreign, { ...identity, storeId, entries: someEntries(1, 2) }, smallLog)
   for (const names of [['meta.0', 'meta.1'], ['wal']]) {
     const dir = formedFolder(someEntries(1, 2))
     for (const name of names) {
@@ -408,7 +408,7 @@ test('files of another store are refused as foreign', () => {
   }
 })
 
-test('a newer format is refused by number, not mistaken for damage', () => {
+test('a newer format is refused with its number, and not mistaken for damage', () => {
   const dir = formedFolder(someEntries(1, 2))
   const raise = (path: string, format: number): void => {
     const page = readFileSync(path)
@@ -432,7 +432,7 @@ test('a newer format is refused by number, not mistaken for damage', () => {
   }
 })
 
-test('a store that ends before the log begins, or contradicts committed entries, is refused', () => {
+test('a state whose position is before the beginning of the log, or contradicts committed entries, is refused', () => {
   const dir = formedFolder(someEntries(1, 4))
   expect(refusal(dir, { statePosition: { term: 9, index: 3 } }).message).toContain('is committed')
   const { disk } = openLog(dir, smallLog)
@@ -443,7 +443,7 @@ test('a store that ends before the log begins, or contradicts committed entries,
   expect(recover(dir, { statePosition: { term: 1, index: 100 } }).base.index).toBe(100)
 })
 
-test('if a snapshot has brought the state past the end of the log, the log continues after the state', () => {
+test('if a snapshot has brought the state beyond the end of the log, the log continues after the state’s position', () => {
   const dir = formedFolder(someEntries(1, 4))
   const restored = recover(dir, { statePosition: { term: 3, index: 50 } })
   expect(restored).toMatchObject({ base: { term: 3, index: 50 }, entries: [], commit: 50, boot: 1 })
@@ -457,7 +457,7 @@ test('a state whose position is in the log does not change the log', () => {
   expect(recover(dir, { statePosition: null }).entries.length).toBe(4)
 })
 
-test('recovery syncs data that was only in the system’s cache before returning it', () => {
+test('recovery syncs data that was only in the system’s cache before it returns the data', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 3), commit: 0 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { seededRandom, type Random } from '../../src/lib/random.ts'
 import type { Entry, Position } from '../../src/raft/types.ts'
-import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import type { FileDisk } from '../../src/store/log/file-disk.ts'
 import { higherPosition } from '../../src/store/log/log-evidence.ts'
 import { openLog, type LogOptions, type OpenedLog } from '../../src/store/log/open-log.ts'
@@ -51,7 +51,7 @@ class Writer {
 
   constructor(random: Random) {
     this.#random = random
-    formDataFolder(DIR, { ...identity, entries: [] }, { ...smallLog, files: this.files })
+    createDataFolder(DIR, { ...identity, entries: [] }, { ...smallLog, files: this.files })
     const { files } = this
     const write = files.write.bind(files)
     files.write = (fd, path, bytes, position) => {
@@ -144,29 +144,32 @@ function isPowerCut(error: unknown): boolean {
   return error instanceof PowerCut || (error instanceof Error && isPowerCut(error.cause))
 }
 
-test.each(DAMAGES)('%s: lost entries become the missing tail, and no entry is invented', (kind) => {
-  let repaired = 0
-  let silent = 0
-  const seeds = 40
-  for (let seed = 1; seed <= seeds; seed += 1) {
-    const random = seededRandom(seed)
-    const before = written(random)
-    damageLog(before.files, WAL, kind, random)
-    const what = `seed ${seed}, ${kind}`
-    const opened = reopen(before)
-    if (judge(opened, before, kind, what)) silent += 1
-    if (opened.repair !== null) repaired += 1
-    // The log continues from there with the same missing tail.
-    opened.disk.closeNow()
-    before.files.unreadable.clear()
-    const again = reopen(before)
-    expect(again.repair, what).toBeNull()
-    expect(again.restored.owed, what).toEqual(opened.restored.owed)
-    expect(summary(again.restored.entries), what).toEqual(summary(opened.restored.entries))
-  }
-  expect(repaired).toBeGreaterThan(seeds / 3)
-  expect(silent).toBeLessThan(seeds / 10)
-})
+test.each(DAMAGES)(
+  'repair after damage (%s): lost entries become the missing tail, and no entry is invented',
+  (kind) => {
+    let repaired = 0
+    let silent = 0
+    const seeds = 40
+    for (let seed = 1; seed <= seeds; seed += 1) {
+      const random = seededRandom(seed)
+      const before = written(random)
+      damageLog(before.files, WAL, kind, random)
+      const what = `seed ${seed}, ${kind}`
+      const opened = reopen(before)
+      if (judge(opened, before, kind, what)) silent += 1
+      if (opened.repair !== null) repaired += 1
+      // The log continues from there with the same missing tail.
+      opened.disk.closeNow()
+      before.files.unreadable.clear()
+      const again = reopen(before)
+      expect(again.repair, what).toBeNull()
+      expect(again.restored.owed, what).toEqual(opened.restored.owed)
+      expect(summary(again.restored.entries), what).toEqual(summary(opened.restored.entries))
+    }
+    expect(repaired).toBeGreaterThan(seeds / 3)
+    expect(silent).toBeLessThan(seeds / 10)
+  },
+)
 
 test('a power cut at any step of a repair leaves a folder that the next start repairs', () => {
   let cuts = 0
@@ -194,7 +197,7 @@ test('a power cut at any step of a repair leaves a folder that the next start re
   expect(cuts).toBeGreaterThan(80)
 })
 
-test('a repair keeps copies of the damaged files, replaces those of an earlier repair, and limits their size', () => {
+test('a repair keeps copies of the damaged files, replaces the copies from an earlier repair, and limits their size', () => {
   const random = seededRandom(5)
   const before = written(random)
   const { files } = before
@@ -217,7 +220,7 @@ test('a repair keeps copies of the damaged files, replaces those of an earlier r
   expect(files.exists(`${WAL}/damaged`)).toBe(false)
 })
 
-test('a damaged log stays unchanged if no other voter is known that could send the lost entries', () => {
+test('a damaged log is left unchanged if no other voter is known that could send the lost entries', () => {
   for (const hasOtherVoters of [false, undefined]) {
     const before = written(seededRandom(6))
     const { files, state } = before
@@ -231,19 +234,19 @@ test('a damaged log stays unchanged if no other voter is known that could send t
   }
 })
 
-test('files of another store or of a newer format are refused even if others are damaged', () => {
+test('files of another store or of a newer format are refused even if other files are damaged', () => {
   const before = written(seededRandom(7), 50)
   const { files } = before
   const [first = '', second = ''] = segmentPaths(files, WAL)
   files.damage(first, new Uint8Array(16))
   const foreign = new FaultyMemoryFiles()
   const storeId = new Uint8Array(16).fill(9)
-  formDataFolder(DIR, { ...identity, storeId, entries: [] }, { ...smallLog, files: foreign })
+  createDataFolder(DIR, { ...identity, storeId, entries: [] }, { ...smallLog, files: foreign })
   files.damage(second, foreign.read(segmentPaths(foreign, WAL)[0] ?? ''))
   expect(() => reopen(before)).toThrow(/belongs to store/)
 })
 
-test('a log that begins after the state continues after the state, and its entries become the missing tail', () => {
+test('a log that begins after the state’s position is replaced by one that continues after the state, and its entries become the missing tail', () => {
   const before = written(seededRandom(8))
   const { files, last } = before
   const state = { term: 0, index: 0 }
@@ -256,7 +259,7 @@ test('a log that begins after the state continues after the state, and its entri
   expect(repair?.finding).toContain('the entries between are lost')
 })
 
-test('a state that a snapshot took past the log leaves no missing tail: its log was only not reset yet', () => {
+test('a state that a snapshot brought beyond the log leaves no missing tail, because only the log reset was outstanding', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const options = { ...smallLog, files: before.files, statePosition: state, hasOtherVoters: true }
@@ -267,7 +270,7 @@ test('a state that a snapshot took past the log leaves no missing tail: its log 
   }
 })
 
-test('a state that apply took past the log makes the whole term missing: the log lost its end', () => {
+test('a state that apply brought beyond the log makes the rest of the term the missing tail, because the log lost its end', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const { restored } = reopen({ files: before.files, state })

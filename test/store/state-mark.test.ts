@@ -11,7 +11,7 @@ const mark = {
   entitiesDigest: 'e',
 }
 
-test('a mark is read as it was written, and one without a feature level is invalid', () => {
+test('a state mark is read as it was written, and a mark without a feature level is invalid', () => {
   expect(decodeMark(encodeMark(mark))).toEqual(mark)
   const { featureLevel, ...rest } = JSON.parse(encodeMark(mark)) as Record<string, unknown>
   expect(featureLevel).toBe(3)
@@ -21,7 +21,7 @@ test('a mark is read as it was written, and one without a feature level is inval
 test.each([
   [STATE_FORMAT - 1, 'of a version before the first release'],
   [STATE_FORMAT + 1, 'run the version that wrote it, or a later one'],
-])('a mark of format %s is distinguished from damage, with a remedy', (format, remedy) => {
+])('a state mark of format %s is distinguished from damage, with a remedy', (format, remedy) => {
   const other = JSON.stringify({ ...(JSON.parse(encodeMark(mark)) as object), format })
   const found = decodeMark(other)
   expect(found).toBe(format)

@@ -7,7 +7,7 @@ import {
   LEAF_LIFETIME_MS,
   ROOT_LIFETIME_MS,
   type ValidityPeriod,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { NetworkAuthorities } from '../../src/auth/certificates/network-authorities.ts'
@@ -19,7 +19,10 @@ export interface TestAuthorities extends NetworkAuthorities {
 
 /** A self-signed CA of somebody. */
 export async function newCa(commonName: string, nowMs: number): Promise<CertifiedKey> {
-  return await createRootAuthority({ commonName, validity: validityFrom(nowMs, ROOT_LIFETIME_MS) })
+  return await createRootAuthority({
+    commonName,
+    validity: validityStartingAt(nowMs, ROOT_LIFETIME_MS),
+  })
 }
 
 /** As `cluster init` makes them, at that time. */
@@ -28,7 +31,7 @@ export async function networkAuthorities(nowMs: number): Promise<TestAuthorities
   const issuing = await createIssuingAuthority({
     commonName: 'network issuing',
     root,
-    validity: validityFrom(nowMs, ISSUING_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, ISSUING_LIFETIME_MS),
   })
   return {
     issuing,
@@ -49,7 +52,8 @@ export async function clientCertificate(
     uris: [],
     hosts: [],
     usages: ['client'],
-    validity: typeof validity === 'number' ? validityFrom(validity, LEAF_LIFETIME_MS) : validity,
+    validity:
+      typeof validity === 'number' ? validityStartingAt(validity, LEAF_LIFETIME_MS) : validity,
   })
   return parseCertificates(certificatePem)[0].pem
 }

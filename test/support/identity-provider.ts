@@ -3,7 +3,11 @@ import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../src/pki/authority/authority.ts'
 import { newCa } from './authorities.ts'
 
 const DAY_MS = 24 * 60 * 60_000
@@ -122,7 +126,7 @@ export class KeyServer {
       uris: [],
       hosts: [...hosts],
       usages: ['server'],
-      validity: validityFrom(nowMs, DAY_MS),
+      validity: validityStartingAt(nowMs, DAY_MS),
     })
     const server = new KeyServer(keys, own, root.certificatePem)
     await new Promise<void>((resolve) => {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { formCluster } from '../../src/cli/bootstrap/form.ts'
+import { createCluster } from '../../src/cli/bootstrap/form.ts'
 import { finishForming, quickstartConfig } from '../../src/cli/quickstart/form.ts'
 import { planQuickstart, type QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { freePortBlock } from './ports.ts'
@@ -13,7 +13,7 @@ export async function layOut(folder: string, nodes: number): Promise<QuickstartP
   const password = 'laid out'
   const [first, ...rest] = plan.controllers.map((one) => quickstartConfig(one, 'laid.out.internal'))
   if (first === undefined) throw new Error('no controllers')
-  await formCluster({
+  await createCluster({
     controllers: [first, ...rest],
     adminName: 'admin',
     password,

@@ -3,7 +3,7 @@ import {
   createRootAuthority,
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { LeafJwtSigner, type MemberLeaf } from '../../src/pki/jwt-signer.ts'
@@ -11,7 +11,7 @@ import { LeafJwtSigner, type MemberLeaf } from '../../src/pki/jwt-signer.ts'
 const nowMs = Date.now()
 const root = createRootAuthority({
   commonName: 'test root',
-  validity: validityFrom(nowMs, 2 * LEAF_LIFETIME_MS),
+  validity: validityStartingAt(nowMs, 2 * LEAF_LIFETIME_MS),
 })
 
 /** A controller's leaf and key; the leaf alone, without those above it. */
@@ -21,7 +21,7 @@ export async function memberLeaf(id: string): Promise<CertifiedKey & MemberLeaf>
     trustDomain: 'test.internal',
     id,
     hosts: ['localhost'],
-    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, LEAF_LIFETIME_MS),
   })
   const { pem, publicKeySha256 } = parseCertificate(chainPem)
   return { certificatePem: pem, privateKeyPem, publicKeySha256 }

@@ -79,7 +79,7 @@ test('certificates of every kind are issued in another thread', async () => {
   expect(parseCertificates(server.chainPem)[0].commonName).toBe('r1')
 })
 
-test('an invalid request is refused with one sentence, and the next one is served', async () => {
+test('an invalid certificate request is refused with one sentence, and the next request is served', async () => {
   const issuer = start()
   const code = 'COULD_NOT_PROCESS_CSR'
   const bad = [
@@ -105,7 +105,7 @@ test('an invalid request is refused with one sentence, and the next one is serve
   expect((await good).subject).toBe('CN=somebody')
 })
 
-test('a new authority signs from the moment it is current', async () => {
+test('a new CA signs certificates as soon as it is current', async () => {
   const issuer = start()
   const before = await issuer.identity(order, 'a')
   held = second
@@ -116,7 +116,7 @@ test('a new authority signs from the moment it is current', async () => {
   )
 })
 
-test('without an authority the answer refers the caller to another controller, and an expired authority issues nothing', async () => {
+test('without a CA the response refers the caller to another controller, and an expired CA issues nothing', async () => {
   const issuer = start()
   held = null
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({
@@ -127,7 +127,7 @@ test('without an authority the answer refers the caller to another controller, a
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({ code: 'CERTIFICATE_REFUSED' })
 })
 
-test('an authority with an unusable key fails its orders, and the next one works again', async () => {
+test('requests fail while the CA has an unusable key, and succeed with the next CA', async () => {
   const issuer = start()
   held = { ...first, privateKeyPem: second.privateKeyPem }
   const failed = await issuer.identity(order, 'a').catch((error: unknown) => error)
@@ -137,7 +137,7 @@ test('an authority with an unusable key fails its orders, and the next one works
   expect((await issuer.identity(order, 'a')).subject).toBe('CN=somebody')
 })
 
-test('a full queue refuses orders, and no caller fills it alone', async () => {
+test('a full queue refuses certificate requests, and no caller alone can fill the queue', async () => {
   const issuer = start({ certificatesWaitingMax: 8 })
   const many = Array.from({ length: 100 }, () => issuer.identity(order, 'greedy'))
   const other = issuer.identity(order, 'other')
@@ -152,7 +152,7 @@ test('a full queue refuses orders, and no caller fills it alone', async () => {
   expect((await other).subject).toBe('CN=somebody')
 })
 
-test('a hanging thread is replaced; its running order is refused, the rest is issued', async () => {
+test('a hanging thread is replaced; its current request is refused, and the other requests are served', async () => {
   const issuer = start({ certificateMsMax: 1500 })
   await issuer.identity(order, 'a')
   const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(() => undefined)
@@ -163,14 +163,14 @@ test('a hanging thread is replaced; its running order is refused, the rest is is
   for (const end of rest) expect(end.status).toBe('fulfilled')
 })
 
-test('an order that has waited too long is refused', async () => {
+test('a certificate request that has waited too long is refused', async () => {
   const issuer = start({ certificateWaitMsMax: -1 })
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({
     code: 'SERVER_TOO_MANY_REQUESTS',
   })
 })
 
-test('closing rejects the queued orders and issues nothing more', async () => {
+test('closing the issuer rejects the queued requests, and then no certificate is issued', async () => {
   const issuer = start()
   const waiting = Array.from({ length: 20 }, () => issuer.identity(order, 'a'))
   const ends = Promise.allSettled(waiting)

@@ -33,7 +33,7 @@ async function collections(before: string): Promise<number> {
   return Number(stdout.split(' ')[0])
 }
 
-test('a heap with limited growth is collected more often than by default', async () => {
+test('a heap with limited growth is garbage-collected more often than a default heap', async () => {
   const [bounded, unbounded] = await Promise.all([
     collections('limitHeapGrowth()'),
     collections(''),

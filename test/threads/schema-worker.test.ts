@@ -53,7 +53,7 @@ test('a catastrophic regular expression is refused in time without blocking this
   expect(turns).toBeGreaterThan(20)
 })
 
-describe('on a busy machine', () => {
+describe('schema validation on a busy machine', () => {
   const spinners: Worker[] = []
   afterEach(async () => {
     await Promise.all(spinners.splice(0).map((spinner) => spinner.terminate()))
@@ -68,12 +68,12 @@ describe('on a busy machine', () => {
   }
   const letters = (count: number) => ({ name: `${'a'.repeat(count)}!` })
 
-  test('an expression that needs little time is validated', async () => {
+  test('completes for an expression that needs little processor time', async () => {
     const judge = await busy({ schemaMsMax: 1000 })
     expect(await judge.validateData(endless, letters(23), 'a')).toMatchObject({ field: 'name' })
   })
 
-  test('a schema that got no processor time is not reported as the caller’s fault', async () => {
+  test('does not report a schema that got no processor time as the caller’s fault', async () => {
     const judge = await busy({ schemaMsMax: 1000, schemaLateMsMax: 1 })
     await expect(judge.validateData(endless, bomb, 'a')).rejects.toMatchObject({
       code: 'TIMEOUT',
@@ -82,7 +82,7 @@ describe('on a busy machine', () => {
   })
 })
 
-test('a schema that needs too much memory ends its thread, not the process', async () => {
+test('a schema that needs too much memory terminates its thread, not the process', async () => {
   const judge = start({ schemaMsMax: 30_000 })
   const properties: Record<string, JsonObject> = {}
   for (let i = 0; i < 6000; i += 1) {
@@ -94,7 +94,7 @@ test('a schema that needs too much memory ends its thread, not the process', asy
   expect(await judge.validateData(port, { port: 2 }, 'a')).toBeNull()
 })
 
-test('a full queue refuses schemas, and so does a wait that is too long', async () => {
+test('a full queue refuses schemas, and a schema that waits too long is refused', async () => {
   const judge = start({ schemasWaitingMax: 1, schemaWaitMsMax: 200 })
   const first = judge.validateData(endless, bomb, 'a')
   const second = judge.validateData(port, { port: 2 }, 'a')
@@ -105,7 +105,7 @@ test('a full queue refuses schemas, and so does a wait that is too long', async 
   expect(await first).toMatchObject({ field: 'data' })
 })
 
-test('closing rejects the queued schemas and validates nothing more', async () => {
+test('closing the schema worker rejects the queued schemas, and then nothing is validated', async () => {
   const judge = start()
   const waiting = [judge.validateData(endless, bomb, 'a'), judge.validateData(port, {}, 'a')]
   const ends = Promise.allSettled(waiting)

@@ -17,7 +17,7 @@ function withEvent(trace: Trace, at: number, event: TraceEvent): Trace {
   return { ...trace, events: trace.events.with(at, event) }
 }
 
-test('the specification accepts every step of simulated cores under faults', async () => {
+test('the TLA+ specification accepts every step of simulated Raft cores under faults', async () => {
   const seen = new Set<string>()
   for (const seed of SEEDS) {
     const { trace, failure } = await recordSimulation(seed, RUN_MS)
@@ -37,7 +37,7 @@ test('the specification accepts every step of simulated cores under faults', asy
   )
 })
 
-test('the specification accepts three hosts over gRPC whose leader fails and returns', async () => {
+test('the TLA+ specification accepts a run of three hosts over gRPC whose leader fails and returns', async () => {
   const { trace, failure } = await recordHosts(20)
   expect(failure).toBeNull()
   expect(checkTrace(trace)).toBeNull()
@@ -49,7 +49,7 @@ test('the same seed records the same trace', async () => {
   expect(again.trace).toEqual(one.trace)
 })
 
-test('the specification rejects a run with any one event left out', async () => {
+test('the TLA+ specification rejects a run from which any one event is omitted', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const random = seededRandom(1)
   // Later events detect a change of the term, the log or the disk; nothing detects the change of a
@@ -65,7 +65,7 @@ test('the specification rejects a run with any one event left out', async () => 
   }
 })
 
-test('a vote that was not granted, a commit without a majority and a promise before its write are reported', async () => {
+test('the checker reports a vote that was not granted, a commit without a majority and a promise that was sent before its write', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const vote = trace.events.findLastIndex(({ action }) => action === 'HandleRequestVoteResponse')
   const response = trace.events[vote] as HeardAction & TraceEvent

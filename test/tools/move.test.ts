@@ -157,8 +157,8 @@ const movedMutations = {
   'test/guards/gate.mutation': '# Guard: src/entrances/open.ts is asked.\n- bolt + now\n+ bolt\n',
 }
 
-describe('A move', () => {
-  test('of folders updates every reference to them', () => {
+describe('Moving with the move tool', () => {
+  test('updates every reference to a moved folder', () => {
     const done = move('src/gates', 'src/entrances', 'test/gates', 'test/deep/entrances')
     expect({ status: done.status, err: done.err }).toEqual({ status: 0, err: '' })
     expect(tree()).toEqual(projectWith({ ...movedFolder, ...movedMutations }))
@@ -172,7 +172,7 @@ describe('A move', () => {
     expect(renamed.match(/^R\d+/gm)).toHaveLength(3)
   })
 
-  test('of one file updates its name in prose, and keeps its folder', () => {
+  test('updates the name of a moved file in prose, and keeps the name of its folder', () => {
     expect(move('src/gates/bolts/bolt.ts', 'src/gates/draw.ts').status).toBe(0)
     const page = (project['docs/rooms.md'] ?? '').replace('`bolt.ts`', '`draw.ts`')
     expect(tree()).toMatchObject({
@@ -185,12 +185,12 @@ describe('A move', () => {
     expect(readdirSync(join(folder, 'src/gates')).sort()).toEqual(['draw.ts', 'open.ts'])
   })
 
-  test('into a folder needs a trailing slash', () => {
+  test('requires a trailing slash to move a file into a folder', () => {
     expect(move('src/yard/hour.ts', 'src/gates/').status).toBe(0)
     expect(tree()['src/gates/hour.ts']).toBe(project['src/yard/hour.ts'])
   })
 
-  test('of an attack also moves its mutations, and renames their markers', () => {
+  test('also moves the mutations of a moved attack test, and renames their markers', () => {
     expect(move('test/attacks/force.test.ts', 'test/attacks/theft.test.ts').status).toBe(0)
     expect(readdirSync(join(folder, 'test/attacks')).sort()).toEqual([
       'theft--key.mutation',
@@ -211,13 +211,13 @@ describe('The move tool changes nothing', () => {
     [['src/gates', 'src/gates/inner'], 'inside of what moves'],
     [['docs/rooms.md', 'docs/a.md'], 'is in none of'],
     [['src/gates'], 'usage'],
-  ] as const)('by %o', ([words, reason]) => {
+  ] as const)('with the arguments %o', ([words, reason]) => {
     const done = move(...words)
     expect(done).toMatchObject({ status: 2, err: expect.stringContaining(reason) })
     expect(tree()).toEqual(project)
   })
 
-  test('over uncommitted changes without the option for it', () => {
+  test('if there are uncommitted changes, without the option that allows them', () => {
     appendFileSync(join(folder, 'Makefile'), '# more\n')
     const words = ['src/yard', 'src/square']
     expect(move(...words)).toMatchObject({ status: 2, err: expect.stringContaining('--dirty') })

@@ -54,7 +54,7 @@ function smallTree(): string {
 const output = (name: string, ...words: readonly string[]): string =>
   execFileSync(name, words, { encoding: 'utf8' })
 
-test('the tree of an architecture has its native files and its Node, and those of no other', () => {
+test('the file tree for an architecture contains the native files and the Node for that architecture, and for no other', () => {
   const tree = makeTree(release, architecture)
   const names = readdirSync(join(tree, 'node_modules'), { recursive: true, encoding: 'utf8' })
   const files = names.filter((name) => statSync(join(tree, 'node_modules', name)).isFile())
@@ -66,24 +66,27 @@ test('the tree of an architecture has its native files and its Node, and those o
   ])
 })
 
-test.skipIf(!hasXz)('an archive is the same each time, and its files belong to root', () => {
-  const tree = smallTree()
-  const archives = ['a.tar.xz', 'b.tar.xz'].map((name) => join(folder, name))
-  for (const path of archives) writeArchive(release, tree, path)
-  const [first = '', second = ''] = archives
-  expect(readFileSync(second).equals(readFileSync(first))).toBe(true)
-  const listed = output('tar', '--list', '--verbose', '--numeric-owner', '--utc', '--file', first)
-  const lines = listed
-    .trim()
-    .split('\n')
-    .map((line) => line.split(/\s+/).toSpliced(2, 1).join(' '))
-  const time = '2023-11-14 22:13'
-  expect(lines).toEqual([
-    `drwxr-xr-x 0/0 ${time} flotilla-0.4.0-rc.1/`,
-    `drwxr-xr-x 0/0 ${time} flotilla-0.4.0-rc.1/bin/`,
-    `-rwxr-xr-x 0/0 ${time} flotilla-0.4.0-rc.1/bin/flotilla`,
-  ])
-})
+test.skipIf(!hasXz)(
+  'building an archive twice gives the same archive, and its files belong to root',
+  () => {
+    const tree = smallTree()
+    const archives = ['a.tar.xz', 'b.tar.xz'].map((name) => join(folder, name))
+    for (const path of archives) writeArchive(release, tree, path)
+    const [first = '', second = ''] = archives
+    expect(readFileSync(second).equals(readFileSync(first))).toBe(true)
+    const listed = output('tar', '--list', '--verbose', '--numeric-owner', '--utc', '--file', first)
+    const lines = listed
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/\s+/).toSpliced(2, 1).join(' '))
+    const time = '2023-11-14 22:13'
+    expect(lines).toEqual([
+      `drwxr-xr-x 0/0 ${time} flotilla-0.4.0-rc.1/`,
+      `drwxr-xr-x 0/0 ${time} flotilla-0.4.0-rc.1/bin/`,
+      `-rwxr-xr-x 0/0 ${time} flotilla-0.4.0-rc.1/bin/flotilla`,
+    ])
+  },
+)
 
 describe.skipIf(!hasDpkg)(`Debian packages ${hasDpkg ? '' : '(skipped: no dpkg-deb)'}`, () => {
   const field = (file: string, name: string): string =>
@@ -109,7 +112,7 @@ describe.skipIf(!hasDpkg)(`Debian packages ${hasDpkg ? '' : '(skipped: no dpkg-d
     return names.sort()
   }
 
-  test('the version is in the name of the program package, and in the folder', () => {
+  test('contain the version in the name of the program package, and in its folder', () => {
     buildProgramPackage(release, smallTree(), 'amd64')
     const file = 'flotilla-program-0.4.0-rc.1_0.4.0~rc.1_amd64.deb'
     expect(field(file, 'Package')).toBe('flotilla-program-0.4.0-rc.1')
@@ -120,7 +123,7 @@ describe.skipIf(!hasDpkg)(`Debian packages ${hasDpkg ? '' : '(skipped: no dpkg-d
     expect(scripts(file)).toEqual(['prerm'])
   })
 
-  test('the package of a unit depends on that version, and brings the shipped unit', () => {
+  test('with a systemd unit depend on the program package with the same version, and contain the shipped unit', () => {
     buildCommonPackages(release)
     const file = 'flotilla-controller_0.4.0~rc.1_all.deb'
     expect(field(file, 'Depends')).toBe('flotilla (= 0.4.0~rc.1), systemd')
@@ -142,7 +145,7 @@ describe.skipIf(!hasDpkg)(`Debian packages ${hasDpkg ? '' : '(skipped: no dpkg-d
     ])
   })
 
-  test('a built package is the same each time', () => {
+  test('are the same each time they are built', () => {
     const [first, second] = [0, 1].map(() => {
       buildCommonPackages(release)
       return readFileSync(join(folder, 'flotilla-router_0.4.0~rc.1_all.deb'))

@@ -87,7 +87,7 @@ describe.each([
   ['encrypted', true],
   ['in the clear', false],
 ])('A TCP service, %s,', (_what, isEncrypted) => {
-  test('hosted by one tunnel is reachable through a port of another, and both directions close separately', async () => {
+  test('hosted by one tunnel is reachable through a port of another tunnel, and both directions close separately', async () => {
     const { port, client, host } = await joined(isEncrypted)
     const [terminator] = stage.terminators.values()
     expect(terminator?.peerData[1003]?.length).toBe(isEncrypted ? 32 : undefined)
@@ -122,7 +122,7 @@ test('A UDP service carries datagrams', async () => {
   expect(read.toString()).toBe('hello')
 })
 
-test('The log names a hosted service, and a configured one that the identity may not dial', async () => {
+test('The log reports a hosted service, and a configured service that the identity may not dial', async () => {
   const config = { 'host.v1': hostOf(await freePort()) }
   const host = await stage.tunnel('host1', [service('s1', ['Bind'], config)])
   const ports = [{ name: 'nosuch', port: await freePort(), protocol: 'tcp' } as const]
@@ -139,7 +139,7 @@ test('The log names a hosted service, and a configured one that the identity may
   await eventually(() => stage.logged('service hosted')[0]?.fields['service']).toBe('name of s1')
 })
 
-test('When policies change, services appear and disappear, and connections of removed ones close', async () => {
+test('When policies change, services are added and removed, and connections of removed services close', async () => {
   const { port, host } = await joined()
   const { socket, said } = await opened(port)
   expect(await said('hello')).toBe('hello')
@@ -150,7 +150,7 @@ test('When policies change, services appear and disappear, and connections of re
   expect(stage.logged('service hosted no more')).toHaveLength(1)
 })
 
-test('A lost edge router is dialed again, and services are hosted there again', async () => {
+test('The tunnel redials a lost edge router, and hosts services there again', async () => {
   const { port } = await joined()
   await stage.restartRouter()
   await eventually(() => stage.terminators.size).toBe(1)
@@ -181,7 +181,7 @@ test('A tunnel whose only edge router is offline reads the list with every poll,
   expect(await said('again')).toBe('again')
 })
 
-test('After its session has ended, the tunnel opens a new one and restores services and connections', async () => {
+test('After its session has ended, the tunnel opens a new session and restores services and connections', async () => {
   const { port, host, client } = await joined()
   for (const { api } of [host, client]) api.faults.push(new SessionEndedError('it is over'))
   await eventually(() => [host.api.sessions, client.api.sessions]).toEqual([2, 2])
@@ -191,7 +191,7 @@ test('After its session has ended, the tunnel opens a new one and restores servi
   expect(await said('again')).toBe('again')
 })
 
-test('A service session that an edge router refuses as invalid is replaced by a new one', async () => {
+test('A service session that an edge router refuses as invalid is replaced by a new service session', async () => {
   const { port, client } = await joined()
   stage.refusedCodes.push(3)
   const { said } = await opened(port)
@@ -211,7 +211,7 @@ test('A client whose circuit is refused is disconnected, and the log contains th
   })
 })
 
-test('A circuit that the controller unroutes ends at both sides', async () => {
+test('A circuit that the controller unroutes ends at both endpoints', async () => {
   const { port, target } = await joined()
   const { socket, said } = await opened(port)
   await said('hello')
@@ -221,7 +221,7 @@ test('A circuit that the controller unroutes ends at both sides', async () => {
   await eventually(() => target.sockets.every(({ destroyed }) => destroyed)).toBe(true)
 })
 
-test('A tunnel waits until a controller answers, and fails when a controller refuses its log-in', async () => {
+test('A tunnel waits until a controller responds, and fails when a controller refuses the log-in', async () => {
   const { api, tunnel } = await stage.tunnel('ann', [])
   api.faults.push(new Error('ctrl1 refused the connection'))
   await tunnel.start()
@@ -233,7 +233,7 @@ test('A tunnel waits until a controller answers, and fails when a controller ref
   await expect(other.tunnel.start()).rejects.toThrow('log-in refused: not an enabled identity')
 })
 
-test('A stop withdraws hosted services, closes the ports and ends the session', async () => {
+test('Stopping a tunnel withdraws hosted services, closes the ports and ends the session', async () => {
   const { port, host, client } = await joined()
   await host.tunnel.stop()
   await eventually(() => stage.terminators.size).toBe(0)

@@ -5,11 +5,11 @@ import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import {
-  type HostCommand,
-  type HostEvent,
+  type ConsensusThreadCommand,
+  type ConsensusThreadEvent,
   type HostLink,
-  type HostStatus,
-  inlineLink,
+  type ConsensusThreadStatus,
+  sameThreadChannel,
 } from '../../src/cluster/link.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -31,12 +31,12 @@ export const someWrite: ProposalInput = {
 export class ClusterNodeStage {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
-  readonly commands: HostCommand[] = []
+  readonly commands: ConsensusThreadCommand[] = []
   readonly fatal: Error[] = []
   readonly #host: HostLink
 
   private constructor(machine: StateMachine) {
-    const { main, host } = inlineLink()
+    const { main, host } = sameThreadChannel()
     this.machine = machine
     this.#host = host
     host.onMessage = (command) => {
@@ -67,14 +67,14 @@ export class ClusterNodeStage {
     return new ClusterNodeStage(await StateMachine.open({ store, clock: systemClock }))
   }
 
-  say(...events: readonly HostEvent[]): void {
+  say(...events: readonly ConsensusThreadEvent[]): void {
     for (const event of events) this.#host.post(event)
   }
 
   leads(leader: string, term: number): void {
     const members = ['n1', 'n2', 'n3'].map((id) => create(MemberSchema, { id, voter: true }))
     const configuration = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
-    const status: HostStatus = {
+    const status: ConsensusThreadStatus = {
       role: 'follower',
       term,
       leader,

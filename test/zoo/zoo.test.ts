@@ -13,7 +13,7 @@ import { root } from './tree.ts'
 
 const folder = import.meta.dirname
 
-test('each of the fifty-two bugs has a number, a mutation and the tests that must catch it', () => {
+test('each of the fifty-two bugs (deliberate mutations of the source) has a number, a mutation and the tests that must detect it', () => {
   expect(bugs.map(({ number }) => number)).toEqual(Array.from({ length: 52 }, (_, at) => at + 1))
   const stems = bugs.map(fileStem)
   expect(readMutations(folder).map(({ name }) => name)).toEqual(stems)
@@ -25,13 +25,13 @@ test('every mutation of a bug applies to the source', () => {
   expect(misfitsOf(readMutations(folder), MarkedSource.read(root))).toEqual([])
 })
 
-test('at least thirty bugs are found by the random campaign, each with a known seed', () => {
+test('the random simulation finds at least thirty bugs, each with a known seed', () => {
   const found = bugs.filter(({ caughtBy }) => caughtBy === 'campaign')
   expect(found.length).toBeGreaterThanOrEqual(30)
   expect(found.filter(({ seed }) => seed === undefined)).toEqual([])
 })
 
-test('the campaign catches one of the bugs', async () => {
+test('the random simulation finds one of the bugs', async () => {
   const words = ['test/zoo/run.ts', '--only', '14']
   const { stdout } = await promisify(execFile)('node', words, { cwd: root })
   expect(stdout.trim().split('\n').at(-1)).toBe('1 of 1 caught')

@@ -11,20 +11,23 @@ import {
 } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { integer, texts } from '../schemas/envelope.ts'
-import { missingPieceCodes } from './missing-pieces.ts'
+import { accessObstacleCodes } from './missing-pieces.ts'
 
 const count = { type: ['integer', 'null'] } as const
 
-/** A reference to a record with additional members. */
+/** Schema of a reference to a record, with additional members. */
 const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => ({
   type: 'object',
   properties: { ...(entityRef['properties'] as JsonObject), ...more },
   required: [...(entityRef['required'] as readonly string[]), ...required],
 })
-/** Null if the caller may not read the kind. */
+/** Schema of a value that is null if the caller may not read the kind. */
 const withheldOr = nullableSchema
 
-/** The roles of each list that select the record of that side. */
+/**
+ * For each list of roles in a policy: the roles that select the identity, the service or the edge
+ * router of this pair.
+ */
 const matched = { identityRoles: texts, serviceRoles: texts, edgeRouterRoles: texts } as const
 
 const check = refWith({
@@ -56,15 +59,18 @@ const right = wholeObject(
     ),
     missing: arraySchema(
       wholeObject({
-        code: { type: 'string', enum: missingPieceCodes },
+        code: { type: 'string', enum: accessObstacleCodes },
         message: text,
         records: arraySchema(entityRef),
       }),
     ),
-    /** The policy that lacks fewest role attributes to grant the right, if none grants it. */
+    /**
+     * If no policy grants the right: the policy that needs the fewest additional role attributes to
+     * grant it.
+     */
     nearestPolicy: withheldOr(refWith({ identityLacks: texts, serviceLacks: texts })),
   },
-  // An older controller does not send it.
+  // Optional, because an older controller does not send `nearestPolicy`.
   ['nearestPolicy', 'endsAt'],
 )
 
@@ -103,7 +109,7 @@ const sessions = wholeObject({
 })
 
 /** The explanation for one identity and one service. */
-export const accessExplained: NamedSchema = {
+export const accessExplanationSchema: NamedSchema = {
   name: 'accessExplained',
   schema: wholeObject({
     identity: entityRef,
@@ -124,7 +130,7 @@ export const accessExplained: NamedSchema = {
     sessions: withheldOr(sessions),
     configs: withheldOr(
       arraySchema(
-        // An older controller does not send `notIntercepted`.
+        // `notIntercepted` is optional, because an older controller does not send it.
         refWith(
           {
             type: nullableEntityRef,

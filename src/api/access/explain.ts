@@ -12,9 +12,9 @@ import { listParameters, readListQuery } from '../http/answers/query-parameters.
 import type { RequestContext } from '../http/call.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { Operation } from '../http/operation.ts'
-import { accessExplained } from './explain-schema.ts'
+import { accessExplanationSchema } from './explain-schema.ts'
 import { ExplanationView } from './explanation-view.ts'
-import { ReadPermissions } from './readable.ts'
+import { CallerReadPermissions } from './readable.ts'
 
 interface ExplainOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'explainAccess'>
@@ -25,15 +25,18 @@ interface ExplainOperationsDeps {
 }
 
 export const explainLimits = {
-  /** Maximum pairs in one page; a pair costs about as much as ten rows of a list. */
+  /**
+   * Maximum identity-service pairs in one page; explaining a pair costs about as much as listing
+   * ten rows.
+   */
   explainedPairsMax: 100,
 } as const
 
 const text = { type: 'string' } as const
 
 /**
- * Operations that show which identities can reach a service, and why. They use the engine that
- * enforces access.
+ * Operations that show which identities can reach a service, and why. The operations use the engine
+ * that enforces access.
  */
 export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
   return [
@@ -53,7 +56,7 @@ export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
         ...listParameters,
       ],
       success: 200,
-      response: { kind: 'list', schema: accessExplained },
+      response: { kind: 'list', schema: accessExplanationSchema },
       isCompressible: true,
       refusals: [404],
       handle: (call) => explain(deps, call),
@@ -67,7 +70,7 @@ function explain(deps: ExplainOperationsDeps, call: RequestContext): Reply | Pro
   if (given.length === 0) {
     throw fieldProblem('identity', 'identity or service in query is required')
   }
-  const readable = new ReadPermissions(call)
+  const readable = new CallerReadPermissions(call)
   readable.require('service.read')
   // @guard explanation-tells-records--sides
   readable.require('identity.read')
@@ -88,7 +91,7 @@ function explain(deps: ExplainOperationsDeps, call: RequestContext): Reply | Pro
   })
 }
 
-/** The record with that id or, without one, with that name; null: no such record. */
+/** Finds a record by id or, if no record has that id, by name; null if neither exists. */
 function recordOf<R>(word: string | undefined, find: (word: string) => R | undefined): R | null {
   return word === undefined ? null : (find(word) ?? null)
 }
@@ -102,7 +105,7 @@ function answered(
   { state, posture, clock, lists }: ExplainOperationsDeps,
   call: RequestContext,
   { identity, service }: Sides,
-  readable: ReadPermissions,
+  readable: CallerReadPermissions,
 ): Reply | Promise<Reply> {
   const view = new ExplanationView({ state, posture, nowMs: clock.nowMs() }, readable)
   if (identity !== null && service !== null) {
@@ -139,7 +142,10 @@ function tooMany(): Problem {
   )
 }
 
-/** The records of the other side: all of them, or those that a policy grants. */
+/**
+ * The records to pair with the given identity or service: all of them, or only those to which a
+ * policy grants access.
+ */
 function sourceOf(
   identity: Identity | null,
   service: Service | null,

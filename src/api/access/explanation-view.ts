@@ -20,11 +20,15 @@ import type {
 import type { StateReader } from '../../fsm/reader.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
-import { missingPieces, type MissingPiece, type MissingPieceFacts } from './missing-pieces.ts'
-import type { ReadPermissions } from './readable.ts'
+import {
+  accessObstacles,
+  type AccessObstacle,
+  type AccessObstacleInputs,
+} from './missing-pieces.ts'
+import type { CallerReadPermissions } from './readable.ts'
 
 export const explanationViewLimits = {
-  /** Maximum API sessions of an identity whose posture is evaluated, newest first. */
+  /** Maximum API sessions per identity whose posture is evaluated; the newest ones are chosen. */
   explainedSessionsMax: 10,
   shownRoutersMax: 25,
   shownTerminatorsMax: 25,
@@ -36,7 +40,7 @@ interface ExplanationViewDeps {
   readonly nowMs: number
 }
 
-/** An API session with the posture of its client. */
+/** An API session with the evaluated posture of its client. */
 interface JudgedSession {
   readonly session: ApiSession
   readonly posture: EvaluatedPosture
@@ -47,17 +51,14 @@ interface JudgedSessions {
   readonly newest: readonly JudgedSession[]
 }
 
-/** The explanations of one answer as its reader may see them. */
+/** The explanations of one response, reduced to what the caller may read. */
 export class ExplanationView {
   readonly #deps: ExplanationViewDeps
-  readonly #readable: ReadPermissions
-  /**
-   * Evaluated sessions by identity, because the identity's pairs with many services need the same
-   * ones.
-   */
+  readonly #readable: CallerReadPermissions
+  /** Evaluated API sessions by identity; all pairs of the identity share them. */
   readonly #sessions = new Map<string, JudgedSessions>()
 
-  constructor(deps: ExplanationViewDeps, readable: ReadPermissions) {
+  constructor(deps: ExplanationViewDeps, readable: CallerReadPermissions) {
     this.#deps = deps
     this.#readable = readable
   }
@@ -95,7 +96,10 @@ export class ExplanationView {
     return judged
   }
 
-  /** The record may have been deleted since the page of the answer was read. */
+  /**
+   * A reference to the record. If the record was deleted after the page was read, the reference
+   * contains the id and name that were read.
+   */
   #refOf(kind: 'identity' | 'service', { id, name }: Identity | Service): JsonObject {
     const entity = findEntity(kind).collection
     return this.#deps.state.ref(kind, id) ?? { _links: {}, entity, id, name: name ?? '' }
@@ -135,8 +139,9 @@ export class ExplanationView {
     terminators: Terminators,
   ): JsonObject {
     // @guard explanation-tells-records--counts
-    const missing = missingPieces(this.#facts(right, found, sessions, terminators), (permission) =>
-      this.#readable.has(permission),
+    const missing = accessObstacles(
+      this.#facts(right, found, sessions, terminators),
+      (permission) => this.#readable.has(permission),
     )
     return {
       isGranted: right.isGranted,
@@ -168,7 +173,7 @@ export class ExplanationView {
     found: AccessExplanation,
     sessions: JudgedSessions,
     terminators: Terminators,
-  ): MissingPieceFacts {
+  ): AccessObstacleInputs {
     const { identity } = found
     const { state, nowMs } = this.#deps
     const onlineRouterIds = found.commonRouters.first.flatMap(({ id }) =>
@@ -191,7 +196,8 @@ export class ExplanationView {
       serviceRouterCount: found.serviceRouterCount,
       commonRouters: found.commonRouters,
       onlineRouterIds,
-      // The tunnel of a router is an identity with the id of its router, and needs no listener.
+      // The tunnel of a router dials as the identity with the router's id, so it needs no edge
+      // listener.
       isAnyRouterReachable: onlineRouterIds.some(
         (id) => id === identity.id || state.mayServeClients(id),
       ),
@@ -201,8 +207,8 @@ export class ExplanationView {
   }
 
   /**
-   * Posture checks that fail in every session; none if a session passes or if the identity has no
-   * session.
+   * Posture checks that fail in every API session; empty if some session passes or if the identity
+   * has no session.
    */
   #failingChecks(
     { identity, service }: AccessExplanation,
@@ -221,7 +227,7 @@ export class ExplanationView {
     return [...failing].sort()
   }
 
-  #piece({ code, message, kind, ids }: MissingPiece): JsonObject {
+  #piece({ code, message, kind, ids }: AccessObstacle): JsonObject {
     const { state } = this.#deps
     const records = this.#readable.only(readPermissions[kind], () =>
       ids.flatMap((id) => state.ref(kind, id) ?? []),
@@ -302,7 +308,7 @@ export class ExplanationView {
         }),
       ),
     })
-    // Some routers that were not checked may be online.
+    // If not all routers were checked, assume that one of the others is online.
     const isAnyOnline = total > first.length || seen.some((one) => one.isOnline)
     return { isAnyOnline, shown }
   }
@@ -330,7 +336,7 @@ export class ExplanationView {
     }
   }
 
-  /** Parts of a config that no tunnel intercepts. */
+  /** Parts of a config that tunnelers cannot intercept. */
   #notIntercepted(config: RecordOf<'config'>): readonly string[] {
     const known = faultsOfConfigs.get(config)
     if (known !== undefined) return known
@@ -340,7 +346,7 @@ export class ExplanationView {
     return faults
   }
 
-  /** The configs of the service, and then the overrides of the identity for it. */
+  /** The configs of the service, followed by the configs that override them for the identity. */
   #configs({ identity, service }: AccessExplanation): JsonObject[] {
     const { state } = this.#deps
     const own = state
@@ -359,7 +365,10 @@ export class ExplanationView {
   }
 }
 
-/** Faults by config, because many pairs share a config. A change replaces the record. */
+/**
+ * Faults by config record, because many pairs share a config. A changed config is a new record, so
+ * its entry is computed again.
+ */
 const faultsOfConfigs = new WeakMap<RecordOf<'config'>, readonly string[]>()
 
 interface Terminators {
@@ -367,7 +376,7 @@ interface Terminators {
   shown(): JsonObject
 }
 
-/** Permissions to read the records that a missing piece names. */
+/** Permissions to read the records that are named in a missing piece (an obstacle to access). */
 const readPermissions = {
   identity: 'identity.read',
   service: 'service.read',

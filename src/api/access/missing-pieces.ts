@@ -10,16 +10,16 @@ import type { DialBind } from '../../ports/state-view.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
 
 /** One obstacle between an identity and a service. */
-export interface MissingPiece {
+export interface AccessObstacle {
   readonly code: MissingCode
   readonly message: string
-  /** The records that cause it, all of one kind. */
+  /** The records that cause the obstacle, all of one kind. */
   readonly kind: 'identity' | 'service' | 'servicePolicy' | 'postureCheck' | 'edgeRouter'
   readonly ids: readonly string[]
 }
 
-/** Codes in the order in which a dial, or a bind, would meet the obstacles. */
-export const missingPieceCodes = [
+/** Codes, sorted by the order in which a dial or a bind meets the obstacles. */
+export const accessObstacleCodes = [
   'IDENTITY_DISABLED',
   'NO_LOG_IN',
   'POLICY_ENDED',
@@ -36,10 +36,10 @@ export const missingPieceCodes = [
   'NO_TERMINATOR',
   'NO_TERMINATOR_ONLINE',
 ] as const
-type MissingCode = (typeof missingPieceCodes)[number]
+type MissingCode = (typeof accessObstacleCodes)[number]
 
-/** Facts about a pair, from which its obstacles are derived. */
-export interface MissingPieceFacts {
+/** Facts about an identity-service pair, from which its obstacles are derived. */
+export interface AccessObstacleInputs {
   readonly type: DialBind
   readonly identity: Identity
   readonly service: Service
@@ -51,14 +51,16 @@ export interface MissingPieceFacts {
   readonly ended: PastEnds
   readonly ofIdentity: LimitedList<ServicePolicy>
   readonly ofService: LimitedList<ServicePolicy>
-  /** Ids of the failing checks, if no session passes. */
+  /** Ids of the failing posture checks; empty if some API session passes. */
   readonly failingChecks: readonly string[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
   readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
-  /** Ids of the online routers among the first common routers. */
+  /** Ids of the online routers among those common routers that were checked. */
   readonly onlineRouterIds: readonly string[]
-  /** Whether an online router has an edge listener, or belongs to the identity itself. */
+  /**
+   * Whether an online router has an edge listener, or is the router to which the identity belongs.
+   */
   readonly isAnyRouterReachable: boolean
   readonly terminatorCount: number
   readonly isAnyTerminatorOnline: boolean
@@ -69,12 +71,13 @@ const namedMax = 10
 
 /**
  * Returns the obstacles in the order in which a dial or bind meets them; [] if there are none.
- * @param may whether the reader of the answer may learn how many records of a kind exist.
+ * @param may whether the caller has the permission; without it, the result does not reveal how many
+ * records of the kind exist.
  */
-export function missingPieces(
-  facts: MissingPieceFacts,
+export function accessObstacles(
+  facts: AccessObstacleInputs,
   may: (permission: Permission) => boolean,
-): readonly MissingPiece[] {
+): readonly AccessObstacle[] {
   return [
     ...ofIdentity(facts),
     ...ofPolicies(facts, may('service-policy.read')),
@@ -84,15 +87,15 @@ export function missingPieces(
   ]
 }
 
-function ofIdentity(facts: MissingPieceFacts): MissingPiece[] {
+function ofIdentity(facts: AccessObstacleInputs): AccessObstacle[] {
   const { identity, isDisabled, logIn, isEnrolling, hasApiSession } = facts
   const about = { kind: 'identity', ids: [identity.id] } as const
-  const pieces: MissingPiece[] = []
+  const pieces: AccessObstacle[] = []
   if (isDisabled) {
     const message = 'The identity is disabled'
     pieces.push({ ...about, code: 'IDENTITY_DISABLED', message })
   }
-  // A logged-in identity no longer needs an authenticator.
+  // An identity that is already logged in needs no authenticator for its current session.
   if (logIn !== 'some' && !hasApiSession) {
     const what =
       logIn === 'notAllowed'
@@ -104,12 +107,12 @@ function ofIdentity(facts: MissingPieceFacts): MissingPiece[] {
   return pieces
 }
 
-function ofPolicies(facts: MissingPieceFacts, mayCount: boolean): MissingPiece[] {
+function ofPolicies(facts: AccessObstacleInputs, mayCount: boolean): AccessObstacle[] {
   const { type, identity, service, isGranted, ofIdentity: one, ofService: other } = facts
   if (isGranted) return []
   const ended = ofEnds(facts, mayCount)
   if (ended.length > 0) return ended
-  const pieces: MissingPiece[] = []
+  const pieces: AccessObstacle[] = []
   if (one.total === 0) {
     pieces.push({
       code: 'NO_POLICY_OF_IDENTITY',
@@ -143,10 +146,10 @@ function ofPolicies(facts: MissingPieceFacts, mayCount: boolean): MissingPiece[]
 
 /** Access that a policy gave until its end, or until the end of a role attribute. */
 function ofEnds(
-  { type, identity, ended }: MissingPieceFacts,
+  { type, identity, ended }: AccessObstacleInputs,
   mayReadPolicies: boolean,
-): MissingPiece[] {
-  const pieces: MissingPiece[] = []
+): AccessObstacle[] {
+  const pieces: AccessObstacle[] = []
   const [policy] = ended.policies
   if (policy !== undefined) {
     const endMs = Math.max(...ended.policies.map(({ expiresAt }) => expiresAt ?? 0))
@@ -169,7 +172,7 @@ function ofEnds(
   return pieces
 }
 
-function ofPosture({ isGranted, type, failingChecks }: MissingPieceFacts): MissingPiece[] {
+function ofPosture({ isGranted, type, failingChecks }: AccessObstacleInputs): AccessObstacle[] {
   if (!isGranted || failingChecks.length === 0) return []
   return [
     {
@@ -181,9 +184,9 @@ function ofPosture({ isGranted, type, failingChecks }: MissingPieceFacts): Missi
   ]
 }
 
-function ofRouters(facts: MissingPieceFacts, mayCount: boolean): MissingPiece[] {
+function ofRouters(facts: AccessObstacleInputs, mayCount: boolean): AccessObstacle[] {
   const { identity, service, identityRouterCount: one, serviceRouterCount: other } = facts
-  const pieces: MissingPiece[] = []
+  const pieces: AccessObstacle[] = []
   if (one === 0) {
     pieces.push({
       code: 'NO_ROUTER_OF_IDENTITY',
@@ -228,9 +231,9 @@ const noEdgeListener =
   'No edge router that they have in common and that is online has an edge listener, so clients cannot connect to it'
 
 function ofTerminators(
-  { service, terminatorCount, isAnyTerminatorOnline }: MissingPieceFacts,
+  { service, terminatorCount, isAnyTerminatorOnline }: AccessObstacleInputs,
   mayCount: boolean,
-): MissingPiece[] {
+): AccessObstacle[] {
   const about = { kind: 'service', ids: [service.id] } as const
   if (terminatorCount === 0) {
     const message = 'The service has no terminator: nothing hosts it'
@@ -248,7 +251,8 @@ function countText(count: number, one: string, many: string): string {
 }
 
 /**
- * The role attributes of a record. Without any, a role list can select it only by `#all` or its id.
+ * Describes the role attributes of a record. A record without attributes can be selected only by
+ * `#all` or by its id.
  */
 function attributesText({ roleAttributes: attributes }: Identity | Service): string {
   if (attributes.length === 0) return ', which has no role attribute'

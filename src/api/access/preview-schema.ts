@@ -8,7 +8,7 @@ import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import { previewedActions, previewedKinds } from './previewed-kinds.ts'
 
 export const previewBodyLimits = {
-  /** Maximum changes of one preview, equal to the maximum writes of one entry. */
+  /** Maximum changes in one preview, equal to the maximum writes in one log entry. */
   previewChangesMax: 64,
 } as const
 
@@ -25,7 +25,7 @@ const change = wholeObject(
 /** One change in the body of a preview. */
 export type RequestedChange = SchemaValue<typeof change>
 
-export const accessPreview = objectSchema(
+export const accessPreviewRequestSchema = objectSchema(
   'accessPreview',
   {
     changes: {
@@ -48,7 +48,7 @@ const record: JsonObject = {
 }
 
 /** The answer of a preview. */
-export const accessPreviewed: NamedSchema = {
+export const accessPreviewResponseSchema: NamedSchema = {
   name: 'accessPreviewed',
   schema: wholeObject({
     counts: wholeObject({

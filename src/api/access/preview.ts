@@ -20,10 +20,10 @@ import { type OperationBody, type Operation, withBody } from '../http/operation.
 import type { Preparers } from '../preparers/preparers.ts'
 import { requireCaller } from '../sessions/current.ts'
 import { integer } from '../schemas/envelope.ts'
-import { accessPreview, accessPreviewed } from './preview-schema.ts'
+import { accessPreviewRequestSchema, accessPreviewResponseSchema } from './preview-schema.ts'
 import { withChangePosition, PreviewedWrites, previewPermissions } from './previewed-writes.ts'
 import type { Validator } from '../schemas/validation.ts'
-import { ReadPermissions } from './readable.ts'
+import { CallerReadPermissions } from './readable.ts'
 
 export interface PreviewOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'previewAccess'>
@@ -36,18 +36,18 @@ export interface PreviewOperationsDeps {
 export const previewAnswerLimits = {
   previewRowsMax: 500,
   /**
-   * Maximum service policies, with changed posture checks, in the answer; the count includes all of
-   * them.
+   * Maximum service policies with changed posture checks that the response lists; the count in the
+   * response includes all of them.
    */
   previewedPoliciesMax: 50,
 } as const
 
-const body = { schema: accessPreview, isRequired: true } as const
+const body = { schema: accessPreviewRequestSchema, isRequired: true } as const
 
-/** Rights of pairs with an edge router. */
+/** Access rights that concern an edge router. */
 const ofRouters: ReadonlySet<AccessRight> = new Set(['router', 'serviceRouter'])
 
-/** Operations that show the effect of changes on access before anyone makes the changes. */
+/** Operations that show how changes would affect access, before the changes are made. */
 export function previewOperations(deps: PreviewOperationsDeps): Operation[] {
   const writes = new PreviewedWrites(deps.validator)
   return [
@@ -72,7 +72,7 @@ export function previewOperations(deps: PreviewOperationsDeps): Operation[] {
       ],
       body,
       success: 200,
-      response: { kind: 'detail', schema: accessPreviewed },
+      response: { kind: 'detail', schema: accessPreviewResponseSchema },
       refusals: [404, 409],
       handle: (call, asked) => preview(deps, writes, call, asked),
     }),
@@ -85,7 +85,7 @@ async function preview(
   call: RequestContext,
   { changes }: OperationBody<typeof body>,
 ): Promise<Reply> {
-  const readable = new ReadPermissions(call)
+  const readable = new CallerReadPermissions(call)
   for (const permission of ['identity.read', 'service.read'] as const) readable.require(permission)
   for (const kind of new Set(changes.map((change) => change.kind))) {
     // @guard preview-tells-or-costs--kinds
@@ -125,7 +125,7 @@ export async function accessDifference(
 }
 
 /**
- * Starts the work when it is the caller's turn, and runs its steps in turns with those of other
+ * Starts the work when it is the caller's turn, and interleaves its steps with the work of other
  * callers.
  */
 function inTurns<T>(
@@ -145,7 +145,10 @@ function inTurns<T>(
   return promise
 }
 
-/** @throws {Problem} TIMEOUT at the next step after the client has disconnected. */
+/**
+ * Runs the steps while the client is connected.
+ * @throws {Problem} TIMEOUT at the next step after the client has disconnected.
+ */
 function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<void, T> {
   for (let step = steps.next(); ; step = steps.next()) {
     if (step.done === true) return step.value
@@ -158,7 +161,7 @@ export function previewAnswer(
   state: StateView,
   call: RequestContext,
   difference: AccessDifference,
-  readable: ReadPermissions,
+  readable: CallerReadPermissions,
 ): JsonObject {
   // @guard preview-tells-or-costs--routers
   const mayReadRouters = readable.has('router.read')
@@ -198,7 +201,7 @@ export function previewAnswer(
   }
 }
 
-/** One page over all requested changes, in their order. */
+/** One page of rows over all requested changes, in the order of the changes. */
 function rowsOf(
   call: RequestContext,
   pairs: readonly PairChanges[],

@@ -1,7 +1,7 @@
 export const previewedActions = ['create', 'replace', 'patch', 'delete'] as const
 export type PreviewedAction = (typeof previewedActions)[number]
 
-/** Kinds that affect access, with the actions that a preview supports. */
+/** Kinds whose records affect access, with the actions that a preview supports. */
 export const previewedActionsByKind = {
   identity: previewedActions,
   service: previewedActions,
@@ -9,7 +9,7 @@ export const previewedActionsByKind = {
   edgeRouterPolicy: previewedActions,
   serviceEdgeRouterPolicy: previewedActions,
   postureCheck: previewedActions,
-  // Not `create`: a new edge router has to enroll, which a preview does not cover.
+  // Without `create`: a new edge router has to enroll, which a preview does not cover.
   edgeRouter: ['replace', 'patch', 'delete'],
 } as const satisfies Readonly<Record<string, readonly PreviewedAction[]>>
 export const previewedKinds = Object.keys(previewedActionsByKind) as readonly PreviewedKind[]

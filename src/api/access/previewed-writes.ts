@@ -16,7 +16,7 @@ import type { Validator } from '../schemas/validation.ts'
 import type { RequestedChange } from './preview-schema.ts'
 import { previewedActionsByKind, type PreviewedAction } from './previewed-kinds.ts'
 
-/** Format of ids that a caller may choose for records that a preview creates. */
+/** Format of the ids that a caller may choose for the records that a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/
 
 /** A change of one record of any kind. */
@@ -41,7 +41,8 @@ interface PreviewedWritesDeps {
 }
 
 /**
- * Validates previewed changes and converts them to writes, with the code of the real operations.
+ * Validates previewed changes with the code of the real operations, and converts the changes to
+ * writes.
  */
 export class PreviewedWrites {
   readonly #validator: Validator
@@ -52,8 +53,10 @@ export class PreviewedWrites {
   }
 
   /**
-   * Validates the changes in order, except for the rules that only apply can check.
-   * @throws {Problem} as the operation would, with the index of the change in the field.
+   * Validates the changes in order, except for the rules that are checked only when a log entry is
+   * applied.
+   * @throws {Problem} the problem of the real operation; its field contains the index of the
+   * change.
    */
   async of(
     deps: PreviewedWritesDeps,
@@ -133,7 +136,7 @@ export class PreviewedWrites {
   }
 }
 
-/** A fault in a change itself, not in its data. */
+/** A fault in the previewed change (such as its action or id), not in the record's data. */
 class ChangeFault extends Error {
   readonly field: string
 
@@ -143,7 +146,9 @@ class ChangeFault extends Error {
   }
 }
 
-/** The same refusal, with the position of the change in the field. */
+/**
+ * Adds the position of the change to the field (or, without a field, to the detail) of the error.
+ */
 export function withChangePosition(error: unknown, at: number): unknown {
   if (error instanceof ChangeFault) {
     return fieldProblem(`changes.${at}.${error.field}`, error.message)
@@ -158,8 +163,9 @@ export function withChangePosition(error: unknown, at: number): unknown {
 }
 
 /**
- * Permissions to preview a change of a kind: to read the kind, the kinds that its records
- * reference, and the policies that reference them. Refusals and results reveal all of these.
+ * Permissions to preview a change to a kind: to read the kind, the kinds that its records
+ * reference, and the policies that reference them. Errors and results of the preview reveal all of
+ * these records.
  */
 export function previewPermissions(kind: KindName): readonly SessionPermission[] {
   const entity = findEntity(kind)

@@ -4,10 +4,10 @@ import type { RequestContext } from '../http/call.ts'
 import { requireCaller } from '../sessions/current.ts'
 
 /**
- * Permissions of a request's caller, for answers about several kinds of record. The answer omits
- * the parts that the caller may not read and lists the missing permissions.
+ * Permissions of the caller, for responses about several kinds of record. The response omits the
+ * parts that the caller may not read and lists the missing permissions.
  */
-export class ReadPermissions {
+export class CallerReadPermissions {
   readonly #call: RequestContext
   readonly #known = new Map<Permission, boolean>()
 
@@ -24,7 +24,9 @@ export class ReadPermissions {
     return may
   }
 
-  /** Null without the permission; `make` is not called in that case. */
+  /**
+   * Returns the result of `make`; without the permission, returns null and does not call `make`.
+   */
   only<T>(permission: Permission, make: () => T): T | null {
     // @guard explanation-tells-records--kinds
     return this.has(permission) ? make() : null
@@ -37,7 +39,7 @@ export class ReadPermissions {
     throw new Problem('UNAUTHORIZED', { detail })
   }
 
-  /** Checked permissions that the caller lacks. */
+  /** The permissions that were checked and that the caller lacks. */
   withheld(): readonly Permission[] {
     return [...this.#known].flatMap(([permission, may]) => (may ? [] : [permission])).sort()
   }

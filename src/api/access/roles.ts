@@ -67,7 +67,7 @@ function counted(
   const asked = Number(call.first('limit') ?? 10)
   const limit = asked < 1 ? max : Math.min(asked, max)
   const offset = Math.max(0, Number(call.first('offset') ?? 0))
-  // Removes the `#` that policies put before an attribute.
+  // Removes the `#` that policies write before a role attribute.
   const prefix = (call.first('prefix') ?? '').replace(/^#/, '')
   const steps = state.roleCounts(kind, { prefix, limit, offset })
   const answer = ({ rows, totalCount }: RoleCounts): Reply | Promise<Reply> =>

@@ -2,24 +2,26 @@ import type { Actor } from '../../ports/actor.ts'
 
 /** Recipient and contents of a requested backup. */
 export interface BackupRequest {
-  /** PEM of a public key or certificate for which the backup is encrypted; null: not encrypted. */
+  /** PEM public key or certificate to encrypt the backup for; null: not encrypted. */
   readonly recipientPem: string | null
   readonly hasSecrets: boolean
-  /** True: the caller wants the secrets unencrypted. */
+  /** True: the caller wants the secrets in the backup unencrypted. */
   readonly isPlaintext: boolean
-  /** True: uses the state that this controller has applied, without asking the leader. */
+  /** True: back up the state that this controller has applied, without a query to the leader. */
   readonly isStale: boolean
 }
 
-/** Backups that one controller has written by its schedule. */
+/** Scheduled backups that one controller has written. */
 export interface ScheduledBackups {
-  /** False: the configuration names no folder, so this controller makes no backups. */
+  /**
+   * False: the configuration sets no backup folder, so this controller makes no scheduled backups.
+   */
   readonly isScheduled: boolean
   /** The newest first. */
   readonly backups: readonly { readonly name: string; readonly takenAtMs: number }[]
 }
 
-/** Backups of the whole state by this controller. */
+/** Creates backups of the whole state on this controller. */
 export interface BackupControl {
   /**
    * Streams the bytes of a backup as it is made; the stream fails if the backup cannot be

@@ -2,7 +2,7 @@ import type { BackupControl, BackupRequest } from './backup-control.ts'
 import { detailAnswer, streamedAnswer } from '../http/answers/envelope.ts'
 import { callActor } from '../http/call.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { answerTimes } from '../cluster/answer-times.ts'
+import { responseTimeLimits } from '../cluster/answer-times.ts'
 import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
@@ -34,7 +34,7 @@ interface BackupOperationsDeps {
   readonly backups: BackupControl
 }
 
-/** Backups of the whole state by this controller. */
+/** Operations that create backups of the whole state on this controller. */
 export function backupOperations({ backups }: BackupOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [
@@ -62,7 +62,7 @@ export function backupOperations({ backups }: BackupOperationsDeps): Operation[]
         ignoresAccept: true,
       },
       refusals: [403, 409],
-      answerMsMax: answerTimes.backupMsMax,
+      answerMsMax: responseTimeLimits.backupMsMax,
       handle: async (call, body) =>
         streamedAnswer({ chunks: await backups.take(wishOf(body), callActor(call)) }),
     }),

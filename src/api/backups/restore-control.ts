@@ -15,16 +15,16 @@ export type RestoreEnding = Required<SchemaValue<typeof restoreEnd.schema>>
 export interface RestoredIndex {
   /** Index of the entry that replaced the records. */
   readonly index: Index
-  /** Voters that have applied it, sorted by id. */
+  /** Voters that have applied the entry, sorted by id. */
   readonly applied: readonly NodeId[]
 }
 
-/** A decrypted second factor of a backup. */
+/** A second factor (TOTP) from a backup, decrypted. */
 export interface DecryptedFactor extends Omit<FactorBody, 'secret'> {
   readonly secret: Uint8Array
 }
 
-/** A second factor encrypted for this cluster. */
+/** A second factor (TOTP) encrypted with the key of this cluster. */
 export interface ResealedFactor {
   readonly sealed: string
   readonly keyVersion: number
@@ -32,15 +32,18 @@ export interface ResealedFactor {
 
 /**
  * Replaces the records of the running cluster with those of a backup. Each step takes effect once,
- * however often it is requested.
+ * even if it is requested several times.
  * @throws {Problem} RESTORE_REFUSED, RESTORE_UNDER_WAY, FEATURE_LEVEL_NOT_RAISED: nothing has
  * changed.
  */
 export interface RestoreControl {
   begin(announced: RestoreAnnouncement, by: Actor): Promise<void>
   stage(chunk: RestoreChunkGiven, by: Actor): Promise<void>
-  /** Resolves once all voters have applied it, or after a minute. */
+  /** Ends the restore. Resolves once all voters have applied the entry, or after a minute. */
   end(ending: RestoreEnding, by: Actor): Promise<RestoredIndex>
-  /** Encrypts second factors whose key this cluster does not have. */
+  /**
+   * Encrypts second factors with the key of this cluster, because the cluster does not have the key
+   * that encrypted them in the backup.
+   */
   seal(factors: readonly DecryptedFactor[]): Promise<readonly ResealedFactor[]>
 }

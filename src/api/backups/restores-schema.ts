@@ -18,9 +18,9 @@ function base64(bytesMax: number) {
 export const restoreBegin = objectSchema(
   'clusterRestoreBegin',
   {
-    // Id that the caller chooses; each step of the restore contains it.
+    // Id of the restore, chosen by the caller; each step of the restore contains this id.
     id,
-    // Digest over all chunks in order.
+    // SHA-256 over all chunks in order.
     sha256,
     chunks: count,
     bytes: count,
@@ -36,7 +36,7 @@ export const restoreChunk = objectSchema(
   'clusterRestoreChunk',
   {
     id,
-    // The number of the part, from 0.
+    // Number of the chunk, from 0.
     number: count,
     endsBlock: isTrue,
     bytes: base64(restoreLimits.chunkBytesMax),
@@ -49,9 +49,9 @@ export const restoreEnd = objectSchema(
   {
     id,
     sha256,
-    // True: drops the staged parts; no record changes.
+    // True: cancels the restore and drops the staged chunks; no record changes.
     isAbandoned: isTrue,
-    // The restore is refused if a record was written after this index; 0: no such check.
+    // The restore is refused if a record was written after this index; 0 turns the check off.
     ifIndex: count,
     // Identifies the backup in the audit log.
     reason: { type: 'string', maxLength: 512 },
@@ -64,7 +64,7 @@ export const restoreResult: NamedSchema = {
   schema: closedObject({ index: { type: 'number' }, applied: { type: 'array', items: text } }),
 }
 
-/** A second factor in the clear; its secret is in base64. */
+/** A second factor, unencrypted; its secret is in base64. */
 export type FactorBody = SchemaValue<typeof factor>
 
 const factor = wholeObject({

@@ -11,7 +11,7 @@ import {
   restoreFactors,
   sealedFactors,
 } from './restores-schema.ts'
-import { answerTimes } from '../cluster/answer-times.ts'
+import { responseTimeLimits } from '../cluster/answer-times.ts'
 import { callActor } from '../http/call.ts'
 
 interface RestoreOperationsDeps {
@@ -30,7 +30,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
     success: 200,
     method: 'POST',
     refusals: [403, 409],
-    answerMsMax: answerTimes.restoreMsMax,
+    answerMsMax: responseTimeLimits.restoreMsMax,
   } as const
   return [
     withBody({

@@ -1,22 +1,21 @@
 /**
- * Time limits of answers that wait for the cluster or a disk; the command line waits a little
- * longer.
+ * Time limits of responses that wait for the cluster or a disk. The CLI waits a little longer.
  */
-export const answerTimes = {
+export const responseTimeLimits = {
   /**
-   * A change of members is answered once it is committed; the leader may first have to transfer
+   * A membership change is answered once it is committed; the leader may first have to transfer
    * leadership.
    */
   changeMsMax: 85_000,
-  /** A transfer of leadership waits until its target has caught up and been elected. */
+  /** A leadership transfer waits until its target has caught up and has been elected. */
   transferMsMax: 28_000,
-  /** The cluster has to agree on another issuing authority. */
+  /** Installing another issuing authority waits until the cluster has committed it. */
   installMsMax: 28_000,
   /**
-   * A backup starts when its snapshot exists and the leader has reported the index that it must
-   * include.
+   * The backup stream starts when its snapshot exists and the leader has reported the index that
+   * the backup must include.
    */
   backupMsMax: 55_000,
-  /** A step of a restore waits for a new leader; the last step waits for every voter. */
+  /** A step of a restore waits until a new leader is elected; the last one waits for all voters. */
   restoreMsMax: 115_000,
 } as const

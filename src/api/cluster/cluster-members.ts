@@ -7,7 +7,7 @@ import { type Operation, withBody } from '../http/operation.ts'
 import {
   changePlan,
   memberAddition,
-  memberChoice,
+  memberSelectorSchema,
   memberRemoval,
   memberReplacement,
   plannedChange,
@@ -16,14 +16,14 @@ import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { findIgnoredFields } from '../schemas/validation.ts'
-import { answerTimes } from './answer-times.ts'
+import { responseTimeLimits } from './answer-times.ts'
 
 interface MemberOperationsDeps {
   readonly cluster: ClusterView
   readonly membership: MembershipControl
 }
 
-type Confirmed = Pick<SchemaValue<typeof memberChoice.schema>, 'confirmation'>
+type Confirmed = Pick<SchemaValue<typeof memberSelectorSchema.schema>, 'confirmation'>
 
 const common = {
   tag: 'cluster',
@@ -32,11 +32,11 @@ const common = {
   permission: 'admin',
   success: 200,
   needsNoState: true,
-  answerMsMax: answerTimes.changeMsMax,
+  answerMsMax: responseTimeLimits.changeMsMax,
   refusals: [404, 409],
 } as const
 
-/** The operations that OpenZiti has; their responses have no content. */
+/** Operations that OpenZiti has too; their responses have no content. */
 export function memberOperations({ cluster, membership }: MemberOperationsDeps): Operation[] {
   return [
     withBody({
@@ -79,7 +79,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
   ]
 }
 
-/** Operations that OpenZiti does not have. Each returns the change that it made. */
+/** Operations that OpenZiti does not have. Each response describes the change that was made. */
 function changeOperations(membership: MembershipControl): Operation[] {
   const changing = async (
     call: RequestContext,
@@ -100,18 +100,20 @@ function changeOperations(membership: MembershipControl): Operation[] {
       operationId: 'clusterMemberPromote',
       summary: 'Promote a learner to voter',
       path: '/cluster/promote-member',
-      body: { schema: memberChoice, isRequired: true },
+      body: { schema: memberSelectorSchema, isRequired: true },
       response,
-      handle: (call, body) => changing(call, body, memberChoice, { verb: 'promote', id: body.id }),
+      handle: (call, body) =>
+        changing(call, body, memberSelectorSchema, { verb: 'promote', id: body.id }),
     }),
     withBody({
       ...common,
       operationId: 'clusterMemberDemote',
       summary: 'Demote a voter to learner',
       path: '/cluster/demote-member',
-      body: { schema: memberChoice, isRequired: true },
+      body: { schema: memberSelectorSchema, isRequired: true },
       response,
-      handle: (call, body) => changing(call, body, memberChoice, { verb: 'demote', id: body.id }),
+      handle: (call, body) =>
+        changing(call, body, memberSelectorSchema, { verb: 'demote', id: body.id }),
     }),
     withBody({
       ...common,
@@ -172,8 +174,8 @@ function required(field: string, value: string | undefined): string {
 }
 
 /**
- * Finds a member by its id, by its cluster address (OpenZiti: `tls:host:port`), or by an API
- * address in the list of members.
+ * Finds a member by its id, its cluster address (OpenZiti: `tls:host:port`) or one of its API
+ * addresses in the list of members.
  */
 function memberAt(cluster: ClusterView, text: string): string {
   const address = text.replace(/^tls:/, '')

@@ -1,11 +1,11 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import { bareAnswer, emptyAnswer } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { leadershipTransfer, membersSchema } from './members-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { findIgnoredFields } from '../schemas/validation.ts'
-import { answerTimes } from './answer-times.ts'
+import { responseTimeLimits } from './answer-times.ts'
 import { callActor } from '../http/call.ts'
 import { preferredLeaders } from './controller-view.ts'
 import type { MembershipControl } from '../../ports/membership.ts'
@@ -41,7 +41,7 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
           readOnly: member.readOnly,
           preferredLeader: preferred.has(member.id),
         }))
-        return bareAnswer(JSON.stringify({ data }))
+        return responseWithoutEnvelope(JSON.stringify({ data }))
       },
     },
     withBody({
@@ -51,7 +51,7 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
       method: 'POST',
       path: '/cluster/transfer-leadership',
       needsNoState: true,
-      answerMsMax: answerTimes.transferMsMax,
+      answerMsMax: responseTimeLimits.transferMsMax,
       body: { schema: leadershipTransfer, isRequired: false },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 500],
@@ -67,8 +67,9 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
 }
 
 /**
- * Address of the management API of a member. OpenZiti's console requests each member there
- * before it uses more than one; of an address like `tls:host:port` it would drop the port.
+ * Address of the management API of a member. OpenZiti's console sends a request to this address of
+ * each member before it uses more than one controller; from an address like `tls:host:port` the
+ * console would drop the port.
  */
 function addressForConsoles({ address, apiAddresses }: MemberView): string {
   const found = apiAddresses.find(({ api, url }) => api === 'edge-management' && URL.canParse(url))

@@ -3,7 +3,7 @@ import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
-/** The controllers for an identity that has just enrolled, so that it knows where it can log in. */
+/** The controllers at which an identity can log in, for the enrollment response. */
 export function controllersForClients(
   cluster: Pick<ClusterView, 'members'>,
 ): readonly Record<string, unknown>[] {
@@ -21,7 +21,7 @@ interface Shows {
   readonly isPreferredLeader: boolean
 }
 
-/** A controller of the cluster, as the requested API shows it to a caller. */
+/** A controller of the cluster, in the form of the requested API. */
 export function controllerView(
   member: MemberView,
   { api, seesMesh, isPreferredLeader }: Shows,
@@ -59,7 +59,7 @@ function addressesOf(
   return addresses
 }
 
-/** SHA-1 in hex, as OpenZiti shows it. It serves only for lookups and proves nothing. */
+/** SHA-1 in hex, as OpenZiti shows it. Use it only for lookups; it is no proof of identity. */
 export function sha1Fingerprint(pem: string): string {
   const known = fingerprints.get(pem)
   if (known !== undefined) return known
@@ -73,16 +73,18 @@ function computeFingerprint(pem: string): string {
   try {
     return new X509Certificate(pem).fingerprint.replaceAll(':', '').toLowerCase()
   } catch {
-    // A member whose certificate is not known yet.
+    // The certificate of the member is not known yet.
     return ''
   }
 }
 
-/** Cached fingerprints, because parsing a certificate takes longer than the rest of the answer. */
+/**
+ * Cached fingerprints, because parsing a certificate takes longer than the rest of the response.
+ */
 const fingerprints = new Map<string, string>()
 const FINGERPRINTS_MAX = 64
 
-/** The voters with the highest priority, if priorities differ. */
+/** The voters with the highest leader priority; empty if all priorities are equal. */
 export function preferredLeaders(members: readonly MemberView[]): ReadonlySet<string> {
   const known = members.flatMap(({ id, voter, vitals }) =>
     voter && vitals !== null ? [{ id, priority: vitals.priority }] : [],

@@ -40,8 +40,9 @@ const symbols = [
 
 /**
  * Symbols for filters of the list. The rows are not stored; they describe the cluster as this
- * controller sees it now. Only the management API shows how controllers reach each other, and only
- * to callers who may read controllers; other callers cannot filter by it either.
+ * controller sees it now. Only the management API shows the addresses that controllers use among
+ * themselves, and only to callers who may read controllers. Other callers cannot filter by these
+ * addresses either.
  */
 const clientRows = defineEntity({ ...shared, symbols })
 const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })
@@ -89,7 +90,7 @@ function isShownMesh(call: RequestContext): boolean {
   return api === 'management' && caller !== null && mayCall(caller, 'controllers.read', call)
 }
 
-/** Rows of an answer belong to no digest. */
+/** The rows are not replicated, so they are in no state digest. */
 const noLanes = digestLanes('', '')
 
 function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord {

@@ -1,15 +1,17 @@
 import { detailAnswer, rfc3339Text } from '../http/answers/envelope.ts'
-import type { FigureHistory } from '../metrics/figure-history.ts'
+import type { MetricHistory } from '../metrics/figure-history.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import { clusterHistory } from './status-schema.ts'
 
 interface ClusterHistoryOperationsDeps {
   readonly cluster: ClusterView
-  readonly history: FigureHistory
+  readonly history: MetricHistory
 }
 
-/** The last hour of this controller; needs no quorum. */
+/**
+ * Operation that returns measurements of this controller from the last hour; it needs no quorum.
+ */
 export function clusterHistoryOperations({
   cluster,
   history,

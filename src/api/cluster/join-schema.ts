@@ -7,7 +7,7 @@ const shortText = { type: 'string', maxLength: 300 } as const
 
 export const invitationRequest = objectSchema('clusterInvitation', {
   isVoter: { type: ['boolean', 'null'] },
-  /** Lifetime of the ticket: at least a minute, at most 7 days, an hour by default. */
+  /** Lifetime of the ticket: from one minute to 7 days; null: one hour. */
   lifetimeMs: { type: ['integer', 'null'] },
 })
 
@@ -27,7 +27,9 @@ export const joinTicketSchema: NamedSchema = {
   }),
 }
 
-export const joinTicketChoice = objectSchema('clusterTicketChoice', { id: shortText }, ['id'])
+export const joinTicketSelectorSchema = objectSchema('clusterTicketChoice', { id: shortText }, [
+  'id',
+])
 
 /**
  * The schema sets no limit on the ticket: an error about a field repeats its value, and the ticket
@@ -69,7 +71,7 @@ export const joinAnswer: NamedSchema = {
     configurationIndex: integer,
     isVoter: flag,
     nowMs: integer,
-    /** Options that must be equal on every controller; values are JSON. */
+    /** Options that must be equal on every controller; the values are JSON text. */
     sharedOptions: arraySchema(closedObject({ name: text, value: text })),
   }),
 }

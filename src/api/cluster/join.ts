@@ -11,7 +11,7 @@ import {
   joinAnswer,
   joinRequest,
   joinTicketSchema,
-  joinTicketChoice,
+  joinTicketSelectorSchema,
 } from './join-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
@@ -97,18 +97,21 @@ function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
       method: 'POST',
       path: '/cluster/revoke-ticket',
       needsNoState: true,
-      body: { schema: joinTicketChoice, isRequired: true },
+      body: { schema: joinTicketSelectorSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 409],
       handle: async (call, body) => {
         await admission.revoke(body.id, callActor(call))
-        return emptyAnswer(findIgnoredFields(joinTicketChoice.schema, body))
+        return emptyAnswer(findIgnoredFields(joinTicketSelectorSchema.schema, body))
       },
     }),
   ]
 }
 
-/** Admits a controller with a ticket. A refused ticket counts as a failed log-in of its source. */
+/**
+ * Admits a controller with a ticket. A refused ticket counts as a failed log-in from the source
+ * address.
+ */
 async function join(
   deps: JoinOperationsDeps,
   throttle: LogInThrottle,
@@ -138,7 +141,7 @@ function requestOf(body: JoinBody): JoinRequest {
   return { ...body, storeId: Uint8Array.from(Buffer.from(storeId, 'base64url')) }
 }
 
-/** The answer with bytes as base64url. */
+/** The join response, with bytes encoded as base64url. */
 function wireAnswer(answer: JoinAnswer): Record<string, unknown> {
   const { configuration, sharedOptions } = answer
   return {

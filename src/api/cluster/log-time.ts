@@ -22,7 +22,7 @@ interface LogTimeOperationsDeps {
 
 const AHEAD_MS_ALLOWED = 2_000
 
-/** Resets log time to the clocks of a majority. */
+/** Operation that resets log time to the clocks of a majority. */
 export function logTimeOperations(deps: LogTimeOperationsDeps): Operation[] {
   return [
     {
@@ -51,8 +51,8 @@ async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise
       retryAfterSeconds: 1,
     })
   }
-  // A reset has a price, so it does nothing if log time is no further ahead than the stamps of a
-  // leader may be.
+  // A reset has side effects, so it is skipped if log time is ahead by no more than the timestamps
+  // of a leader are allowed to be.
   if (state.logTimeMs - targetMs <= AHEAD_MS_ALLOWED) return answered(0, state.logTimeMs)
   const kind = CommandKind.LOG_TIME_RESET
   const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })

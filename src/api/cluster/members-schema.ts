@@ -40,9 +40,11 @@ export const memberAddition = objectSchema(
   ['address'],
 )
 
-export const memberChoice = objectSchema('clusterMemberChoice', { id: memberId, confirmation }, [
-  'id',
-])
+export const memberSelectorSchema = objectSchema(
+  'clusterMemberChoice',
+  { id: memberId, confirmation },
+  ['id'],
+)
 
 export const memberRemoval = objectSchema(
   'clusterMemberRemove',

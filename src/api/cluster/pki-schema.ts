@@ -64,7 +64,8 @@ export const issuingAuthorityAnswer: NamedSchema = {
 export const certificateRequest = objectSchema(
   'pkiCertificateRequest',
   {
-    // PEM, PKCS #10. Its common name becomes the name of the certificate.
+    // PKCS #10 request in PEM. The common name of the request becomes the common name of the
+    // certificate.
     requestPem: text,
     // DNS names and IP addresses for the certificate.
     hosts: texts,

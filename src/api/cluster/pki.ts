@@ -12,7 +12,7 @@ import {
   memberCertificateRequest,
 } from './pki-schema.ts'
 import { findIgnoredFields } from '../schemas/validation.ts'
-import { answerTimes } from './answer-times.ts'
+import { responseTimeLimits } from './answer-times.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
@@ -25,7 +25,8 @@ const common = {
   apis: ['fabric'],
   permission: 'admin',
   success: 200,
-  // A cluster without a quorum may need a new certificate to get a quorum again.
+  // Served without current state: a cluster without a quorum may need a new certificate to regain
+  // the quorum.
   needsNoState: true,
 } as const
 const post = { ...common, method: 'POST', refusals: [403, 409] } as const
@@ -74,7 +75,7 @@ function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
       operationId: 'pkiInstallIssuing',
       summary: 'Rotate the issuing authority of the cluster, under the same root',
       path: '/pki/issuing-authority',
-      answerMsMax: answerTimes.installMsMax,
+      answerMsMax: responseTimeLimits.installMsMax,
       body: { schema: issuingAuthorityRequest, isRequired: true },
       response: { kind: 'detail', schema: issuingAuthorityAnswer },
       handle: async (call, body) => {

@@ -67,8 +67,8 @@ async function recover(
 }
 
 /**
- * Checks the password by the policy with which the administrator will log in. @throws {Problem}
- * COULD_NOT_VALIDATE.
+ * Checks the password against the auth policy with which the administrator will log in.
+ * @throws {Problem} COULD_NOT_VALIDATE.
  */
 function checkPassword(state: Records, name: string, password: string): void {
   const identity = state

@@ -29,7 +29,7 @@ const member = {
 
 const alarm = closedObject({ code: text, text, sinceMs: number, isCritical: flag })
 
-/** Result of a reset of log time. */
+/** Result of a log-time reset. */
 export const logTimeResult: NamedSchema = {
   name: 'clusterLogTimeReset',
   schema: closedObject({
@@ -60,7 +60,7 @@ export const clusterStatus: NamedSchema = {
 
 const samples = { type: 'array', items: { type: ['number', 'null'] } } as const
 
-/** The last hour of one controller, the oldest sample first. */
+/** Measurements of one controller from the last hour, the oldest sample first. */
 export const clusterHistory: NamedSchema = {
   name: 'clusterHistory',
   schema: closedObject({

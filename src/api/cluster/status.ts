@@ -12,7 +12,7 @@ interface ClusterStatusOperationsDeps {
   readonly health: () => HealthReport
 }
 
-/** The cluster as this controller sees it; needs no quorum. */
+/** Operation that shows the cluster as this controller sees it; it needs no quorum. */
 export function clusterStatusOperations({
   cluster,
   health,
@@ -39,9 +39,7 @@ export function clusterStatusOperations({
   ]
 }
 
-/**
- * Enough voters are connected, but without a leader their number does not mean that writes succeed.
- */
+/** Risk message without a leader: even if enough voters are connected, no write succeeds. */
 const NO_LEADER = 'no leader: writes wait until one is elected'
 
 function statusOf(
@@ -65,8 +63,8 @@ function statusOf(
 }
 
 /**
- * The next feature level, which every voter must support before it is in force; null when no voter
- * supports a higher one.
+ * The next feature level, which takes effect when every voter supports it; null when no voter
+ * supports a higher level than the current one.
  */
 function nextFeatureLevel(
   cluster: ClusterView,

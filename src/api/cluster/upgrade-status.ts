@@ -3,7 +3,7 @@ import { flag, text, closedObject } from '../../entities/shapes.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 
-/** During writes a member always lags a few entries behind the leader's last report. */
+/** During writes, even a healthy member is a few entries behind the leader's last report. */
 const LAG_ENTRIES_MAX = 100
 
 const level = { type: 'integer', minimum: 0 } as const
@@ -30,9 +30,9 @@ export const upgradeStatus = {
       type: ['integer', 'null'],
       description: 'null: no member supports a higher one',
     },
-    // complete: all members run one version, and the cluster has its feature level. mixed: several
-    // versions. waiting: one version, but the cluster has a lower level or has not recovered from
-    // the last stop, or a member's version is unknown.
+    // complete: all members run one version, and the cluster has the feature level of that version.
+    // mixed: several versions run. waiting: all run one version, but the cluster has a lower level
+    // or has not recovered from the last stop, or the version of a member is unknown.
     state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
     advice: text,
     notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
@@ -58,8 +58,8 @@ export function deriveUpgradeStatus(cluster: ClusterView): UpgradeStatus {
 }
 
 /**
- * Why no member may be stopped now. The cluster tolerates the failure of one member; if a member is
- * already down or behind, stopping another one would be too much.
+ * Why no member may be stopped now. The cluster tolerates the failure of one member. If a member is
+ * already down or behind, stopping another one could stop writes.
  */
 function notNowBecause(leaderId: string | null, views: readonly MemberView[]): string {
   if (leaderId === null) return 'there is no leader'

@@ -11,7 +11,10 @@ interface AuthenticatorOperationsDeps {
   readonly writer: Writer
 }
 
-/** Operations of administrators on an authenticator, other than reading and writing its fields. */
+/**
+ * Operations with which administrators use an authenticator, apart from reading and writing its
+ * fields.
+ */
 export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps): Operation[] {
   return [
     withBody({

@@ -5,7 +5,7 @@ import { Problem } from '../../lib/problems.ts'
 import { CertificateError, checkChain, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
 import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { bareAnswer, emptyAnswer } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { parseDerCertificate } from '../preparers/certificates.ts'
 import { caJwt, caVerification } from '../identities/identities-schema.ts'
@@ -14,7 +14,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 import type { Writer } from '../http/writes.ts'
 
 interface CaOperationsDeps {
@@ -22,13 +22,13 @@ interface CaOperationsDeps {
   readonly reads: ConfirmedReads
   readonly jwt: JwtSigner
   readonly clock: Clock
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly writer: Writer
 }
 
 const pemBytesMax = 64 * 1024
 
-/** Operations on third-party CAs beyond reading and writing their fields. */
+/** Operations on third-party CAs, apart from reading and writing their fields. */
 export function caOperations(deps: CaOperationsDeps): Operation[] {
   const { writer } = deps
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const
@@ -51,8 +51,8 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
         } catch (error) {
           throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
         }
-        // If the CA is verified already, this request may be a repetition of the one that verified
-        // it; apply decides.
+        // Even if the CA is verified already, submit the entry: the request may repeat the one that
+        // verified the CA. The apply step decides.
         const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
         await writer.write(requestOrigin(call), { kind: CommandKind.CA_VERIFY, payload })
         return emptyAnswer()
@@ -85,7 +85,7 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
           em: 'ca',
           ctrls: null,
         }
-        return bareAnswer(await deps.jwt.sign(claims), 'application/jwt')
+        return responseWithoutEnvelope(await deps.jwt.sign(claims), 'application/jwt')
       },
     },
   ]
@@ -98,7 +98,7 @@ async function caOf(deps: CaOperationsDeps, call: RequestContext): Promise<Ca> {
   return ca
 }
 
-/** @throws {Problem} with the fault of the certificate. */
+/** @throws {Problem} that names the fault in the certificate. */
 function checkProof(pem: string, ca: Ca, nowMs: number): void {
   const [block] = pemBlocks(pem, 1)
   if (block === undefined) {

@@ -7,7 +7,7 @@ import type { EnrollRequest } from '../../auth/enrollment/enroll-request.ts'
 import { IdentityEnrollment } from '../../auth/enrollment/identity-enrollment.ts'
 import { TokenEnrollment } from '../../auth/enrollment/token-enrollment.ts'
 import { RouterEnrollment } from '../../auth/enrollment/router-enrollment.ts'
-import { bareAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { tokenEnrollmentMethod } from '../../auth/enrollment/tokens.ts'
 import { queryParametersNamed } from '../http/answers/query-parameters.ts'
@@ -24,7 +24,7 @@ import {
   keySet,
   ottEnrollmentSchema,
   routerEnrollmentSchema,
-  routerExtension,
+  extendRouterEnrollmentSchema,
   tokenEnrollmentSchema,
   updbEnrollmentSchema,
 } from './enrollment-schema.ts'
@@ -59,14 +59,21 @@ interface EnrollOperationsDeps {
   readonly writer: Writer
 }
 
-/** Enough for two requests for certificates with the longest keys, and the other members. */
+/**
+ * Enough for two certificate requests with the longest keys, and the other members of the body.
+ */
 const BODY_BYTES_MAX = 64 * 1024
-/** Content types with which OpenZiti clients send an unwrapped certificate request. */
+/**
+ * Content types with which OpenZiti clients send a bare certificate request, without JSON around
+ * it.
+ */
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
-/** Header that names the signer, as OpenZiti clients send it. */
+/** Header in which OpenZiti clients name the external JWT signer. */
 const SIGNER_HEADER = 'ziti-token-issuer-id'
 
-/** A certificate signing request in PEM, or an object with the fields that the method requires. */
+/**
+ * A PEM certificate request, or an object with the fields that the enrollment method requires.
+ */
 type EnrollBody = string | JsonObject
 type Enroll = (call: RequestContext, body: EnrollBody) => Promise<Reply>
 
@@ -83,8 +90,8 @@ const certificates = { kind: 'detail', schema: enrollmentCerts } as const
 const refusals = [404, 409]
 
 /**
- * Operations with which identities and routers enroll. `/enroll?method=` and the path of each
- * method do the same.
+ * Operations with which identities and routers enroll. `/enroll?method=NAME` is equivalent to the
+ * path of that method.
  */
 export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
   const routers = new RouterEnrollment(deps)
@@ -126,7 +133,7 @@ export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
       operationId: 'extendRouterEnrollment',
       summary: 'Renew the certificates of a router',
       path: '/enroll/extend/router',
-      body: { schema: routerExtension, isRequired: true },
+      body: { schema: extendRouterEnrollmentSchema, isRequired: true },
       response: certificates,
       refusals: [401],
       handle: async (call, { certCsr, serverCertCsr }) => {
@@ -157,7 +164,8 @@ function enrollmentsByMethod(
     ott: async (call, body) => {
       const cert = await identities.ott(enrolling(call), tokenIn(call, body), requestIn(body))
       const ca = authoritiesPem(deps)
-      // An identity has no server certificate, but OpenZiti clients read the field.
+      // `serverCert` is empty: an identity has no server certificate, but OpenZiti clients read the
+      // field.
       return enrolledAnswer(deps, { ca, cert, serverCert: '' })
     },
     ottca: async (call, body) => {
@@ -268,7 +276,7 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
           throw fieldProblem('keyId', 'is not a key of this controller', keyId.slice(0, 64))
         }
         const signed = await deps.jwt.signText(nonce)
-        return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(deps) }))
+        return responseWithoutEnvelope(JSON.stringify({ ...signed, caPool: authoritiesPem(deps) }))
       },
     }),
     {
@@ -281,7 +289,7 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
       path: '/enroll/jwks',
       success: 200,
       response: { kind: 'bare', schema: keySet },
-      handle: () => bareAnswer(JSON.stringify({ keys: [deps.jwt.publicJwk()] })),
+      handle: () => responseWithoutEnvelope(JSON.stringify({ keys: [deps.jwt.publicJwk()] })),
     },
   ]
 }
@@ -290,7 +298,7 @@ function enrolling(call: RequestContext): EnrollRequest {
   return { write: toWriteRequest(call), shown: call.credentials, turn: call }
 }
 
-/** The token in the query, or else the one in the body. */
+/** The token in the query, or else the token in the body. */
 function tokenIn(call: RequestContext, body: EnrollBody): string | undefined {
   return call.first('token') ?? textIn(body, 'token')
 }
@@ -312,7 +320,10 @@ function requestOrNone(body: EnrollBody): string | undefined {
   throw new Problem('COULD_NOT_PROCESS_CSR', { detail: 'clientCsr is empty' })
 }
 
-/** A member of a JSON body; undefined if it is absent, null or empty, or the body is not JSON. */
+/**
+ * A member of a JSON body; undefined if the member is absent, null or empty, or if the body is not
+ * JSON.
+ */
 function textIn(body: EnrollBody, name: string): string | undefined {
   const value = typeof body === 'string' ? undefined : body[name]
   return typeof value === 'string' && value !== '' ? value : undefined

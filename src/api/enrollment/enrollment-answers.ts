@@ -18,7 +18,7 @@ export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): s
     .concat('\n')
 }
 
-/** Answer with certificates, in the form that OpenZiti routers read. */
+/** Response with certificates, in the form that OpenZiti routers read. */
 export function certificatesAnswer(
   deps: Pick<AuthoritiesPemDeps, 'authorities'>,
   { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
@@ -27,8 +27,8 @@ export function certificatesAnswer(
 }
 
 /**
- * Answer for an identity that has enrolled. It contains the controllers, because clients of
- * OpenZiti store them with the credential.
+ * Response for an identity that has enrolled. The response lists the controllers, because OpenZiti
+ * clients store them with the credential.
  */
 export function enrolledAnswer(
   deps: Pick<AuthoritiesPemDeps, 'cluster'>,
@@ -38,10 +38,10 @@ export function enrolledAnswer(
 }
 
 /**
- * Marks the request as one whose id is not stored. Every call issues a new certificate; if a
+ * Excludes the request from deduplication by request id. Every call issues a new certificate. If a
  * repeated request id returned the earlier outcome, the stored certificate would differ from the
  * returned one.
  */
-export function keepNoRequestId(call: RequestContext): void {
+export function skipRequestDeduplication(call: RequestContext): void {
   call.metadata.isRepeatable = false
 }

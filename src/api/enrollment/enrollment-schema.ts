@@ -5,13 +5,13 @@ import { baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { dateTime, links, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 
-/** JSON Schemas of enrollment, and of certificates that callers request. */
+/** JSON Schemas of enrollment and of certificate requests. */
 const csr = { type: ['string', 'null'], maxLength: 16_384 } as const
 const optional = { type: ['string', 'null'], maxLength: 128 } as const
 const password = { ...passwordSchema, type: ['string', 'null'] } as const
 const name = { type: ['string', 'null'], maxLength: 512 } as const
 
-/** Members that the method does not need are ignored. */
+/** Members that the enrollment method does not need are ignored. */
 export const genericEnrollmentSchema = objectSchema('genericEnroll', {
   token: optional,
   clientCsr: csr,
@@ -38,7 +38,7 @@ export const updbEnrollmentSchema = objectSchema('updbEnrollmentRequest', {
   username: name,
   password,
 })
-export const routerExtension = objectSchema(
+export const extendRouterEnrollmentSchema = objectSchema(
   'routerExtendEnrollmentRequest',
   { certCsr: csr, serverCertCsr: csr },
   ['certCsr', 'serverCertCsr'],
@@ -51,7 +51,7 @@ export const challenge = objectSchema(
   },
   ['nonce', 'keyId'],
 )
-export const identityExtension = objectSchema(
+export const extendIdentityEnrollmentSchema = objectSchema(
   'identityExtendEnrollmentRequest',
   { clientCertCsr: { type: 'string', maxLength: 16_384 } },
   ['clientCertCsr'],

@@ -13,14 +13,14 @@ import { routerEnrollmentStep } from '../preparers/router.ts'
 import { enrollmentExpiry } from '../identities/identities-schema.ts'
 import { networkJwtAnswer as networkJwtSchema } from '../schemas/about.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { signingAuthority } from '../../auth/certificates/signing-authority.ts'
+import { issuingCaId } from '../../auth/certificates/signing-authority.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { Writer } from '../http/writes.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface EnrollmentsDeps {
@@ -30,13 +30,13 @@ interface EnrollmentsDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly writer: Writer
 }
 
 const created = { name: 'createResult', schema: createdSchema }
 
-/** Operations on enrollments, other than creating, showing and deleting them. */
+/** Operations on enrollments, apart from creating, showing and deleting them. */
 export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
   const enrollments = new Enrollments(deps)
   return [
@@ -120,7 +120,9 @@ class Enrollments {
     return { ...createdAnswer('enrollments', id, []), status: 200 }
   }
 
-  /** Everything in one entry: if the enrollment is refused, the authenticator stays. */
+  /**
+   * Writes everything in one log entry: if the enrollment is refused, the authenticator stays.
+   */
   ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const { limits } = this.#deps
     return retryWhenMoved(toWriteRequest(call), limits, async () => {
@@ -146,11 +148,11 @@ class Enrollments {
 
   #inPlaceOf(known: Authenticator): Pick<NewEnrollment, 'method' | 'caId' | 'username'> {
     if (known.method === 'updb') return { method: 'updb', username: known.username ?? '' }
-    const caId = signingAuthority(this.#deps.state, known)
+    const caId = issuingCaId(this.#deps.state, known)
     return caId === null ? { method: 'ott' } : { method: 'ottca', caId }
   }
 
-  /** A router has at most one enrollment, so the same entry removes the previous one. */
+  /** A router has at most one enrollment, so the same log entry removes the previous one. */
   async ofEdgeRouter(call: RequestContext): Promise<Reply> {
     const id = call.param('id')
     const withdraw = {

@@ -3,12 +3,14 @@ const MINUTE_MS = 60_000
 
 /** Limits of enrollments and of issuing certificates. */
 export const enrollmentLimits = {
-  /** Maximum time for issuing one certificate; beyond: 503 TIMEOUT. */
+  /** Maximum time for issuing one certificate; after that: 503 TIMEOUT. */
   certificateMsMax: 2 * SECOND_MS,
-  /** Maximum wait until the issue of a certificate begins; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Maximum wait until issuing a certificate begins; after that: 429 SERVER_TOO_MANY_REQUESTS.
+   */
   certificateWaitMsMax: 5 * SECOND_MS,
   /**
-   * Maximum certificates that wait to be issued, shared by callers; beyond the total or the
+   * Maximum certificates that wait to be issued, divided among the callers; above the total or the
    * caller's share: 429 SERVER_TOO_MANY_REQUESTS.
    */
   certificatesWaitingMax: 1024,
@@ -18,7 +20,7 @@ export const enrollmentLimits = {
   sessionCertificateMs: 12 * 60 * MINUTE_MS,
   /** Lifetime of the enrollment token of a new identity. */
   identityEnrollmentMs: 180 * MINUTE_MS,
-  /** Lifetime of the enrollment token of a new router or of one that enrolls again. */
+  /** Lifetime of the enrollment token of a router, when it is created or enrolls again. */
   routerEnrollmentMs: 180 * MINUTE_MS,
 }
 

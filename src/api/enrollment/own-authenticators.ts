@@ -44,7 +44,7 @@ const authenticatorDetail = {
 const path = '/current-identity/authenticators'
 
 /**
- * Operations on the caller's own credentials. Those of other identities are not found here, even by
+ * Operations on the caller's own credentials. Credentials of other identities return 404, even for
  * administrators.
  */
 export function ownAuthenticatorOperations(deps: OwnAuthenticatorsDeps): Operation[] {
@@ -143,7 +143,8 @@ class OwnAuthenticators {
     const { limits } = this.#deps
     const callerId = requireCaller(call).identity.id
     const id = call.param('id')
-    // With a request id, the log would store a plain hash over the passwords.
+    // With a request id, the log would store an unsalted hash over the request, which contains the
+    // passwords.
     call.metadata.isRepeatable = false
     return await retryWhenMoved(toWriteRequest(call), limits, async () => {
       const own = await this.#deps.reads.latest(() => this.#find(id, callerId))
@@ -170,8 +171,8 @@ class OwnAuthenticators {
   }
 
   /**
-   * Checks the current password. Wrong attempts count like those at a log-in. @throws {Problem}
-   * UNAUTHORIZED, without the value.
+   * Checks the current password. Wrong attempts count like failed log-ins.
+   * @throws {Problem} UNAUTHORIZED, without the value.
    */
   async #prove(call: RequestContext, own: Authenticator, currentPassword: string): Promise<void> {
     const { username, passwordHash } = own
@@ -184,7 +185,8 @@ class OwnAuthenticators {
     const isRight = await throttle.attempt(username, address, async () =>
       (await passwords.verify(call, passwordHash, currentPassword, reserve)) ? true : null,
     )
-    // If the change is refused for another reason, the attempt does not count as failed.
+    // The password was correct, so the attempt does not count as failed, even if the change is
+    // refused for another reason.
     if (isRight === true) return lockout.prove(own, address)
     const reason = 'currentPassword is not the password of this authenticator'
     throw new Problem('UNAUTHORIZED', { fault: { field: 'currentPassword', reason } })

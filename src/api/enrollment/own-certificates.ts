@@ -11,14 +11,14 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { isRecordedCertificate, networkChain } from '../../auth/certificates/client-certificate.ts'
 import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { authoritiesPem, keepNoRequestId } from './enrollment-answers.ts'
+import { authoritiesPem, skipRequestDeduplication } from './enrollment-answers.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { withBody, type Operation } from '../http/operation.ts'
 import { parseOnlyCertificate } from '../preparers/certificates.ts'
 import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
-  identityExtension,
+  extendIdentityEnrollmentSchema,
   identityExtensionCerts,
   identityExtensionProof,
   sessionCertificateCreate,
@@ -27,7 +27,7 @@ import {
 } from './enrollment-schema.ts'
 import { requireCaller } from '../sessions/current.ts'
 import { issueSessionCertificate } from '../../auth/sessions/made-certificate.ts'
-import { networkCertificate } from '../../auth/certificates/trusted-authorities.ts'
+import { toNetworkCommandCertificate } from '../../auth/certificates/trusted-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
@@ -89,7 +89,7 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       operationId: 'extendCurrentIdentityAuthenticator',
       summary: 'Renew the certificate of an authenticator; the current one stays valid',
       path: `${ofId}/extend`,
-      body: { schema: identityExtension, isRequired: true },
+      body: { schema: extendIdentityEnrollmentSchema, isRequired: true },
       response: { kind: 'detail', schema: identityExtensionCerts },
       handle: (call, { clientCertCsr }) => extension.extend(call, clientCertCsr),
     }),
@@ -97,8 +97,8 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
       path: `${ofId}/extend-verify`,
     }),
-    // The same operation at the path of OpenZiti's API document; only the caller's own
-    // authenticators are found.
+    // The same operation at the path in OpenZiti's API document; it finds only the caller's own
+    // authenticators.
     verification({
       operationId: 'extendVerifyAuthenticator',
       path: '/authenticators/{id}/extend-verify',
@@ -156,8 +156,8 @@ class Extension {
   }
 
   /**
-   * The connection must use the certificate that is to be extended, which proves possession of its
-   * key.
+   * Extends a certificate. The connection must use the certificate that is to be extended, which
+   * proves possession of its key.
    */
   async extend(call: RequestContext, requestPem: string): Promise<Reply> {
     const { id, isIssuedByNetwork, certPem, identityId, fingerprint } = await this.#own(call)
@@ -171,11 +171,11 @@ class Extension {
     if (!networkChain(this.#deps, question).ok) throw new Problem('UNAUTHORIZED')
     const order = { identityId, currentPem: certPem, requestPem }
     const issued = await this.#deps.issuer.extend(order, identityId)
-    keepNoRequestId(call)
+    skipRequestDeduplication(call)
     const message = create(AuthenticatorExtendSchema, {
       id,
       fingerprint: fingerprint ?? '',
-      certificate: networkCertificate(issued),
+      certificate: toNetworkCommandCertificate(issued),
     })
     const payload = toBinary(AuthenticatorExtendSchema, message)
     await this.#deps.writer.write(requestOrigin(call), {
@@ -198,6 +198,7 @@ class Extension {
   }
 
   /**
+   * The caller's authenticator.
    * @throws {Problem} NOT_FOUND; UNAUTHORIZED for authenticators of other identities;
    * CAN_NOT_UPDATE_AUTHENTICATOR for a password.
    */
@@ -221,8 +222,8 @@ function notExtendable(): Problem {
 }
 
 /**
- * Fingerprint of the first certificate of a PEM text, because clients send the whole chain back as
- * they received it.
+ * Fingerprint of the first certificate in a PEM text; clients send back the whole chain that they
+ * received.
  */
 function fingerprintOf(pem: string): string {
   const end = '-----END CERTIFICATE-----'
@@ -231,7 +232,7 @@ function fingerprintOf(pem: string): string {
   return parseOnlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
 }
 
-/** Certificates of the caller's session. Those of other sessions are not found. */
+/** Certificates of the caller's session. Certificates of other sessions return 404. */
 class SessionCertificates {
   readonly #deps: ExtensionDeps
 
@@ -257,7 +258,7 @@ class SessionCertificates {
     const { session, identity } = requireCaller(call)
     const order = { identityId: identity.id, apiSessionId: session.id, requestPem }
     const { id, chainPem, payload } = await issueSessionCertificate(this.#deps.issuer, order)
-    keepNoRequestId(call)
+    skipRequestDeduplication(call)
     await this.#deps.writer.write(requestOrigin(call), {
       kind: CommandKind.SESSION_CERTIFICATE_CREATE,
       payload,

@@ -1,6 +1,6 @@
-import { certsOnly } from '../../pki/certs-only.ts'
+import { encodeCertsOnlyPkcs7 } from '../../pki/certs-only.ts'
 import { networkAuthorities } from '../../auth/certificates/trusted-authorities.ts'
-import { bareAnswer, type Reply } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, type Reply } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { estCertificates } from '../identities/identities-schema.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
@@ -13,8 +13,8 @@ const CONTENT_TYPE = 'application/pkcs7-mime'
 const LINE_CHARACTERS = 64
 
 /**
- * Operation with which a client that trusts one controller gets the CA certificates of all (RFC
- * 7030, 4.1).
+ * Operation with which a client that trusts one controller gets the CA certificates of all
+ * controllers (RFC 7030, 4.1).
  */
 export function wellKnownOperations(deps: WellKnownOperationsDeps): Operation[] {
   let made: { readonly from: string; readonly answer: Reply } | null = null
@@ -45,10 +45,10 @@ export function wellKnownOperations(deps: WellKnownOperationsDeps): Operation[] 
 }
 
 function answerOf(deps: WellKnownOperationsDeps): Reply {
-  const base64 = certsOnly(networkAuthorities(deps)).toString('base64')
+  const base64 = encodeCertsOnlyPkcs7(networkAuthorities(deps)).toString('base64')
   const lines = base64.match(new RegExp(`.{1,${LINE_CHARACTERS}}`, 'g')) ?? []
   return {
-    ...bareAnswer(`${lines.join('\n')}\n`, CONTENT_TYPE),
+    ...responseWithoutEnvelope(`${lines.join('\n')}\n`, CONTENT_TYPE),
     headers: { 'content-transfer-encoding': 'base64' },
   }
 }

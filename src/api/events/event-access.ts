@@ -26,7 +26,8 @@ export function canSeeEvents(
 
 /**
  * A reader of an event stream, whose session is checked repeatedly while the stream is open.
- * @param namespaces requested so far; none for a web socket without a request yet.
+ * @param namespaces namespaces requested so far; none for a WebSocket that has not sent a request
+ * yet.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */
 export function createEventReader(

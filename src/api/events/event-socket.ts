@@ -24,7 +24,7 @@ interface TakeEventSocketsDeps extends ValidationDeps {
   readonly gate: SessionGuard
 }
 
-/** Path at which OpenZiti's CLI opens its management channel. */
+/** Path at which the OpenZiti CLI opens its management channel. */
 const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
 const WEB_SOCKET_VERSION = '13'
 /** 16 bytes as base64 (RFC 6455, 4.1). */
@@ -36,9 +36,9 @@ export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boole
 }
 
 /**
- * Serves event streams over web sockets, with the same session and permission checks as other
+ * Serves event streams over WebSockets, with the same session and permission checks as other
  * requests.
- * @param socketCaller identifies callers without a session, only at the admin socket.
+ * @param socketCaller identifies callers that have no session; set only at the admin socket.
  */
 export function serveEventSockets(
   server: Server,
@@ -46,7 +46,7 @@ export function serveEventSockets(
   socketCaller: SocketCaller | null,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // A client may disconnect while its request is checked; that is not an error.
+    // A client may disconnect while its request is checked, so a socket error is expected here.
     socket.on('error', () => socket.destroy())
     const opened = { request, socket: socket as Socket, head }
     void admit(opened, deps, socketCaller).catch((error: unknown) => {
@@ -55,13 +55,13 @@ export function serveEventSockets(
   })
 }
 
-/** The operation for which permissions are checked. */
+/** The operation that is used to check permissions. */
 const wanted = { api: 'fabric', method: 'GET' } as const
 
 interface Opened {
   readonly request: IncomingMessage
   readonly socket: Socket
-  /** Bytes that the client has already sent. */
+  /** Bytes that the client has sent after the upgrade request. */
   readonly head: Buffer
 }
 
@@ -124,7 +124,7 @@ function refuse(socket: Duplex, error: unknown, { logger }: TakeEventSocketsDeps
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\ncontent-type: application/json\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
-  // Closes the connection, because the client may never do so.
+  // Closes the connection after this time, because the client may never close it.
   const timer = setTimeout(() => socket.destroy(), CLOSE_MS)
   socket.once('close', () => clearTimeout(timer))
 }

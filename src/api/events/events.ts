@@ -34,7 +34,7 @@ interface EventOperationsDeps {
 }
 
 const EVENT_STREAM = 'text/event-stream'
-/** Makes proxies pass events on at once instead of collecting them. */
+/** Makes proxies forward events at once instead of buffering them. */
 const UNBUFFERED = { 'x-accel-buffering': 'no' } as const
 const LAST_EVENT_ID = 'last-event-id'
 const NAMES_CHARACTERS_MAX = 1024
@@ -86,7 +86,7 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
   const filter = filterOf(call, deps)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
   const after = resumeAfter(call, deps)
-  // The stream checks for a free slot when it starts, after any wait.
+  // The stream checks the limit on streams when it starts, so after any wait.
   const answer = (): Reply => {
     const reader = {
       ...createEventReader(requireCaller(call), call, deps, () => isOfRecords),
@@ -95,8 +95,8 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
     }
     return streamedAnswer(deps.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
-  // A position from another controller may be ahead of this one, which then waits and does not show
-  // earlier events again.
+  // A position from another controller may be ahead of this controller. The stream then waits, so
+  // that it does not send earlier events again.
   const isAhead = after?.generation === deps.cluster.generation
   if (!isAhead || after.index <= deps.state.appliedIndex) return answer()
   return deps.reads.reachIndex(after.index).then(answer)
@@ -138,7 +138,7 @@ function entityTypesOf(call: RequestContext, known: readonly string[]): Readonly
   return names === null ? null : new Set(names)
 }
 
-/** The names in a parameter, which commas separate; null without the parameter. */
+/** The comma-separated names in a parameter; null without the parameter. */
 function namesIn(call: RequestContext, parameter: string): readonly string[] | null {
   const given = call.first(parameter)
   if (given === undefined) return null

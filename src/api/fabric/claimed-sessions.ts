@@ -11,8 +11,8 @@ import {
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import { pendingFactors } from '../../fsm/apply/authentication.ts'
-import { hasUndecidedApi } from '../../fsm/apply/session-reach.ts'
-import { Quota } from '../../lib/bounds/quota.ts'
+import { isNotBoundToApi } from '../../fsm/apply/session-reach.ts'
+import { WindowedQuota } from '../../lib/bounds/quota.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -34,8 +34,8 @@ interface ReopenLimits {
 }
 
 /**
- * Identity, service and kind of use in a claim. Whether they are granted depends on the current
- * state.
+ * Identity, service and session type (dial or bind) in a claim. Whether policies grant the use
+ * depends on the current state.
  */
 export interface ClaimedServiceUse {
   readonly identityId: string
@@ -43,30 +43,35 @@ export interface ClaimedServiceUse {
   readonly type: DialBind
   readonly session:
     | { readonly state: 'open'; readonly id: string }
-    /** The token is authentic, but its session has ended. */
+    /** The token is authentic, but the service session that it names has ended. */
     | { readonly state: 'ended'; readonly id: string }
     | { readonly state: 'none' }
 }
 
 /** Whether a service session was opened for a client at a router, and if not, why. */
-export type SessionOpening =
+export type SessionOpenResult =
   | { readonly ok: true; readonly id: string }
   | { readonly ok: false; readonly fault: ClaimFault }
 
 const WINDOW_MS = 60_000
 
-/** Finds the service sessions of claims, and opens those that a valid claim lacks. */
-export class ClaimedSessions {
+/**
+ * Finds the service sessions that clients claim at routers, and opens a session if a valid claim
+ * has none.
+ */
+export class ClaimedServiceSessions {
   readonly #deps: ClaimedSessionsDeps
-  /** Reopened service sessions by API session: each costs an entry of the log. */
-  readonly #reopens: Quota
-  /** Service sessions whose opening is in progress, by API session and use. */
-  readonly #opening = new Map<string, Promise<SessionOpening>>()
+  /**
+   * Limits reopened service sessions per API session, because each reopening costs a log entry.
+   */
+  readonly #reopens: WindowedQuota
+  /** Service sessions that are being opened, by API session and use. */
+  readonly #opening = new Map<string, Promise<SessionOpenResult>>()
 
   constructor(deps: ClaimedSessionsDeps) {
     const { sessionReopensMax: ofOneMax, sessionReopensInAllMax: allMax } = deps.limits
     this.#deps = deps
-    this.#reopens = new Quota({ ofOneMax, allMax, windowMs: WINDOW_MS }, deps.clock)
+    this.#reopens = new WindowedQuota({ ofOneMax, allMax, windowMs: WINDOW_MS }, deps.clock)
   }
 
   /** @returns 'session' when the client must request a new service session from a controller. */
@@ -78,11 +83,11 @@ export class ClaimedSessions {
   }
 
   /**
-   * The open service session; opens one if necessary. Everything that ends circuits and hosted
-   * services when a right ends depends on service sessions. An ended session is opened under its
+   * Returns the open service session; opens one if necessary. Circuits and hosted services end when
+   * a right ends only if a service session exists for them. An ended session is reopened under its
    * previous ID, which its client and routers know.
    */
-  async open(apiSession: ApiSession, use: ClaimedServiceUse): Promise<SessionOpening> {
+  async open(apiSession: ApiSession, use: ClaimedServiceUse): Promise<SessionOpenResult> {
     const { session } = use
     if (session.state === 'open') return { ok: true, id: session.id }
     const key = `${apiSession.id} ${use.serviceId} ${use.type}`
@@ -115,7 +120,7 @@ export class ClaimedSessions {
   }
 
   /**
-   * The use that the token of an ended session names. The token proves only that its client
+   * The use that is in the token of an ended session. The token proves only that its client
    * requested this use in this API session. Like OpenZiti, the controller then decides by the
    * current policies.
    */
@@ -127,7 +132,8 @@ export class ClaimedSessions {
     // The request for the service session carried the external JWT; a router cannot obtain it.
     // @guard ended-service-sessions--factor
     if (pendingFactors(state, identity, apiSession).length > 0) return 'session'
-    // A service that was deleted and created again has another ID, which the client must look up.
+    // The service no longer exists. A service that was deleted and created again has another ID, so
+    // the client must look up the service.
     if (state.get('service', serviceId) === undefined) return 'session'
     const other = this.#openSession(apiSession.id, serviceId, type)
     if (other !== undefined) return openUse(other)
@@ -135,7 +141,7 @@ export class ClaimedSessions {
     return { identityId: identity.id, serviceId, type, session }
   }
 
-  /** The use of an OIDC client that names only the service. */
+  /** The use for an OIDC client, whose claim contains only the service. */
   #namedUse(
     apiSession: ApiSession,
     serviceId: string,
@@ -158,10 +164,10 @@ export class ClaimedSessions {
     apiSession: ApiSession,
     { identityId, serviceId, type }: ClaimedServiceUse,
     id: string,
-  ): Promise<SessionOpening> {
-    // A router has seen the token, so the session must never manage the network, even if its
-    // identity gains rights later.
-    if (hasUndecidedApi(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
+  ): Promise<SessionOpenResult> {
+    // A router has seen the token, so this session must never get access to the management API,
+    // even if its identity gains rights later.
+    if (isNotBoundToApi(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
     const wanted = { id, identityId, serviceId, type, tags: {} }
     try {
       const opened = await openServiceSession(this.#deps, originFor(apiSession), apiSession, wanted)
@@ -184,7 +190,9 @@ function openUse({ id, identityId, serviceId, type }: Session): ClaimedServiceUs
   return { identityId, serviceId, type, session: { state: 'open', id } }
 }
 
-/** Fault that the router receives when a service session cannot be opened, by problem code. */
+/**
+ * Claim fault that is sent to the router when a service session cannot be opened, by problem code.
+ */
 const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
   ['NOT_FOUND', 'service'],
   ['COULD_NOT_VALIDATE', 'access'],
@@ -193,7 +201,7 @@ const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
   ['UNAUTHORIZED', 'apiSession'],
 ])
 
-/** The client is the actor, no matter which router sends its request. */
+/** The origin of writes: the client is the actor, no matter which router sends its request. */
 function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
   const shown = { signerId: '', signerRevision: '0' }
   const value = { identityId, sessionId: id, address: ipAddress, ...shown }

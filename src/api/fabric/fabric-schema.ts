@@ -3,7 +3,7 @@ import { entityRef, flag, text, wholeObject, arraySchema } from '../../entities/
 import { baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Links and circuits between routers. */
+/** JSON Schemas for links and circuits between routers. */
 const whole = { type: 'integer', minimum: 0 } as const
 export const link: NamedSchema = {
   name: 'linkDetail',

@@ -4,7 +4,7 @@ import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type {
   HostedTerminators,
   RouterTerminator,
-  UngrantedTerminator,
+  UnauthorizedTerminator,
 } from '../../ports/hosted-terminators.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClientRecords } from './router-clients.ts'
@@ -13,7 +13,7 @@ interface ApiHostedTerminatorsDeps {
   readonly state: Pick<StateView, 'get' | 'findAll' | 'routersOfIdentity'>
 }
 
-/** Terminators hosted by clients of routers, from the records. */
+/** Finds the terminators that clients of routers host, from the stored records. */
 export class ApiHostedTerminators implements HostedTerminators {
   readonly #deps: ApiHostedTerminatorsDeps
   readonly #records: ClientRecords
@@ -41,7 +41,7 @@ export class ApiHostedTerminators implements HostedTerminators {
     }
   }
 
-  ungranted(identityId: string): readonly UngrantedTerminator[] {
+  ungranted(identityId: string): readonly UnauthorizedTerminator[] {
     const { state } = this.#deps
     const sessions = state.findAll('session', 'identityId', identityId)
     const binds = sessions.filter(({ type }) => type === 'Bind')
@@ -76,7 +76,9 @@ export class ApiHostedTerminators implements HostedTerminators {
   }
 }
 
-/** Identities that may lose the right to host by this change; null: any identity. */
+/**
+ * Identities that may lose the right to host through this change; null: any identity may lose it.
+ */
 function hostsThatMayLose(change: RecordChange): readonly string[] | null {
   if (isChangeOf(change, 'session')) {
     const { before: session, after } = change

@@ -3,28 +3,30 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** A link in the answer of a router to an inspection. */
+/** A link in a router's response to an inspection. */
 export interface InspectedLink {
   readonly id: string
   readonly peerRouterId: string
   readonly isDialed: boolean
-  /** `type source dest` of each socket, sorted; null: the router does not report them. */
+  /**
+   * `type source destination` of each socket, sorted; null: the router does not report its sockets.
+   */
   readonly sockets: readonly string[] | null
 }
 
-/** A circuit in the answer of a router to an inspection. */
+/** A circuit in a router's response to an inspection. */
 interface InspectedCircuit {
   readonly controllerId: string
-  /** Description of the destination by address. */
+  /** Description of each destination, by address. */
   readonly destinations: Readonly<Record<string, string>>
 }
 
-/** Circuits in a router's answer to an inspection, by the component that reports them. */
+/** Circuits in a router's response to an inspection, by the component that reports them. */
 export interface InspectedCircuits {
   readonly forwarder: ReadonlyMap<string, InspectedCircuit>
-  /** Number of circuits that the router has and does not show. */
+  /** Number of circuits that the router has but did not include. */
   readonly omitted: number
-  /** Circuits of the router's edge listeners, and circuits that SDK clients report. */
+  /** Circuits that the router's edge listeners report, and circuits that SDK clients report. */
   readonly edge: ReadonlyMap<string, InspectedCircuit>
   readonly clients: ReadonlyMap<string, InspectedCircuit>
 }
@@ -36,7 +38,7 @@ export const circuitValues = {
   clients: 'router-sdk-circuits',
 } as const
 
-/** Maximum list items or members that are read from a router's answer. */
+/** Maximum list items or object members that are read from a router's response. */
 const INSPECTED_MAX = 65_536
 const TEXT_CHARACTERS_MAX = 512
 const DESTINATIONS_MAX = 16
@@ -71,8 +73,8 @@ export function inspectedCircuits({ values }: RouterInspection): InspectedCircui
 }
 
 /**
- * Circuits by their member name. For circuits of its clients, a router combines connection and
- * circuit in that name; the member itself contains the circuit.
+ * Circuits by the name of their JSON member. For circuits of the router's clients, this name is a
+ * combination of connection and circuit ID; the member itself contains the circuit ID.
  */
 function circuitsOf(value: unknown): ReadonlyMap<string, InspectedCircuit> {
   const circuits = new Map<string, InspectedCircuit>()

@@ -1,7 +1,7 @@
 import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { SchemaValidator } from '../schemas/schema-validator.ts'
-import { bareAnswer } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { preferredLeaders } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -10,7 +10,7 @@ import type { LiveTable, LiveChannel } from '../../ports/live-table.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ApiBindingName, HealthReport, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, HealthReport, VersionInfo } from '../parts.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
@@ -67,7 +67,7 @@ interface InspectionOperationsDeps {
   readonly limits: ApiLimits
   readonly version: VersionInfo
   readonly instanceId: string
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly health: () => HealthReport
   readonly metrics: ApiMetrics
 }
@@ -103,7 +103,7 @@ export function inspectionOperations(deps: InspectionOperationsDeps): Operation[
         // An unknown name is no error, because controllers and routers know different names, and
         // OpenZiti's CLI shows values only if there are no errors.
         const answer = { errors, success: errors.length === 0, values: [...own, ...inspected] }
-        return bareAnswer(JSON.stringify(answer))
+        return responseWithoutEnvelope(JSON.stringify(answer))
       },
     }),
   ]
@@ -155,11 +155,11 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
   const startedMs = clock.monotonicMs()
   return {
     ...deps.routerInspections.own,
-    /** Configuration of the API. */
+    /** Effective configuration of the API. */
     config: () => ({ bindings, limits }),
     /** null while the node has not reported its state. */
     'cluster-status': () => deps.health().node ?? null,
-    /** The members as this controller sees them, under OpenZiti's names. */
+    /** The members as this controller sees them, in OpenZiti's format. */
     'connected-peers': () => {
       const views = cluster.members()
       const preferred = preferredLeaders(views)
@@ -174,13 +174,13 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
         isSelf: id === cluster.selfId,
       }))
     },
-    /** Two controllers with the same timeline and index have the same state. */
+    /** Two controllers with the same timeline and the same index have the same state. */
     'data-model-index': () => ({
       timeline: `${cluster.clusterId}:${cluster.generation}`,
       index: state.appliedIndex,
     }),
     metrics: () => metrics.text(),
-    /** Node does not store stacks of pending work, so this counts pending operations by type. */
+    /** Node.js keeps no stacks of pending operations, so this counts the operations by type. */
     stackdump: () => activeResources(process.getActiveResourcesInfo()),
     runtime: () => ({
       version,
@@ -203,8 +203,8 @@ function activeResources(names: readonly string[]): string {
 }
 
 /**
- * Evaluates a caller's regular expression in a worker that can be ended, because an expression may
- * run very long. Callers take turns.
+ * Evaluates a regular expression from the caller in a worker that can be terminated, because an
+ * expression may run very long. Callers take turns.
  * @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS, TIMEOUT.
  */
 async function isMatch(

@@ -12,7 +12,7 @@ import { listAnswer, type Reply } from '../http/answers/envelope.ts'
 import { readListQuery } from '../http/answers/query-parameters.ts'
 
 const lister = new Lister(noLinks)
-/** Live rows are not replicated, so their digest is never used. */
+/** Live rows are not replicated, so they are in no state digest. */
 const noLanes = digestLanes('', '')
 
 /** How rows of a live table are filtered and shown. */
@@ -46,8 +46,8 @@ export function liveListAnswer<T>(
 }
 
 /**
- * @param kind null for an entity without a record. The name of a missing or unnamed record is its
- * id.
+ * @param kind null for an entity that has no record. If the record is missing or has no name, its
+ * id is shown as the name.
  */
 export function liveRef(
   state: StateView,

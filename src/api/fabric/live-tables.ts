@@ -12,10 +12,10 @@ import type { circuitDelete } from './fabric-schema.ts'
 
 type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 
-/** A live table as the fabric API offers it. */
+/** A live table, with everything that the fabric API needs to serve it. */
 interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
   readonly table: LiveTable<R>
-  /** Name of a row in messages. */
+  /** Word for a row in error messages. */
   readonly name: string
   readonly collection: string
   readonly operationIds: Named
@@ -81,7 +81,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
   ]
 }
 
-/** @throws {Problem} NOT_FOUND. */
+/** @throws {Problem} NOT_FOUND, always. */
 export function throwMissingRow(call: RequestContext, { name }: { readonly name: string }): never {
   throw new Problem('NOT_FOUND', { detail: `${name} with id ${call.param('id')} not found` })
 }

@@ -14,8 +14,8 @@ import type {
   EndedServiceSession,
   ClaimDecision,
   RouterClients,
-  SessionAudience,
-  ShownClient,
+  SessionIdentities,
+  ReportedClient,
 } from '../../ports/router-clients.ts'
 import { unverifiedSessionId } from '../../auth/sessions/service-session-token.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
@@ -34,7 +34,7 @@ import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import { type OidcToken, seemsAccessToken } from '../../pki/oidc-token.ts'
-import { ClaimedSessions, type ClaimedSessionsDeps } from './claimed-sessions.ts'
+import { ClaimedServiceSessions, type ClaimedSessionsDeps } from './claimed-sessions.ts'
 
 interface ApiRouterClientsDeps {
   readonly state: StateView
@@ -49,7 +49,9 @@ interface ApiRouterClientsDeps {
   readonly limits: ClaimedSessionsDeps['limits']
 }
 
-/** Kinds whose records determine which sessions exist and which certificates they have. */
+/**
+ * Kinds whose records determine which sessions exist and which certificates the sessions have.
+ */
 const followed: readonly KindName[] = [
   'apiSession',
   'session',
@@ -59,7 +61,7 @@ const followed: readonly KindName[] = [
   'identity',
   'mfa',
   'authPolicy',
-  // Records that determine which routers may know a session.
+  // Records that determine which routers may receive a session.
   'edgeRouterPolicy',
   'router',
 ]
@@ -72,15 +74,15 @@ const ofSessions: ReadonlySet<string> = new Set([
   'mfa',
 ])
 
-/** The records from which sessions are read. */
+/** The records from which client sessions are derived. */
 export interface ClientRecords extends ChangeFeed {
   /** Ids of all records of a kind. */
   ids(kind: KindName): Iterable<string>
 }
 
 /**
- * Fields of an identity, its MFA and its credentials that determine which of its sessions routers
- * know, and what routers know about them.
+ * Fields of an identity, its MFA and its credentials. They determine which sessions of the identity
+ * are sent to routers, and with which data.
  */
 const decisive = [
   'fingerprint',
@@ -94,18 +96,18 @@ const decisive = [
 ]
 
 /**
- * Sends routers the sessions of their clients, and judges clients that dial or host through a
- * router.
+ * Sends the sessions of clients to their routers, and decides about clients that dial or host
+ * through a router.
  */
 export class ApiRouterClients implements RouterClients {
   readonly #deps: ApiRouterClientsDeps
   readonly #records: ClientRecords
-  readonly #claimed: ClaimedSessions
+  readonly #claimed: ClaimedServiceSessions
 
   constructor(deps: ApiRouterClientsDeps, records: ClientRecords) {
     this.#deps = deps
     this.#records = records
-    this.#claimed = new ClaimedSessions(deps)
+    this.#claimed = new ClaimedServiceSessions(deps)
   }
 
   sessionIds(): Iterable<string> {
@@ -117,7 +119,7 @@ export class ApiRouterClients implements RouterClients {
     return this.#deps.state.routersOfIdentity(identityId)
   }
 
-  audienceOf(routerId: string): SessionAudience {
+  audienceOf(routerId: string): SessionIdentities {
     const { key, identities } = this.#deps.state.audienceOfRouter(routerId)
     // @guard sessions-at-a-stolen-router--whole
     return { key, has: ({ identityId }) => identities.has(identityId) }
@@ -131,15 +133,16 @@ export class ApiRouterClients implements RouterClients {
   }
 
   /**
-   * The session as routers know it. null for a session that lacks a factor, or may manage the
-   * network: routers must not know it.
+   * The session in the form that is sent to routers. null for a session that lacks a factor or may
+   * manage the network: it must not be sent to routers.
    */
   #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#deps
     const identity = state.get('identity', session.identityId)
     if (identity === undefined || !canUseRouters(session, identity)) return null
     if (isDisabled(identity, proposalNowMs(this.#deps))) return null
-    // The request for each service session carried the external JWT; a router cannot obtain it.
+    // The client sends the external JWT only to a controller, with the request for each service
+    // session; a router cannot obtain the JWT.
     const lacks = pendingFactors(state, identity, session)
     // @guard claims-at-a-router--factor
     if (lacksSessionFactor(lacks)) return null
@@ -183,7 +186,7 @@ export class ApiRouterClients implements RouterClients {
     this.#deps.sessions.use(session.id)
   }
 
-  /** The session of a token that is derived from its id. */
+  /** The id of the session whose token is derived from the session id. */
   #sessionIdOf(token: string): string | null {
     const found = this.#deps.tokens.judge(token, this.#deps.clock.nowMs())
     return typeof found === 'string' ? null : found.sessionId
@@ -197,7 +200,8 @@ export class ApiRouterClients implements RouterClients {
   async judge(claim: ClientClaim): Promise<ClaimDecision> {
     const first = await this.#judgeNow(claim, false)
     if (first !== 'unsettled') return first
-    // The client may have reported its posture to another controller just before.
+    // The client may just have reported its posture to another controller, so fetch the latest
+    // reports first.
     await this.#deps.posture.reachLatest()
     const last = await this.#judgeNow(claim, true)
     return last === 'unsettled' ? { ok: false, fault: 'posture' } : last
@@ -205,7 +209,7 @@ export class ApiRouterClients implements RouterClients {
 
   /**
    * @param isLatest true: this controller has the latest posture reports.
-   * @returns 'unsettled' if the result depends on them.
+   * @returns 'unsettled' if the result depends on reports that may be missing.
    */
   async #judgeNow(claim: ClientClaim, isLatest: boolean): Promise<ClaimDecision | 'unsettled'> {
     const { state } = this.#deps
@@ -260,7 +264,7 @@ export class ApiRouterClients implements RouterClients {
     return remaining
   }
 
-  async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
+  async report(client: ReportedClient, reports: readonly PostureReport[]): Promise<boolean> {
     const session = await this.#apiSessionOf(client)
     // @guard oidc/posture-at-a-router--own
     if (!session?.clientId) return false
@@ -271,9 +275,12 @@ export class ApiRouterClients implements RouterClients {
     return true
   }
 
-  /** The session of a token, if the API would accept it from a client with its certificate. */
+  /**
+   * The session that a token names, if the API would accept the token from a client with that
+   * certificate.
+   */
   async #apiSessionOf(
-    claim: ShownClient & Pick<ClientClaim, 'serviceId'>,
+    claim: ReportedClient & Pick<ClientClaim, 'serviceId'>,
   ): Promise<ApiSession | null> {
     const { sessions } = this.#deps
     const token = await this.#accessTokenOf(claim)
@@ -289,7 +296,7 @@ export class ApiRouterClients implements RouterClients {
     return session
   }
 
-  async #accessTokenOf({ apiSessionToken, routerId }: ShownClient): Promise<OidcToken | null> {
+  async #accessTokenOf({ apiSessionToken, routerId }: ReportedClient): Promise<OidcToken | null> {
     const { oidcTokens } = this.#deps
     if (!seemsAccessToken(apiSessionToken)) return null
     const known = oidcTokens.recall(apiSessionToken)
@@ -298,7 +305,7 @@ export class ApiRouterClients implements RouterClients {
     return typeof judged === 'string' ? null : judged
   }
 
-  /** The edge routers that a policy selects, before or after it was written. */
+  /** The edge routers that a changed policy selects, by its roles before or after the change. */
   *#routersMeant(changes: readonly RecordChange<'edgeRouterPolicy'>[]): Iterable<string> {
     const policies = changes.flatMap(({ before, after }) => [before, after])
     const known = policies.filter((policy) => policy !== undefined)
@@ -318,7 +325,7 @@ export class ApiRouterClients implements RouterClients {
     for (const { kind, id, before, after } of changes) {
       if (!ofSessions.has(kind)) continue
       if (kind === 'apiSession') {
-        // Routers need no update when only the last use of a session changed.
+        // Routers need no update when only the time of the session's last use changed.
         if (before === undefined || after === undefined || isOther(before, after)) ids.add(id)
         continue
       }
@@ -341,8 +348,8 @@ export class ApiRouterClients implements RouterClients {
 
 /**
  * Whether the client presented a certificate of its session to the router. If the router names a
- * service, it has already compared the certificate with the token. The list proves nothing if the
- * router is malicious, because it can read the fingerprints from the token.
+ * service, it has already compared the certificate with the token. The reported fingerprints prove
+ * nothing if the router is malicious, because such a router can copy them from the token.
  */
 function isShownBy(
   { fingerprints, serviceId }: Pick<ClientClaim, 'fingerprints' | 'serviceId'>,
@@ -368,8 +375,8 @@ function endedSession({ id, before, after }: RecordChange<'session'>): EndedSess
 }
 
 /**
- * A router that policies may select differently than before. The channel of a deleted router closes
- * anyway.
+ * The router, if policies may select it differently after the change. A deleted router is ignored,
+ * because its channel closes anyway.
  */
 function movedRouter({ id, before, after }: RecordChange<'router'>): string[] {
   if (after === undefined) return []

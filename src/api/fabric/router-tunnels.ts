@@ -30,8 +30,8 @@ const followed: readonly KindName[] = [
 ]
 
 /**
- * Decides whether the tunnel of a router may dial or host, from records alone: as if the router's
- * identity were a client of that router.
+ * Decides from records alone whether the tunnel of a router may dial or host: as if the router's
+ * identity were a client connected to that router.
  */
 export class ApiRouterTunnels implements RouterTunnels {
   readonly #deps: ApiRouterTunnelsDeps
@@ -96,7 +96,10 @@ export class ApiRouterTunnels implements RouterTunnels {
   }
 }
 
-/** Only identities of routers count, because clients change all the time. */
+/**
+ * Whether a change may affect router tunnels. Identities of clients, which change often, cannot;
+ * identities of routers can.
+ */
 function mayMove(change: RecordChange): boolean {
   if (!isChangeOf(change, 'identity')) return true
   return [change.before, change.after].some((identity) => identity?.typeId === 'Router')

@@ -2,7 +2,7 @@ import type { RecordOf } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Maximum routers in an answer about how to reach a service. */
+/** Maximum routers in a response that says how to reach a service. */
 const routersShownMax = 25
 
 const shared = [
@@ -20,15 +20,15 @@ const shared = [
 ] as const
 
 /**
- * An edge router as clients see it: the named fields of its detail, without those that the detail
- * omits.
+ * An edge router as clients see it: the named fields of the router's detail, if the detail has
+ * them.
  */
 export function routerView(detail: JsonObject, more: readonly string[] = []): JsonObject {
   const names = [...shared, ...more].filter((name) => detail[name] !== undefined)
   return Object.fromEntries(names.map((name) => [name, detail[name] ?? null]))
 }
 
-/** The first routers of the list: connected ones first, ties by id. */
+/** The first routers of the list after sorting: connected ones first, then by id. */
 export function connectedRoutersFirst(
   state: StateView,
   routers: readonly RecordOf<'edgeRouter'>[],

@@ -17,10 +17,10 @@ import type {
   LiveLinks,
 } from '../../ports/live-table.ts'
 import type {
-  MiscountedHost,
+  HostWithWrongTerminatorCount,
   NetworkValidations,
-  RouterCircuitsFound,
-  RouterLinksFound,
+  RouterCircuitFindings,
+  RouterLinkFindings,
   TerminatorValidationRequest,
   ValidatedCircuit,
   ValidatedLink,
@@ -57,32 +57,33 @@ export interface ValidationDeps {
 }
 
 export const validationLimits = {
-  /** Maximum records that one validation checks; beyond: refused. */
+  /** Maximum records that one validation checks; a larger validation is refused. */
   validatedMax: 100_000,
-  /** Maximum terminators in one request to a router. */
+  /** Maximum terminators in one query to a router. */
   terminatorsAskedAtOnceMax: 50,
   /** Routers that one validation queries at the same time. */
   routersAskedAtOnceMax: 8,
 } as const
 
 const { validatedMax, terminatorsAskedAtOnceMax, routersAskedAtOnceMax } = validationLimits
-/** The operation for which permissions are checked: a write, because a validation can repair. */
+/** The operation that is used to check permissions: a write, because a validation can repair. */
 const wanted = { api: 'fabric', method: 'POST' } as const
-/** Runs work of the main thread when it is the caller's turn. */
+/** Runs main-thread work when it is the caller's turn. */
 type InTurns = <T>(work: () => T) => Promise<T>
 
-/** OpenZiti routers list it among the destinations of a circuit for an edge client. */
+/** Destination that OpenZiti routers list for a circuit that ends at an edge client. */
 const EDGE_DESTINATION = 'xg-edge-fwd'
 
 /**
  * Validations for one caller. Validating links and circuits of this controller requires the
- * permission to read events. Validating terminators requires an administrator: terminators are
- * records, and filters reveal records.
+ * permission to read events. Validating terminators requires an administrator, because terminators
+ * are records and a filter reveals which records exist.
  */
 export function networkValidationsFor(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps
   const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
-  // The tables of a controller may be large, and are searched once for each router.
+  // In turns, because the tables of a controller may be large and are searched once for each
+  // router.
   const inTurns: InTurns = (work) =>
     new Promise((resolve, reject) => {
       deps.processor.run(caller.identity.id, () => {
@@ -145,8 +146,8 @@ function unauthorized(detail: string): Problem {
 }
 
 /**
- * Ends after an unexpected error, which is logged: the client receives fewer findings than were
- * announced.
+ * Ends the sequence at an unexpected error, which is logged. The client then receives fewer
+ * findings than were announced.
  */
 async function* untilFault(
   findings: AsyncIterable<ValidationFinding>,
@@ -159,7 +160,7 @@ async function* untilFault(
   }
 }
 
-/** Runs a limited number at once; results come in the order of the items. */
+/** Runs a limited number of tasks at once; the results come in the order of the items. */
 async function* eachInOrder<T, R>(
   items: readonly T[],
   atOnceMax: number,
@@ -176,13 +177,13 @@ async function* eachInOrder<T, R>(
 
 async function* inTurn(
   batches: AsyncIterable<readonly ValidatedTerminator[]>,
-  hosts: readonly MiscountedHost[],
+  hosts: readonly HostWithWrongTerminatorCount[],
 ): AsyncGenerator<ValidationFinding, void> {
   for await (const batch of batches) yield* batch
   yield* hosts
 }
 
-/** Batches of terminators; all of a batch belong to the same router. */
+/** Batches of terminators; all terminators in a batch belong to the same router. */
 function batchesOf(terminators: readonly Terminator[]): readonly (readonly Terminator[])[] {
   const byRouter = Map.groupBy(terminators, ({ routerId }) => routerId)
   const batches: (readonly Terminator[])[] = []
@@ -221,7 +222,9 @@ async function validateBatch(
   )
 }
 
-/** A terminator that its router dropped may have been deleted already. */
+/**
+ * Deletes the terminator that the router has dropped; another request may already have deleted it.
+ */
 async function removed(
   { writer, state }: ValidationDeps,
   caller: Caller,
@@ -265,7 +268,7 @@ function nameOf(state: StateView, kind: 'router' | 'service', id: string): strin
 function* miscountedByService(
   terminators: readonly Terminator[],
   expected: TerminatorValidationRequest['perServiceAndHost'],
-): Iterable<MiscountedHost> {
+): Iterable<HostWithWrongTerminatorCount> {
   if (expected === 0) return
   const byPair = Map.groupBy(terminators, ({ serviceId, hostId }) => `${serviceId}/${hostId}`)
   for (const [first, ...more] of byPair.values()) {
@@ -279,7 +282,7 @@ function* miscountedHosts(
   terminators: readonly Terminator[],
   identities: readonly Identity[],
   expected: TerminatorValidationRequest['perHost'],
-): Iterable<MiscountedHost> {
+): Iterable<HostWithWrongTerminatorCount> {
   if (expected === 0) return
   const byHost = Map.groupBy(terminators, ({ hostId }) => hostId)
   for (const { id } of identities) {
@@ -293,7 +296,7 @@ function countMessage(expected: number, count: number): string {
   return `expected ${expected} terminators, but had ${count}`
 }
 
-/** @returns the answer of the router, or the reason why there is none. */
+/** @returns the response of the router, or the reason why there is none. */
 async function askRouter(
   { channels, cluster, routerInspections }: ValidationDeps,
   { id }: Router,
@@ -307,7 +310,7 @@ async function validateLinks(
   deps: ValidationDeps,
   router: Router,
   inTurns: InTurns,
-): Promise<RouterLinksFound> {
+): Promise<RouterLinkFindings> {
   const of = { kind: 'links', routerId: router.id, routerName: router.name } as const
   const inspected = await askRouter(deps, router, ['links'])
   if (typeof inspected === 'string') return { ...of, fault: inspected, links: [] }
@@ -355,7 +358,8 @@ function comparedLink(
   isConnected: (routerId: string) => boolean,
 ): ValidatedLink {
   const isPeerConnected = isConnected(peerRouterId)
-  // The dialing router reports the sockets of a link, as seen from its side.
+  // The stored sockets of a link come from the dialing router, so compare them only with that
+  // router's report.
   const differing =
     known === undefined || !isDialed || sockets === null ? [] : differingSockets(known, sockets)
   return {
@@ -365,8 +369,8 @@ function comparedLink(
     peerRouterId,
     isPeerConnected,
     isDialed,
-    // If the other router of the link is not connected to this controller, the controller need not
-    // know the link.
+    // If the peer router of the link is not connected to this controller, the controller need not
+    // have the link.
     isValid: known === undefined ? !isPeerConnected : isPeerConnected && differing.length === 0,
     messages: differing,
   }
@@ -379,7 +383,8 @@ function differingSockets(
   const known = connections
     .map(({ type, sourceAddress, destAddress }) => `${type} ${sourceAddress} ${destAddress}`)
     .sort()
-  // A controller stores only the first few sockets.
+  // A controller stores only the first few sockets of a link, so additional reported sockets are no
+  // difference.
   if (known.length < reported.length && known.every((socket) => reported.includes(socket)))
     return []
   return known.join('\n') === reported.join('\n')
@@ -391,7 +396,7 @@ async function validateCircuits(
   deps: ValidationDeps,
   router: Router,
   inTurns: InTurns,
-): Promise<RouterCircuitsFound> {
+): Promise<RouterCircuitFindings> {
   const of = { kind: 'circuits', routerId: router.id, routerName: router.name } as const
   const inspected = await askRouter(deps, router, Object.values(circuitValues))
   if (typeof inspected === 'string') return { ...of, fault: inspected, circuits: [] }

@@ -11,10 +11,10 @@ import { pageHeaders, type PagePolicy } from './page-headers.ts'
 
 /** A folder of static files at a path of a listener. */
 export interface FileMount {
-  /** Path without a slash at its end, like `/console`. */
+  /** Path without a trailing slash, like `/console`. */
   readonly path: string
   readonly policy: PagePolicy
-  /** Null if there are no files; `missing` then says what the operator can do. */
+  /** Null if there are no files; `missing` then states what the operator can do. */
   readonly files: FileSet | null
   readonly missing: string
 }
@@ -50,13 +50,16 @@ export function mountOperation({ cluster }: MountOperationDeps, mount: FileMount
       ignoresAccept: true,
     },
     refusals: [404],
-    // Also served while this controller must not answer from its state.
+    // Also served while this controller must not serve requests from its state.
     isAlwaysServed: true,
     handle: (call) => fileAnswer(call, mount, pageHeaders(mount.policy, cluster.members())),
   }
 }
 
-/** @throws {Problem} NOT_FOUND. */
+/**
+ * The response with a file.
+ * @throws {Problem} NOT_FOUND.
+ */
 function fileAnswer(
   call: RequestContext,
   mount: FileMount,
@@ -93,7 +96,7 @@ function nameOf(below: string): string {
   }
 }
 
-/** The index for a client-side route; null for a path with a file extension. */
+/** The index page for a client-side route; null for a path with a file extension. */
 function fallbackOf(below: string, files: FileSet): StaticFile | null {
   const isPage = !hasKnownExtension(below) && !/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(below)
   return isPage ? files.get(INDEX) : null

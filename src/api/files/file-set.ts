@@ -9,29 +9,31 @@ const BYTES_MAX = 64 * 1024 * 1024
 const DEPTH_MAX = 12
 const HASH_CHARACTERS = 16
 
-/** One form of a file: uncompressed or compressed. */
+/** One representation of a file: uncompressed or compressed. */
 export interface FileBody {
   readonly bytes: Buffer
-  /** A strong ETag, different for each form (RFC 9110 8.8.3.3). */
+  /** A strong ETag, different for each representation (RFC 9110 8.8.3.3). */
   readonly etag: string
 }
 
-/** A file in memory, plain and in its content codings. */
+/** A file in memory, uncompressed and in its compressed forms. */
 export interface StaticFile {
   readonly mediaType: string
-  /** True: the name contains a hash of the content, so the file under that name never changes. */
+  /**
+   * True: the name contains a hash of the content, so the content under that name never changes.
+   */
   readonly isImmutable: boolean
   readonly plain: FileBody
   readonly coded: Readonly<Partial<Record<ContentCoding, FileBody>>>
 }
 
-/** `index-B3xk9_2a.js`: a bundler's name with 8 characters of a hash. */
+/** `index-B3xk9_2a.js`: a name from a bundler, with 8 characters of a hash. */
 const HASHED_NAME = /-[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
 
 /**
- * The files of a folder, kept in memory and found only by their path. So no request reads the disk,
- * and no path leads out of the folder. `x.js.br` and `x.js.gz` are compressed forms of `x.js`.
- * Names that begin with a dot, and symbolic links, are left out.
+ * The files of a folder, kept in memory and found by exact path. So no request reads the disk, and
+ * no path can leave the folder. `x.js.br` and `x.js.gz` are compressed forms of `x.js`. Names that
+ * begin with a dot and symbolic links are ignored.
  */
 export class FileSet {
   readonly #files: ReadonlyMap<string, StaticFile>
@@ -42,7 +44,7 @@ export class FileSet {
     this.#bytes = bytes
   }
 
-  /** @throws {Error} when the folder cannot be read, or is larger than the limit of memory. */
+  /** @throws {Error} when the folder cannot be read or exceeds the memory limit. */
   static load(folder: string): FileSet {
     const contents = new Map<string, Buffer>()
     const bytes = readInto(contents, folder, '', { bytes: 0, depth: 0 })
@@ -68,7 +70,7 @@ export class FileSet {
     return this.#files.size
   }
 
-  /** Total bytes of all files in all forms. */
+  /** Total bytes of all files, compressed forms included. */
   get byteCount(): number {
     return this.#bytes
   }

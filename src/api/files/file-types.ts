@@ -24,12 +24,12 @@ const types: Readonly<Record<string, string>> = {
   xml: 'application/xml',
 }
 
-/** Media type of a file by its extension. Bytes of an unknown type are offered as a download. */
+/** Media type of a file by its extension. Files of an unknown type are offered as a download. */
 export function fileMediaType(name: string): string {
   return types[extensionOf(name)] ?? 'application/octet-stream'
 }
 
-/** Whether the extension of a file has a media type. */
+/** Whether the media type for the file's extension is known. */
 export function hasKnownExtension(name: string): boolean {
   return types[extensionOf(name)] !== undefined
 }

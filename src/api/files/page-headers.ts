@@ -1,14 +1,14 @@
 import type { MemberView } from '../../ports/cluster-view.ts'
 
-/** Name of the rules for pages of a mount. */
+/** Name of the security header rules for the pages of a mount. */
 export type PagePolicy = 'console' | 'spa'
 
 const ORIGINS_MAX = 64
 const ORIGIN = /^https:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
-/** The APIs that the console calls. */
+/** The APIs that the console calls, so that its pages may connect to them. */
 const askedApis = new Set(['edge-management', 'fabric'])
 
-/** For all pages: not in frames, no type sniffing, no referrer. */
+/** Headers of all pages: no framing, no type sniffing, no referrer. */
 const common = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -20,8 +20,8 @@ const common = {
 
 /**
  * Security headers of the pages of a mount. The console may run only its own scripts, may not
- * create markup from text (Trusted Types), and may connect only to members of the cluster. What
- * pages in an operator's folder need is unknown, so for those only frames are forbidden.
+ * create markup from text (Trusted Types), and may connect only to members of the cluster. The
+ * needs of pages in an operator's folder are unknown, so the headers only forbid framing them.
  */
 export function pageHeaders(
   policy: PagePolicy,
@@ -53,7 +53,7 @@ function consoleDirectives(members: readonly Pick<MemberView, 'apiAddresses'>[])
 
 /**
  * HTTPS origins of the cluster members. Members report their own addresses. An address that is not
- * a plain origin is left out, because it could add directives to the policy.
+ * a plain origin is omitted, because it could add directives to the Content-Security-Policy.
  */
 function originsOf(members: readonly Pick<MemberView, 'apiAddresses'>[]): string[] {
   const urls = members.flatMap(({ apiAddresses }) =>

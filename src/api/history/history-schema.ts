@@ -1,7 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { nullableSchema } from '../../entities/nested.ts'
 import { arraySchema, closedObject, flag, text } from '../../entities/shapes.ts'
-import { accessPreviewed } from '../access/preview-schema.ts'
+import { accessPreviewResponseSchema } from '../access/preview-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
@@ -76,7 +76,7 @@ export const undoPreview: NamedSchema = {
     changes: arraySchema(change),
     omittedChanges: integer,
     access: {
-      ...nullableSchema(accessPreviewed.schema),
+      ...nullableSchema(accessPreviewResponseSchema.schema),
       description: 'null for a caller that may not read identities and services',
     },
     version: { ...text, description: 'changes with every record that the undo writes' },

@@ -11,7 +11,7 @@ import type { Actor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import { accessDifference, previewAnswer, type PreviewOperationsDeps } from '../access/preview.ts'
 import { PreviewedWrites, previewPermissions } from '../access/previewed-writes.ts'
-import { ReadPermissions } from '../access/readable.ts'
+import { CallerReadPermissions } from '../access/readable.ts'
 import { callActor, type RequestContext, requestOrigin, toWriteRequest } from '../http/call.ts'
 import type { Writer } from '../http/writes.ts'
 import { requireCaller } from '../sessions/current.ts'
@@ -46,7 +46,7 @@ export class Undo {
   async preview(call: RequestContext, entry: EntityRecord): Promise<JsonObject> {
     const { state } = this.#deps
     const writes = inverseWrites(entry, state)
-    const required = new ReadPermissions(call)
+    const required = new CallerReadPermissions(call)
     // Refusals and results reveal the records that the writes name.
     // @guard history-and-undo--preview
     for (const { kind } of writes) {
@@ -54,7 +54,7 @@ export class Undo {
     }
     const { difference, version } = await this.#judge(call, writes)
     const reader = historyReader(call)
-    const readable = new ReadPermissions(call)
+    const readable = new CallerReadPermissions(call)
     const mayReadAccess = readable.has('identity.read') && readable.has('service.read')
     const changes = difference.changes.filter(({ kind }) => isReadable(reader, kind))
     return {

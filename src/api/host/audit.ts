@@ -12,7 +12,10 @@ interface AuditOperationsDeps {
 
 const filterable = auditEntry.symbols.map(({ name }) => name)
 
-/** Operations on audit records: the same on every controller, as they are derived from the log. */
+/**
+ * Operations on audit records. They are the same on every controller, because they are derived from
+ * the log.
+ */
 export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
   return [
     {

@@ -26,8 +26,8 @@ const path = '/controller-settings/{id}/effective'
 const kind = 'controllerSetting'
 
 /**
- * Operations on controller settings. As in OpenZiti, settings are changed at the path where their
- * effect is shown: `effective`.
+ * Operations on controller settings. As in OpenZiti, a setting is changed at the path that shows
+ * its effective value: `effective`.
  */
 export function controllerSettingOperations(deps: ControllerSettingOperationsDeps): Operation[] {
   const change = {

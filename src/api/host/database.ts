@@ -88,8 +88,8 @@ function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
 }
 
 /**
- * Writes a log line, because the log of the cluster does not record that password hashes and
- * wrapped secrets were written to a file.
+ * Writes a snapshot and a log line, because the cluster log does not record that password hashes
+ * and wrapped secrets were written to a file.
  */
 async function takeSnapshot(
   { snapshots, logger }: DatabaseOperationsDeps,

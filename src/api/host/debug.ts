@@ -6,12 +6,12 @@ import { detailAnswer } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { HealthReport, VersionInfo } from '../parts.ts'
-import type { HostStats } from '../../ports/stats.ts'
+import type { ConsensusStats } from '../../ports/stats.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { text, closedObject } from '../../entities/shapes.ts'
 
-/** Unstable output for people and for support; it may differ between releases. */
+/** Unstable output for operators and for support; the format may differ between releases. */
 const anything = { type: ['object', 'null'], additionalProperties: true } as const
 
 const debugFacts: NamedSchema = {
@@ -30,7 +30,7 @@ interface DebugOperationsDeps {
   readonly limits: ApiLimits
   readonly version: VersionInfo
   readonly health: () => HealthReport
-  readonly vitals?: () => HostStats
+  readonly vitals?: () => ConsensusStats
   readonly metrics: ApiMetrics
 }
 
@@ -48,8 +48,8 @@ interface DebugFacts {
 }
 
 /**
- * Shows everything that is known about this process in one answer: numbers, ids and addresses, but
- * no secrets.
+ * Operation that returns everything known about this process in one response: numbers, ids and
+ * addresses, but no secrets.
  */
 export function debugOperations(deps: DebugOperationsDeps): Operation[] {
   return [

@@ -1,4 +1,4 @@
-import { answer, bareAnswer } from '../http/answers/envelope.ts'
+import { answer, responseWithoutEnvelope } from '../http/answers/envelope.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
 import type { Operation } from '../http/operation.ts'
 import { health, metricsText, readiness } from '../schemas/about.ts'
@@ -54,7 +54,7 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
       success: 200,
       response: { kind: 'bare', schema: metricsText, types: ['text/plain'] },
       isForMonitors: true,
-      handle: async () => bareAnswer(await metrics.text(), metrics.contentType),
+      handle: async () => responseWithoutEnvelope(await metrics.text(), metrics.contentType),
     },
   ]
 }
@@ -84,14 +84,15 @@ function healthOperation(deps: HostOperationsDeps, operationId: string, path: st
           ...(node === undefined ? {} : { node }),
         })
       }
-      // The names of failing checks are public. Their details may not be, so they are left out.
+      // The names of failing checks are public. Their details may not be public, so they are
+      // omitted.
       const bare = checks.map(({ id, healthy }) => ({ id, healthy, ...when }))
       return answer(status, { healthy: isHealthy, checks: bare })
     },
   }
 }
 
-/** Runs all checks of a request. The answer shows their total duration for each. */
+/** Runs all health checks for a request. The response shows the total duration in each check. */
 function checkHealth({ health: check, clock }: HostOperationsDeps) {
   const beganMs = clock.monotonicMs()
   const report = check()

@@ -40,9 +40,9 @@ interface Judged {
 }
 
 /**
- * Carries out integrity runs on the leader. The log records the request, the claim and the end of a
- * run, so any controller can show them. A leader that finds a run of another controller ends it,
- * because nobody continues it.
+ * Runs integrity checks on the leader. The log records the request, the claim and the end of a run,
+ * so any controller can show them. If a new leader finds a run that another controller claimed, the
+ * leader ends it, because no controller continues it.
  */
 export class IntegrityRunner {
   readonly #deps: IntegrityRunnerDeps
@@ -64,12 +64,12 @@ export class IntegrityRunner {
     this.#stop()
   }
 
-  /** Looks for a run to carry out. */
+  /** Triggers a search for a requested run to carry out. */
   nudge(): void {
     void this.look()
   }
 
-  /** Resolves when nothing is left to do here. */
+  /** Resolves when no run is left for this controller. */
   async look(): Promise<void> {
     const run = this.#ownRun()
     if (run === null || this.#isAtWork) return
@@ -78,7 +78,7 @@ export class IntegrityRunner {
       if (run.runner !== '') await this.#end(run, { error: stoppedEarly(run.runner) })
       else if (await this.#claim(run)) await this.#carryOut({ ...run, runner: this.#self })
     } catch (error) {
-      // Without a leader or an answer, the next poll ends the remaining runs.
+      // Without a leader or a response, retry: the next poll ends the remaining runs.
       if (!(error instanceof Problem)) {
         this.#deps.logger.error({ err: error }, 'an integrity run failed')
       }
@@ -87,12 +87,12 @@ export class IntegrityRunner {
     }
   }
 
-  /** A restarted process counts as another runner. */
+  /** Identifies this process as a runner; after a restart, the process is another runner. */
   get #self(): string {
     return `${this.#deps.cluster.selfId} ${this.#deps.instanceId}`
   }
 
-  /** The current run, if this controller leads and runs it; otherwise null. */
+  /** The current run, if this controller is leader and claimed the run; otherwise null. */
   #ownRun(): IntegrityRun | null {
     const { state, cluster } = this.#deps
     const run = state.get('integrityRun', integrityRunId)
@@ -116,7 +116,10 @@ export class IntegrityRunner {
     await this.#end(run, { judged, hasMore: scan.hasMore })
   }
 
-  /** @returns false when everything is checked. */
+  /**
+   * Checks the next part of the state.
+   * @returns false when everything is checked.
+   */
   #slice(scan: StateScan): boolean {
     const { clock, limits } = this.#deps
     const endMs = clock.monotonicMs() + limits.integritySliceMs
@@ -176,7 +179,10 @@ function unfixed({ description }: IntegrityFinding): Judged {
   return { description, fixed: false }
 }
 
-/** @param runner a controller id, a space, and the start of its process. */
+/**
+ * Message that a run ended early.
+ * @param runner a controller id, a space, and the start time of the process.
+ */
 function stoppedEarly(runner: string): string {
   return `${runner.split(' ')[0] ?? runner} stopped before the end of the run; start it again`
 }

@@ -1,7 +1,7 @@
 import { capability, protocols, versionSchema } from '../schemas/about.ts'
 import { detailAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import type { ApiBindingName, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, VersionInfo } from '../parts.ts'
 import { basePaths } from '../http/paths.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -10,19 +10,19 @@ import { routerCapabilities } from '../../lib/router-capabilities.ts'
 interface MetaOperationsDeps {
   readonly state: Pick<StateView, 'featureLevel'>
   readonly version: VersionInfo
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
-/** All capabilities that OpenZiti knows; the version answer lists those that are announced. */
+/** All capabilities that OpenZiti defines; the version response lists only the announced ones. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
 /**
- * Clients rely on announced capabilities, so a capability is listed only when every member has it.
- * `OIDC_AUTH_WITH_CSR` works but is not announced: the JVM SDK from 0.30 on refuses a controller
- * with an unknown capability, and no SDK uses this one.
+ * Clients rely on announced capabilities, so a capability is announced only when every member has
+ * it. `OIDC_AUTH_WITH_CSR` works but is not announced: the JVM SDK from 0.30 on refuses a
+ * controller with an unknown capability, and no SDK uses `OIDC_AUTH_WITH_CSR`.
  */
 const announcedCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
 
-const bindingPaths: Readonly<Record<ApiBindingName, string>> = {
+const bindingPaths: Readonly<Record<ApiVersionsKey, string>> = {
   'edge-client': basePaths.client,
   'edge-management': basePaths.management,
   fabric: basePaths.fabric,
@@ -31,8 +31,8 @@ const bindingPaths: Readonly<Record<ApiBindingName, string>> = {
 }
 
 /**
- * Operations that need no session and whose answers hardly change while a controller runs. The
- * answers are created once.
+ * Operations that need no session and whose responses hardly change while a controller runs. Each
+ * response is created once.
  */
 export function metaOperations(deps: MetaOperationsDeps): Operation[] {
   const before = detailAnswer(versionOf(deps, false, []))
@@ -121,14 +121,14 @@ function versionOf(
   capabilities: readonly string[],
 ): Record<string, unknown> {
   const apiVersions: Record<string, unknown> = {}
-  for (const name of Object.keys(bindingPaths) as ApiBindingName[]) {
+  for (const name of Object.keys(bindingPaths) as ApiVersionsKey[]) {
     const urls = bindings[name]
     if (urls === undefined || (name === 'edge-oidc' && !isOidcOffered)) continue
     const path = bindingPaths[name]
     const apiBaseUrls = urls.map((url) => url + path)
     apiVersions[name] = { v1: { apiBaseUrls, path, version: 'v1' } }
   }
-  // Older clients look for the client API under this name.
+  // Older clients expect the client API under the name `edge`.
   if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']
   return {
     apiVersions,

@@ -1,9 +1,9 @@
 import type { Actor } from '../../ports/actor.ts'
 
-/** An option whose value in the file differed from the one in force. */
+/** An option whose value in the file differed from the value in force. */
 export interface ReloadedOption {
   readonly key: string
-  /** Values for people, without secrets; null for a list of sections. */
+  /** Values for display, without secrets; null for a list of sections. */
   readonly from: string | null
   readonly to: string | null
   /** True: the new value is in force now. False: it takes effect after a restart. */
@@ -15,12 +15,13 @@ export interface ReloadResult {
   readonly path: string
   readonly changed: readonly ReloadedOption[]
   /**
-   * Why certificate files were rejected; the previous ones stay in use. null: none was rejected.
+   * Why certificate files were rejected; the controller still uses the previous ones. null: none
+   * was rejected.
    */
   readonly refusedCertificates: string | null
 }
 
-/** Reads the configuration of the running controller again. */
+/** Reloads the configuration of the running controller. */
 export interface ReloadControl {
   /**
    * Applies the options that need no restart, and rereads certificate, key and CA files.

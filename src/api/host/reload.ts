@@ -22,7 +22,10 @@ const result: NamedSchema = {
   }),
 }
 
-/** The configuration of the controller that receives the request; each controller has its own. */
+/**
+ * Operations that reload the configuration of the controller that receives the request; each
+ * controller has its own configuration.
+ */
 export function reloadOperations({ reloads }: ReloadOperationsDeps): Operation[] {
   return [
     {

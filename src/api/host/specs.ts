@@ -1,31 +1,39 @@
 import { gzipSync } from 'node:zlib'
 
 import { acceptedCodings } from '../http/answers/codings.ts'
-import { bareAnswer, detailAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
+import {
+  responseWithoutEnvelope,
+  detailAnswer,
+  listAnswer,
+  type Reply,
+} from '../http/answers/envelope.ts'
 import { Problem } from '../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../schemas/openapi.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 import type { RequestContext } from '../http/call.ts'
 import { openapiSchema, spec, specBodySchema } from '../schemas/about.ts'
-import type { ApiBindingName, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, VersionInfo } from '../parts.ts'
 
 interface SpecOperationsDeps {
   readonly version: VersionInfo
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
 const YAML = 'text/yaml'
 
-/** The OpenAPI documents, generated from the operations at the first request. */
+/**
+ * Operations that serve the OpenAPI documents, which are generated from all operations at the first
+ * request.
+ */
 export function specOperations(
   deps: SpecOperationsDeps,
   others: readonly Operation[],
 ): Operation[] {
   const documents = new Map<ApiName, Buffer>()
   const operations: Operation[] = []
-  // One buffer for each document, shared by all answers, so that clients that do not read their
-  // answer cost no memory.
+  // One buffer for each document, shared by all responses, so that clients that read slowly cost no
+  // memory.
   const bytesOf = (api: ApiName): Buffer => {
     const known = documents.get(api)
     if (known !== undefined) return known
@@ -33,17 +41,17 @@ export function specOperations(
     documents.set(api, bytes)
     return bytes
   }
-  // Compressed once: a document has a megabyte and compresses well.
+  // Each document is compressed once and cached: it is about a megabyte long and compresses well.
   const compressed = new Map<ApiName, Buffer>()
   const documentAnswer = (call: RequestContext): Reply => {
     const { api } = call
     const vary = { vary: 'accept-encoding' }
     if (!acceptedCodings(call.headers['accept-encoding']).has('gzip')) {
-      return { ...bareAnswer(bytesOf(api)), headers: vary }
+      return { ...responseWithoutEnvelope(bytesOf(api)), headers: vary }
     }
     const bytes = compressed.get(api) ?? gzipSync(bytesOf(api))
     compressed.set(api, bytes)
-    return { ...bareAnswer(bytes), headers: { ...vary, 'content-encoding': 'gzip' } }
+    return { ...responseWithoutEnvelope(bytes), headers: { ...vary, 'content-encoding': 'gzip' } }
   }
   const apiOf = (call: RequestContext): ApiName => {
     const id = call.param('id')
@@ -101,7 +109,7 @@ export function specOperations(
       response: { kind: 'bare', schema: specBodySchema, types: ['application/json', YAML] },
       refusals: [404],
       handle: (call): Reply => {
-        return bareAnswer(
+        return responseWithoutEnvelope(
           bytesOf(apiOf(call)),
           call.accept.includes(YAML) ? YAML : 'application/json',
         )

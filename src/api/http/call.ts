@@ -3,7 +3,7 @@ import { AssertionError } from '../../lib/assert.ts'
 import { type TraceContext, parseTraceparent } from '../../lib/trace-context.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
-import type { TokenChallenge } from '../../auth/tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../../auth/tokens/challenge.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
 import { principalActor, type Caller, principalOrigin } from '../../auth/principal/principal.ts'
@@ -15,20 +15,19 @@ import type { Precondition } from './answers/etag.ts'
 export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /**
- * Data of a request that does not depend on its transport: for its log lines, and for reads and
- * retries.
+ * Data of a request that does not depend on the transport; used for log lines, reads and retries.
  */
 interface RequestMetadata {
   /** Trace of the request, for log lines. It is never part of a record. */
   readonly trace: TraceContext
-  /** True: the request contained a trace. */
+  /** True: the request contained a trace context. */
   readonly isTraceShown: boolean
-  /** Minimum index that the answer must reflect. */
+  /** Minimum log index that the response must reflect. */
   minIndex: number
   isLinearizable: boolean
   /** `net-request-id`. */
   requestId: Uint8Array | null
-  /** False: the request id is not stored, so a repeated request takes effect again. */
+  /** False: the request id is not stored, so a repeated request is executed again. */
   isRepeatable: boolean
 }
 
@@ -36,15 +35,15 @@ const isConnected = (): boolean => false
 const nothing = Object.freeze({})
 
 /**
- * State of one request: its credentials, input, the decision about it, and the metadata of its
- * answer.
+ * State of one request: its credentials and input, the decision about it, and the metadata of its
+ * response.
  */
 export class RequestContext<O extends OperationTraits = OperationTraits> {
   readonly operation: O | null
   readonly api: ApiName
   readonly method: string
   readonly changesNothing: boolean
-  /** Normalized, without the query. */
+  /** Normalized path, without the query. */
   readonly path: string
   readonly credentials: CallerCredentials
   readonly metadata: RequestMetadata
@@ -53,52 +52,55 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   /** The Accept header; '' if absent. */
   readonly accept: string
   /**
-   * Releases the capacity that a large body occupies; call it when nothing refers to the body any
-   * more. Null: the body occupies none.
+   * Frees the memory reserved for a large body; call it when nothing refers to the body any more.
+   * Null: no memory is reserved.
    */
   releaseBody: (() => void) | null = null
   /**
-   * Called when the answer has been sent or the client has disconnected, so that its memory is free
-   * again.
+   * Called when the response has been sent or the client has disconnected, so that the memory of
+   * the response can be freed.
    */
   onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = nothing
   query: RequestQuery = nothing
-  /** Headers that the operation reads. */
+  /** Values of the headers that the operation declares. */
   headers: Readonly<Record<string, string | undefined>> = nothing
   /** True: the operation receives the body as text; otherwise the body is parsed as JSON. */
   isTextBody = false
-  /** The body as it was received; kept only for requests with an id. */
+  /** The body as it was received; stored only for requests with a request id. */
   bodyText = ''
   /** The If-Match header, parsed. */
   precondition: Precondition | null = null
   /** The If-None-Match header as it was received. */
   ifNoneMatch: string | null = null
   caller: Caller | null = null
-  challenge: Challenge | TokenChallenge | null = null
-  /** Page that a browser receives in place of the error. */
+  challenge: Challenge | ExternalJwtChallenge | null = null
+  /** Page that a browser receives instead of the error response. */
   refusalPage: Reply | null = null
   /**
-   * Whether the request has waited for its caller's share of the processor before it was checked.
+   * Whether the request waited for its caller's share of processor time before the first check.
    */
   hasWaited = false
   /**
-   * Name for sharing memory and processor time: an identity, or the source address of an
+   * Key by which memory and processor time are divided: an identity, or the source address of an
    * unauthenticated caller.
    */
   sharer = ''
-  /** Log index that the answer reflects; 0: not read yet. */
+  /** Log index that the response reflects; 0: nothing was read yet. */
   index = 0
   /**
-   * True: the caller received a timeout before the write was proposed, so the write must not take
-   * effect.
+   * True: the caller received a timeout before the write was proposed, so the write must not be
+   * proposed any more.
    */
   isAbandoned = false
-  /** True while its operation runs. */
+  /** True while the operation of the request runs. */
   isAtWork = false
-  /** The write that was proposed. From then on its outcome depends on the cluster. */
+  /**
+   * Request id and body hash of the write, once the write was proposed. From then on, the outcome
+   * depends on the cluster.
+   */
   proposed: Idempotency | null = null
-  /** Whether its connection has closed. */
+  /** Whether the connection of the request has closed. */
   isDisconnected: () => boolean = isConnected
 
   constructor(input: {
@@ -123,7 +125,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     const { traceparent } = input
     let trace: TraceContext | null = null
     this.metadata = {
-      // Created at its first use, because most requests are never logged.
+      // Created on first use, because most requests are never logged.
       get trace(): TraceContext {
         return (trace ??= parseTraceparent(traceparent))
       },
@@ -141,8 +143,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   }
 
   /**
-   * SHA-256 over method, path and body. Two requests with the same id and hash count as the same
-   * request.
+   * SHA-256 over method, path and body. A request with the same id and the same hash is a
+   * repetition.
    */
   bodyHash(): Uint8Array {
     const hash = createHash('sha256').update(`${this.method} ${this.path}\n`)
@@ -153,7 +155,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     return this.params[name] ?? ''
   }
 
-  /** The first value of a query parameter; an empty one counts as missing. */
+  /** The first value of a query parameter; undefined if it is empty or missing. */
   first(name: string): string | undefined {
     const value = this.query[name]
     const first = typeof value === 'string' ? value : value?.[0]
@@ -168,7 +170,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
 }
 
 /**
- * The origin of the writes of a request: its caller, in its session.
+ * Origin for the writes of a request: the caller and the session.
  * @throws {AssertionError} without a caller, because such writes have another actor.
  */
 export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
@@ -176,19 +178,23 @@ export function requestOrigin(call: RequestContext, request = toWriteRequest(cal
   return principalOrigin(request, callActor(call), idempotency)
 }
 
-/** The actor of the request's caller. */
+/** The caller of the request as the actor of writes. */
 export function callActor({ caller }: RequestContext): Actor {
   if (caller === null)
     throw new AssertionError('a write of a request has a caller, with what it was admitted by')
   return principalActor(caller)
 }
 
-/** The request behind a write. The credentials of the caller determine its actor. */
+/**
+ * The request data that a write needs. The actor of the write is determined from the caller's
+ * credentials.
+ */
 export function toWriteRequest(call: RequestContext): WriteRequest {
   const { metadata } = call
   return {
     trace: metadata.trace,
-    // Evaluated at the write: with a secret in the body, no request id may be stored.
+    // Evaluated when the write is proposed, because the operation may have found a secret in the
+    // body; the request id must then not be stored.
     get idempotency(): Idempotency {
       if (!metadata.isRepeatable) return { case: 'notKept' }
       if (metadata.requestId === null) return { case: 'none' }

@@ -11,9 +11,9 @@ export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
 const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
 
 /**
- * Parses `net-min-index: <generation>:<index>`, the minimum that an answer must reflect. An index
- * of an older generation has no meaning any more (the cluster was restored from a backup since); a
- * newer generation is not known here yet.
+ * Parses `net-min-index: <generation>:<index>`, the minimum index that a response must reflect. An
+ * index of an older generation is ignored, because the cluster has been restored from a backup
+ * since. A newer generation is not known on this controller yet.
  * @throws {Problem} COULD_NOT_VALIDATE, or INDEX_NOT_REACHED for a newer generation.
  */
 export function parseMinIndex(text: string, generation: number): number {
@@ -45,7 +45,10 @@ export function parseNetRequestId(text: string): Uint8Array {
   return bytes
 }
 
-/** Reads from a state that reflects everything acknowledged before, on any controller. */
+/**
+ * Linearizable reads: the state that is read reflects everything acknowledged before, on any
+ * controller.
+ */
 export class ConfirmedReads implements LatestReads {
   readonly #cluster: Pick<ClusterView, 'readIndex'>
   readonly #log: AppliedLog
@@ -71,8 +74,8 @@ export class ConfirmedReads implements LatestReads {
   }
 
   /**
-   * Waits until this controller reflects `index`.
-   * @throws {Problem} INDEX_NOT_REACHED when the limit passes first.
+   * Waits until this controller has applied `index`.
+   * @throws {Problem} INDEX_NOT_REACHED when the time limit passes first.
    */
   async reachIndex(index: number): Promise<void> {
     const log = this.#log
@@ -96,9 +99,9 @@ export class ConfirmedReads implements LatestReads {
   }
 
   /**
-   * Answers from the local state at once. If the record is missing, a read-index round with the
-   * leader confirms that, because another controller may have just created it; concurrent requests
-   * share the round.
+   * Responds from the local state at once. If the record is missing, a read-index round with the
+   * leader confirms that, because another controller may have just created the record; concurrent
+   * requests share the round.
    * @param answer its index is set to the index of the second read.
    * @param what for the error: `service x`.
    * @param read null: not found here.

@@ -1,7 +1,9 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
-/** Form of errors other than `{error, meta}`: the error object alone, or OAuth's. */
+/**
+ * Form of error responses other than `{error, meta}`: the error object alone, or the OAuth form.
+ */
 export type RefusalShape = 'bare' | 'oauth'
 
 /** Schema and content type of an operation's body. */
@@ -10,24 +12,29 @@ export interface RequestBody<S extends JsonObject = JsonObject> {
   readonly isRequired: boolean
   /** JSON by default; otherwise the body is plain text. */
   readonly type?: 'text/plain'
-  /** Types other than JSON; the operation receives such a body as text and validates it itself. */
+  /**
+   * Content types other than JSON; the operation receives such a body as text and validates it
+   * itself.
+   */
   readonly textTypes?: readonly string[]
 }
 
-/** Properties of an operation that determine how its request is read and its answer is written. */
+/**
+ * Properties of an operation that determine how its request is read and its response is written.
+ */
 export interface OperationTraits {
   readonly operationId: string
   readonly body?: RequestBody
-  /** Maximum bytes of the body, if lower than the listener's limit; beyond: 413. */
+  /** Maximum bytes of the body, if lower than the listener's limit; above that: 413. */
   readonly bodyBytesMax?: number
   /**
-   * The shape of a refusal if it is not the error envelope: `bare` is `{code, message, cause}`,
-   * `oauth` that of RFC 6749, 5.2.
+   * Form of error responses, if it is not the error envelope: `bare` is `{code, message, cause}`,
+   * `oauth` is the form of RFC 6749, 5.2.
    */
   readonly refusalShape?: RefusalShape
   /**
-   * True for an operation that changes and starts nothing, although its method is not GET. A caller
-   * that may read everything may call it.
+   * True for an operation that changes nothing and starts nothing, although its method is not GET.
+   * A caller with read permission for everything may call it.
    */
   readonly changesNothing?: true
 }

@@ -16,15 +16,18 @@ export interface QueryParameter {
 }
 
 /**
- * Shape of a success. `detail`: `{data, meta}`; `list`: the same with rows and pagination; `bare`:
- * no envelope, and the schema describes the whole body.
+ * Form of a successful response. `detail`: `{data, meta}`; `list`: the same with rows and
+ * pagination; `bare`: no envelope, and the schema describes the whole body.
  */
 export interface ResponseShape {
   readonly kind: 'detail' | 'list' | 'bare'
   readonly schema: NamedSchema
   /** JSON by default. The first type is the preferred one. */
   readonly types?: readonly string[]
-  /** As in OpenZiti, a download with a single form is sent regardless of Accept. */
+  /**
+   * True: sent regardless of the Accept header, like OpenZiti's downloads that exist in one format
+   * only.
+   */
   readonly ignoresAccept?: boolean
 }
 
@@ -39,38 +42,40 @@ type IfGiven<T, IsRequired> = IsRequired extends true
     ? T | Readonly<Record<string, never>>
     : Partial<T>
 
-/** One operation of one or several APIs, generated from a descriptor or written by hand. */
+/** One operation of one or several APIs, generated from a descriptor or hand-written. */
 export interface Operation extends OperationTraits {
   readonly summary: string
   readonly tag: string
   readonly apis: readonly ApiName[]
   readonly method: Method
-  /** Below the API's base, with `{name}` parameters. */
+  /** Path below the API's base path, with `{name}` parameters. */
   readonly path: string
   readonly permission: Permission
-  /** Additional permission of a public operation: a caller that has it receives the full answer. */
+  /**
+   * Additional permission for a public operation: a caller that has it receives the full response.
+   */
   readonly elevatedPermission?: SessionPermission
   readonly query?: readonly QueryParameter[]
-  /** Lower-case names of request headers that it reads. */
+  /** Lower-case names of the request headers that the operation reads. */
   readonly headers?: readonly { readonly name: string; readonly description: string }[]
   /** 202: the work has begun; another operation reports its result. */
   readonly success: 200 | 201 | 202
   readonly response: ResponseShape
-  /** Another status with the same shape as a success. */
+  /** Another success status, with the same form of response. */
   readonly alsoAnswers?: number
   /**
-   * Statuses of refusals, in addition to those that follow from its method, permission, body and
-   * ETag (see `schemas/openapi.ts`). Each has the error envelope.
+   * Error statuses in addition to those that follow from method, permission, body and ETag (see
+   * `schemas/openapi.ts`). Each error response has the error envelope.
    */
   readonly refusals?: readonly number[]
   /**
-   * Set for log-ins: returns the method of the credential. A refused log-in is published as an
-   * event.
+   * Set for log-in operations: returns the authentication method. A refused log-in is published as
+   * an event.
    */
   readonly logInMethod?: (call: RequestContext) => string
   /**
    * True for operations on one record: a read returns an ETag, and a write respects If-Match. Other
-   * operations refuse that header.
+   * operations refuse the If-Match header.
    */
   readonly hasEtag?: boolean
   /**
@@ -78,7 +83,9 @@ export interface Operation extends OperationTraits {
    * `isKnownSecret` in `answers/compression.ts` does not recognize by the name of its member.
    */
   readonly isCompressible?: boolean
-  /** True for the liveness answer, which must be sent even when nothing else can be. */
+  /**
+   * True for the liveness response, which must be sent even when no other response can be sent.
+   */
   readonly isAlwaysServed?: boolean
   /**
    * True for operations about this controller and its members, not about records. The admin socket
@@ -86,23 +93,27 @@ export interface Operation extends OperationTraits {
    * controller.
    */
   readonly needsNoState?: boolean
-  /** Maximum time of an answer that may take longer than the limit of the listener. */
+  /**
+   * Maximum time until the response, for an operation that may take longer than the listener's
+   * limit.
+   */
   readonly answerMsMax?: number
   /**
-   * True for a read that a monitoring system may do with its certificate, without a session. A
-   * listener for metrics serves only these.
+   * True for a read that a monitoring system may request with its certificate, without a session. A
+   * metrics listener serves only such operations.
    */
   readonly isForMonitors?: boolean
   /**
-   * If it can, a read should return its result synchronously, which costs no promise and no timer.
+   * If possible, a read should return its result synchronously, which costs no promise and no
+   * timer.
    */
   readonly handle: Handler
 }
 
-/** A request as the pipeline serves it. */
+/** The context of a request after routing: its operation is known. */
 export type OperationCall = RequestContext<Operation>
 
-/** Handles a request of an operation. */
+/** Handles the requests of one operation. */
 export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Reply | Promise<Reply>
 
 /**

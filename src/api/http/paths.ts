@@ -11,29 +11,29 @@ export const basePaths: Readonly<Record<ApiName, string>> = {
 
 const CLIENT_ALIAS = '/edge/v1'
 /**
- * Roots whose paths are served as written. Any other path belongs to the client API, the default.
+ * Path roots that are served as they are. Every other path belongs to the client API, the default.
  */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
-/** Plain paths below the version of an API, which need no normalization. */
+/** Plain paths below an API's version, which need no normalization. */
 const PLAIN = /^\/(?:edge\/(?:management|client)|fabric)\/v1(?:\/[\w-]+)*$/
 
-/** An escape in the part of a path before the end of its version. */
+/** A percent escape before or in the version of a path. */
 const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
 
-/** Rest of a path after its version. */
+/** The rest of a path after the API version. */
 const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.*/
 
-/** A path behind an empty first segment, without further empty ones. */
+/** A path after an empty first segment, without further empty segments. */
 const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
 
 /**
  * Normalizes the path of a request. `/edge/v1` is the client API, and so is a path under an unknown
- * root. The base path of an API must be spelled exactly, so that rules of a proxy in front cannot
- * be bypassed: a path with dot segments, or with empty segments or escapes before its version ends,
- * stays unchanged and matches no route. After the version, repeated slashes count as one, because
- * OpenZiti's console sends them. Two slashes at the start count as one if the path is under an
- * unknown root: the JVM SDK requests `//version`. The query is unchanged.
+ * root. The base path of an API must be spelled exactly, so that nobody can bypass the rules of a
+ * reverse proxy: a path with dot segments, or with empty segments or escapes before its version
+ * ends, stays unchanged and matches no route. After the version, repeated slashes count as one,
+ * because OpenZiti's console sends them. Two slashes at the start count as one if the path is under
+ * an unknown root: the JVM SDK requests `//version`. The query is unchanged.
  */
 function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')
@@ -53,13 +53,13 @@ function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): str
   return canonicalPath(merged) + query
 }
 
-/** Files served beside the APIs, at a path like `/console`. */
+/** Files that are served in addition to the APIs, at a path like `/console`. */
 interface Mounted {
   readonly path: string
 }
 
-/** Like `canonicalUrl`, but leaves paths below the mounts unchanged. */
-export function canonicalUrlBeside(mounts: readonly Mounted[]): typeof canonicalUrl {
+/** Like `canonicalUrl`, but leaves paths below the file mounts unchanged. */
+export function canonicalUrlExceptMounts(mounts: readonly Mounted[]): typeof canonicalUrl {
   if (mounts.length === 0) return canonicalUrl
   return (request) => {
     const { url = '/' } = request
@@ -67,7 +67,7 @@ export function canonicalUrlBeside(mounts: readonly Mounted[]): typeof canonical
   }
 }
 
-/** @param url URL of a request, with or without its query. */
+/** @param url URL of a request, with or without a query. */
 export function isBelowMount({ path }: Mounted, url: string): boolean {
   return url.startsWith(path) && /^(?:$|[/?])/.test(url.slice(path.length))
 }
@@ -79,7 +79,7 @@ function canonicalPath(path: string): string {
   return trimmed === '/' ? basePaths.client : basePaths.client + trimmed
 }
 
-/** Whether the path belongs to the client API because its root is unknown. */
+/** Whether the path belongs to the client API, because its root is not one of `ROOTS`. */
 function isOfClientApi(path: string): boolean {
   return !ROOTS.some((root) => isUnder(path, root))
 }
@@ -88,7 +88,7 @@ function isUnder(path: string, root: string): boolean {
   return path.startsWith(root) && (path.length === root.length || path[root.length] === '/')
 }
 
-/** The path in the form of fastify's router: `/services/:id` for `/services/{id}`. */
+/** The path in the syntax of Fastify's router: `/services/:id` for `/services/{id}`. */
 export function routerPath(path: string): string {
   return path.replace(/\{([A-Za-z]+)\}/g, ':$1')
 }

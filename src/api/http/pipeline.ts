@@ -50,17 +50,16 @@ const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
 
 /**
- * Processes every request in this order: size, route, session, permission, accepted types, body and
- * schema, the log index that it must reflect; then runs its operation, limited in time and number.
+ * Checks every request in this order: size, route, session, permission, accepted types, body and
+ * schema, and the log index that the response must reflect. Then runs the operation, limited in
+ * time and number.
  */
 export class Pipeline {
   readonly #deps: PipelineDeps
   readonly #answerer: ReplyWriter
   readonly #waiting: FairShare
   readonly #socketOnly = new Set<Operation>()
-  /**
-   * Finds the user of the host behind a request; null on every listener except the admin socket.
-   */
+  /** Finds the host user behind a request; null on every listener except the admin socket. */
   readonly #socketCaller: SocketCaller | null
 
   constructor(deps: PipelineDeps, answerer: ReplyWriter, socketCaller: SocketCaller | null = null) {
@@ -70,7 +69,7 @@ export class Pipeline {
     this.#waiting = new FairShare(deps.limits.waitingRequestsMax)
   }
 
-  /** First hook: all checks that need no body. The 404 handler answers an unknown path. */
+  /** First hook: all checks that need no body. For an unknown path, the 404 handler responds. */
   readonly judge = (
     request: FastifyRequest,
     reply: FastifyReply,
@@ -109,7 +108,7 @@ export class Pipeline {
     }
   }
 
-  /** The last step, which runs the operation. */
+  /** Creates the handler that runs the operation, as the last step of the pipeline. */
   handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
     if (isSocketOnly(operation)) this.#socketOnly.add(operation)
     const { body } = operation
@@ -135,8 +134,8 @@ export class Pipeline {
   }
 
   /**
-   * Checked after a wait: the caller may have disconnected or lost its session, and the time for an
-   * answer may be over.
+   * Whether to continue after a wait: the caller may have disconnected or lost its session, or the
+   * time limit may have passed.
    */
   #mayGoOn(
     request: FastifyRequest,
@@ -167,9 +166,10 @@ export class Pipeline {
   ): void {
     try {
       const body = this.#takeInput(request, call, operation, check)
-      // Checked before a write is proposed, because its client must receive the outcome after that.
+      // Checked before a write is proposed, because the client must receive the outcome of a
+      // proposed write.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      // Few requests name a minimum index.
+      // Return early, because few requests name a minimum index.
       const { minIndex, isLinearizable } = call.metadata
       if (isLinearizable || (minIndex > 0 && minIndex > this.#deps.state.appliedIndex)) {
         this.#wait(reply, call, this.#handleLater(call, operation, body))
@@ -192,7 +192,8 @@ export class Pipeline {
   }
 
   /**
-   * The call of a request, which the first hook creates; created here if the request failed before.
+   * The context of a request. The first hook creates it; it is created here if the request failed
+   * earlier.
    */
   callOf(request: FastifyRequest): OperationCall {
     if (request.call !== null && request.call !== undefined) return request.call
@@ -225,7 +226,7 @@ export class Pipeline {
     this.#answerer.plain(reply, call, 200, extra)
   }
 
-  /** Runs first, so that a body with a too large declared length is never read. */
+  /** Runs first, so that a body whose declared length is too large is never read. */
   #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
     if (declared === undefined) return
@@ -245,7 +246,8 @@ export class Pipeline {
     }
     this.#checkState(call)
     if (asked === undefined || call.caller !== null) return null
-    // A wrong state could show the caller more than it may see.
+    // The state of a quarantined controller may be wrong, and could show the caller more than it
+    // may see.
     if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
     const wanted = { api, method, permission, isForMonitors, changesNothing }
@@ -259,7 +261,7 @@ export class Pipeline {
   /** @throws {Problem} UNAUTHORIZED for a request that is not admitted; ADMIN_SOCKET_ONLY. */
   #take(call: OperationCall, admission: RequestAdmission, operation: Operation): void {
     const { principal } = admission
-    // If a session is invalid, the caller from an earlier check stays.
+    // If the session is invalid, keep the caller from an earlier check.
     if (principal?.kind === 'session') call.caller = principal
     if (!admission.isAdmitted) {
       call.challenge = admission.challenge
@@ -269,7 +271,9 @@ export class Pipeline {
     if (this.#socketOnly.has(operation)) requireNotSocketOnly(operation)
   }
 
-  /** Checked after a wait, because the session of the request may have ended. */
+  /**
+   * Repeats the admission check after a wait, because the session of the request may have ended.
+   */
   #admitAgain(call: OperationCall, operation: Operation): void {
     const { caller, credentials } = call
     if (caller?.kind !== 'session') return
@@ -277,7 +281,10 @@ export class Pipeline {
     this.#take(call, gate.admitAgain(credentials, caller, call, operation.permission), operation)
   }
 
-  /** A request without the permission gets the public answer. */
+  /**
+   * Checks the additional permission of a public operation. A request without it gets the public
+   * response.
+   */
   #admitForMore(call: OperationCall, permission: SessionPermission): Promise<void> | null {
     const { credentials, api, method } = call
     if (credentials.sessionToken === undefined) return null
@@ -290,7 +297,7 @@ export class Pipeline {
       if (admission instanceof Promise) return admission.then(enter).catch(() => undefined)
       enter(admission)
     } catch {
-      // The public answer is for everybody.
+      // Ignore the error: anyone may get the public response.
     }
     return null
   }
@@ -313,8 +320,8 @@ export class Pipeline {
     }
     const ifMatch = headers['if-match']
     if (ifMatch !== undefined && operation.method !== 'GET') {
-      // If the header were ignored, a write that its client wanted to be conditional would take
-      // effect unconditionally.
+      // Refuse If-Match: if the header were ignored, a write that the client meant to be
+      // conditional would take effect unconditionally.
       if (operation.hasEtag !== true) {
         throw fieldProblem('If-Match', 'this operation supports no If-Match')
       }
@@ -330,7 +337,7 @@ export class Pipeline {
     )
   }
 
-  /** @returns the validated body; undefined for an operation without one. */
+  /** @returns the validated body; undefined for an operation without a body. */
   #takeInput(
     request: FastifyRequest,
     call: OperationCall,
@@ -348,7 +355,7 @@ export class Pipeline {
     if (check === null) return undefined
     const { body } = request
     if (call.isTextBody) return body
-    // The JVM SDK sends `null` as the body of a login by certificate.
+    // `null` counts as a missing body, because the JVM SDK sends it with a log-in by certificate.
     if (body !== undefined && body !== null) check(body)
     else if (operation.body?.isRequired === true) {
       throw fieldProblem('body', 'body in body is required')
@@ -356,18 +363,18 @@ export class Pipeline {
     return body ?? {}
   }
 
-  /** @throws {Problem} while this controller must not answer from its state. */
+  /** @throws {Problem} while this controller must not serve requests from its state. */
   #checkState({ operation, caller }: OperationCall): void {
     if (operation?.isAlwaysServed === true) return
-    // The user of the host was admitted without reading the state.
+    // The host user was admitted without a read from the state.
     if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
     const refusal = this.#deps.refusal()
     if (refusal !== null) throw new Problem(refusal)
   }
 
   /**
-   * While the call waited, the state may have been found to be wrong. Then neither a result nor a
-   * refusal from it is sent.
+   * Sends the error. During a wait, the state may have been found to be wrong; then neither a
+   * result nor an error that is based on it is sent.
    */
   #fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)
@@ -396,7 +403,8 @@ export class Pipeline {
 
   #handle(call: OperationCall, operation: Operation, body: unknown): Reply | Promise<Reply> {
     this.#checkState(call)
-    // Set before the state is read, so that an answer never claims to reflect more than it does.
+    // Set before the state is read, so that a response never claims to reflect a later index than
+    // it does.
     call.index = this.#deps.state.appliedIndex
     return operation.handle(call, body)
   }
@@ -414,7 +422,7 @@ export class Pipeline {
     return operation?.answerMsMax ?? this.#deps.limits.handlerTimeoutMs
   }
 
-  /** Limits the time and number of pending answers. A result after the timeout is dropped. */
+  /** Limits the time and number of pending responses. A result after the timeout is dropped. */
   #wait(reply: FastifyReply, call: OperationCall, result: Promise<Reply>): void {
     const { sharer } = call
     const answerMsMax = this.#answerMsMax(call)

@@ -1,6 +1,6 @@
 interface Branch {
   readonly byName: Map<string, Branch>
-  /** Branch for a segment that may have any value. */
+  /** Subtree for a path parameter, which matches any segment. */
   any: Branch | null
   isServed: boolean
 }
@@ -15,14 +15,14 @@ const newBranch = (): Branch => ({ byName: new Map(), any: null, isServed: false
 export class ServedPaths {
   readonly #root = newBranch()
 
-  /** @param path in the form of operations: `/edge/client/v1/services/{id}`. */
+  /** @param path in the syntax of operations: `/edge/client/v1/services/{id}`. */
   add(path: string): void {
     let branch = this.#root
     for (const segment of path.split('/')) branch = below(branch, segment)
     branch.isServed = true
   }
 
-  /** @param url URL of a request, with or without its query. */
+  /** @param url URL of a request, with or without a query. */
   has(url: string): boolean {
     const end = url.indexOf('?')
     const segments = (end === -1 ? url : url.slice(0, end)).split('/').map(decoded)

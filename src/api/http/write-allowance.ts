@@ -1,22 +1,22 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
-import { Quota } from '../../lib/bounds/quota.ts'
+import { WindowedQuota } from '../../lib/bounds/quota.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { AppliedProposal, ProposalInput, Proposer } from '../../ports/proposer.ts'
 
 /**
- * Writes per minute on this controller by callers without a granted permission: an identity's
- * writes about itself, and a router's writes under its certificate. Each write takes one of the
- * limited number of audit records.
+ * Maximum writes per minute on this controller by callers that need no granted permission: an
+ * identity's writes about itself, and a router's writes under its certificate. Each write adds an
+ * audit record, and the number of stored audit records is limited.
  */
 export const writeLimits = {
   /** Maximum writes of one identity per minute, in total and for each kind of write. */
   identityWritesMax: 1200,
   identityWritesOfKindMax: 120,
   /**
-   * Writes of one router: after a reconnect, a router that hosts many services creates all its
-   * terminators again.
+   * Maximum writes of one router: after a reconnect, a router that hosts many services creates all
+   * its terminators again.
    */
   routerWritesMax: 12_000,
   /** Maximum extensions of a router's certificates. */
@@ -26,8 +26,8 @@ export const writeLimits = {
 } as const
 
 /**
- * Kinds of writes of which a client may need as many as the limit of all kinds, if it uses or hosts
- * many services.
+ * Kinds of writes that may use the whole limit of the caller, because a client that uses or hosts
+ * many services needs many of them.
  */
 const frequent: ReadonlySet<CommandKind> = new Set([
   CommandKind.SERVICE_SESSION_CREATE,
@@ -46,15 +46,15 @@ interface Allowed {
   readonly kindMax: number
 }
 
-/** Limits the writes of each caller per minute, for each kind and in total. */
+/** Limits the writes per minute of each caller, for each kind of write and in total. */
 export class WriteAllowance implements Proposer {
   readonly #proposer: Proposer
-  readonly #quota: Quota
+  readonly #quota: WindowedQuota
 
   constructor(proposer: Proposer, clock: Pick<Clock, 'monotonicMs'>) {
     this.#proposer = proposer
     const { identityWritesMax: ofOneMax, writesMax: allMax, writeWindowMs: windowMs } = writeLimits
-    this.#quota = new Quota({ ofOneMax, allMax, windowMs }, clock)
+    this.#quota = new WindowedQuota({ ofOneMax, allMax, windowMs }, clock)
   }
 
   propose(input: ProposalInput): Promise<AppliedProposal> {
@@ -64,7 +64,7 @@ export class WriteAllowance implements Proposer {
   }
 
   /**
-   * Checks the limit without counting a write, before work that only serves the write, such as
+   * Checks the limit without counting a write. Call it before expensive work for the write, such as
    * signing a certificate.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when `propose` would refuse the write.
    */
@@ -89,7 +89,7 @@ export class WriteAllowance implements Proposer {
   }
 }
 
-/** Null: writes made with a granted permission are not limited here. */
+/** The limit for a write; null: writes made with a granted permission are not limited here. */
 function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
   const caller = callerOf(actor)
   if (caller === null) return null

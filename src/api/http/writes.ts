@@ -27,7 +27,7 @@ import type {
 const utf8 = new TextEncoder()
 
 /**
- * The request of a write that no API request caused: it starts a trace, and no client retries it.
+ * Request data for a write without an API request: it starts a trace, and no client retries it.
  */
 export function backgroundWriteRequest(): WriteRequest {
   return {
@@ -54,7 +54,8 @@ export interface WriteStep {
 }
 
 /**
- * Proposes writes to the cluster, and throws refusals (which apply returns as values) as problems.
+ * Proposes writes to the cluster, and throws refusals as problems (the apply step returns them as
+ * values).
  */
 export class Writer implements CommandWriter {
   readonly #proposer: Proposer
@@ -92,7 +93,7 @@ export class Writer implements CommandWriter {
     throw refusalProblem(outcome)
   }
 
-  /** @param fields validated and normalized. */
+  /** @param fields must be validated and normalized. */
   async entity(
     origin: WriteOrigin,
     kind: EntityWriteKind,
@@ -113,8 +114,8 @@ export class Writer implements CommandWriter {
   }
 
   /**
-   * Proposes several writes as one entry: all take effect, or none if one is refused.
-   * @returns the id of step `answer`.
+   * Proposes several writes as one log entry: all take effect, or none if one is refused.
+   * @returns the id that step `answer` returned.
    */
   batch(
     origin: WriteOrigin,
@@ -150,8 +151,8 @@ export class Writer implements CommandWriter {
 }
 
 /**
- * The problem for a write whose outcome is unknown. It names the id with which the request can be
- * repeated.
+ * The problem for a write whose outcome is unknown. The problem contains the request id with which
+ * the client can repeat the request.
  */
 export function outcomeUnknownProblem(idempotency: Idempotency, cause?: unknown): Problem {
   if (idempotency.case === 'notKept') {
@@ -176,7 +177,7 @@ export function outcomeUnknownProblem(idempotency: Idempotency, cause?: unknown)
 function unproposed(error: unknown, { idempotency, onProposed }: WriteOrigin): unknown {
   if (!(error instanceof Problem)) return error
   if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknownProblem(idempotency, error)
-  // No change was made, so the caller may learn the refusal even after its timeout.
+  // A refused write changed nothing, so the caller may learn the refusal even after its timeout.
   onProposed(null)
   return error
 }

@@ -6,14 +6,14 @@ import { defaultApiLimits } from '../limits.ts'
 import { dateTime, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Schemas of actions on identities, their enrollments and certificate authorities. */
+/** Schemas for actions on identities, their enrollments and certificate authorities. */
 export const disableParams = objectSchema(
   'disableParams',
   { durationMinutes: { type: 'integer', maximum: disableMinutesMax } },
   ['durationMinutes'],
 )
 
-/** A PEM text; its length is limited where it is read. */
+/** A PEM text; the code that reads it limits its length. */
 export const caVerification = { name: 'caVerification', schema: text } as const
 /** A compact JWT. */
 export const caJwt: NamedSchema = { name: 'caJwt', schema: text }
@@ -46,7 +46,7 @@ export const serviceConfigsAssign = {
   },
 } as const
 
-/** A member that has different names in two of OpenZiti's bodies. */
+/** The expiry of a new enrollment, a member with different names in two of OpenZiti's bodies. */
 export function enrollmentExpiry(name: 'enrollmentRefresh' | 'reEnroll') {
   return objectSchema(name, { expiresAt: expirySchema }, ['expiresAt'])
 }

@@ -51,7 +51,7 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
-          // As in OpenZiti, a negative duration means no end.
+          // As in OpenZiti, a negative duration means no end; it is stored as 0.
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)
@@ -127,7 +127,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
       body: { schema: serviceConfigsAssign, isRequired: false },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
-      // An absent body means an empty list.
+      // A missing body counts as an empty list.
       handle: (call, given) => {
         const pairs = Array.isArray(given) ? given : []
         return write(call, CommandKind.SERVICE_CONFIGS_DISASSOCIATE, pairs)
@@ -136,7 +136,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
   ]
 }
 
-/** All config overrides in one page, as in OpenZiti. */
+/** Returns all config overrides in one page, as OpenZiti does. */
 function listServiceConfigs(
   deps: IdentityOperationsDeps,
   call: RequestContext,

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
 import { zeroTimeText, formatTime } from '../../lib/text/shown-time.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EndpointState, PostureService, ShownFactor } from '../../ports/posture.ts'
+import type { EndpointState, PostureService, StoredFactor } from '../../ports/posture.ts'
 import { requestOrigin, type RequestContext } from '../http/call.ts'
 import {
   detailAnswer,
@@ -25,7 +25,7 @@ interface IdentityPostureOperationsDeps {
   readonly writer: Writer
 }
 
-/** Maximum API sessions in the posture data of an identity, in id order. */
+/** Maximum API sessions in the posture data of an identity; the first by id are shown. */
 const SESSIONS_SHOWN_MAX = 500
 
 /** Operations that show the posture data and the second factor of an identity. */
@@ -89,7 +89,7 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
   ]
 }
 
-/** Parts that were not reported are present, but empty. */
+/** Parts that the client did not report are present, but empty. */
 function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string): JsonObject {
   const { state, posture } = deps
   const { os, domain, mac, processes } = posture.of(identityId)
@@ -127,9 +127,10 @@ function reported(report: { readonly checkId: string; readonly atMs: number } | 
 }
 
 /**
- * Whether a code was submitted, and whether that was after the device last woke or was unlocked.
+ * Whether a TOTP code was submitted, and whether that was after the device last woke or was
+ * unlocked.
  */
-function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: ShownFactor): JsonObject {
+function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: StoredFactor): JsonObject {
   const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)
   return {
     passedAt: formatTime(passedAtMs),

@@ -1,7 +1,7 @@
 import { parseDuration } from '../../lib/text/duration.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { requireReach } from '../../auth/principal/permissions.ts'
+import { requirePermissionsOf } from '../../auth/principal/permissions.ts'
 import { detailAnswer, type Reply, rfc3339Text } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { traceDetail, traceSpec } from './identities-schema.ts'
@@ -20,8 +20,8 @@ interface IdentityTraceOperationsDeps {
 }
 
 /**
- * Operations that trace the circuits of one identity, for a limited time. The trace also ends with
- * this process.
+ * Operations that trace the circuits of one identity for a limited time. A trace also ends when
+ * this process ends.
  */
 export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Operation[] {
   return [
@@ -41,7 +41,7 @@ export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Oper
         const id = call.param('id')
         return deps.reads.found(call, `identity with id ${id}`, () => {
           if (deps.state.get('identity', id) === undefined) return null
-          requireReach(deps.state, requireCaller(call), id)
+          requirePermissionsOf(deps.state, requireCaller(call), id)
           return change(deps, id, wanted)
         })
       },

@@ -20,7 +20,7 @@ const {
 } = listenerWarningLimits
 
 /**
- * Logs that a client cannot connect to any of the edge routers that it received, because none of
+ * Logs that a client cannot connect to any of the edge routers in its response, because none of
  * them has an edge listener. The client itself reports only that it found no router.
  */
 export class ListenerWarnings {
@@ -36,7 +36,7 @@ export class ListenerWarnings {
     this.#all = new RateBudget({ burst, perSecond: listenerWarningsPerSecond }, deps.clock)
   }
 
-  /** @param routers that the answer to the client contains. */
+  /** @param routers the routers in the response to the client. */
   check(identity: Identity, routers: readonly EntityRecord[]): void {
     const { state, logger } = this.#deps
     const online = routers.filter(({ id }) => state.isRouterOnline(id))

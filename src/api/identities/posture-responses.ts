@@ -16,7 +16,7 @@ interface PostureResponseOperationsDeps {
   readonly limits: ApiLimits
 }
 
-/** Operations by which clients report the posture of their machines. */
+/** Operations with which clients report the posture of their devices. */
 export function postureResponseOperations(deps: PostureResponseOperationsDeps): Operation[] {
   const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
   const refusals = [] as const
@@ -58,7 +58,10 @@ export function postureResponseOperations(deps: PostureResponseOperationsDeps): 
   ]
 }
 
-/** The services that require a new code within minutes, because the device woke or was unlocked. */
+/**
+ * The services that require a new TOTP code within minutes, because the device woke or was
+ * unlocked.
+ */
 function prompted(
   { posture }: PostureResponseOperationsDeps,
   { session }: Caller,

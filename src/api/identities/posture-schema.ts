@@ -10,12 +10,12 @@ const manyBounded = (maxLength: number) =>
 const maybe = { type: ['boolean', 'null'] } as const
 
 /**
- * Types that clients report here. MFA has separate operations, and a client reports each process
- * separately.
+ * Posture types that clients report with this body. MFA has separate operations, and a client
+ * reports each process separately.
  */
 const reportedTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
 
-/** The members of all types; `typeId` determines which of them are used. */
+/** The members of all posture types; `typeId` determines which of them are used. */
 export const postureResponseCreate = objectSchema(
   'postureResponseCreate',
   {
@@ -93,7 +93,7 @@ const failedCheck: JsonObject = wholeObject(
     postureCheckId: text,
     postureCheckName: text,
     postureCheckType: text,
-    // Values by the type of the check; absent if they would be too large.
+    // Reported values, in the format of the check's type; absent if they would be too large.
     actualValue: true,
     expectedValue: true,
     criteria: { type: 'object' },

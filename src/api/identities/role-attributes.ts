@@ -16,7 +16,7 @@ interface RoleAttributeOperationsDeps {
 
 interface Subject {
   readonly entity: KindName
-  /** Part of paths and operation ids. */
+  /** Name in the path and in the operation ids. */
   readonly path: string
   readonly name: string
   readonly permission: Permission
@@ -39,7 +39,7 @@ const subjects: readonly Subject[] = [
   { entity: 'service', path: 'service', name: 'Service', permission: 'service.read' },
 ]
 
-/** Operations that list the role attributes in use, for authors of policies. */
+/** Operations that list the role attributes in use, as suggestions for policies. */
 export function roleAttributeOperations({
   state,
   lists,

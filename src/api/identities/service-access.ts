@@ -62,8 +62,9 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
         const { session, identity } = requireCaller(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
         const lastChangeAt = Math.max(changedAt, deps.posture.lapsedAt(session))
-        // Clients compare the text. Each posture report adds a millisecond: a counter, because the
-        // clocks of the controllers that received the reports differ.
+        // Time of the last change as text, which clients compare with the previous one. Each
+        // posture report adds a millisecond: a counter, because the clocks of the controllers that
+        // received the reports differ.
         const moves = deps.posture.moves(identity.id)
         return detailAnswer({ lastChangeAt: rfc3339Text(lastChangeAt + moves) })
       },
@@ -164,8 +165,8 @@ async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<R
 }
 
 /**
- * Routers of the records that the caller's list query selects.
- * @throws {Problem} as `StateView.list`.
+ * The routers for the services that the caller's list query selects.
+ * @throws {Problem} the problems of `StateView.list`.
  */
 function asked(
   { state }: ServiceAccessOperationsDeps,
@@ -185,9 +186,9 @@ function asked(
 }
 
 /**
- * Checks the token of a service session. The token of an ended session is accepted too: the answer
- * depends on the current policies, and clients that read it keep a token that is valid again once
- * access is granted.
+ * Checks the token of a service session. The token of an ended session is accepted too: the
+ * response depends on the current policies, and a client keeps the token, which becomes valid again
+ * once access is granted.
  * @throws {Problem} UNAUTHORIZED for a token of another API session or service.
  */
 async function checkSessionToken(
@@ -203,8 +204,8 @@ async function checkSessionToken(
 }
 
 /**
- * Why the identity can or cannot use the service, regardless of the posture of clients. Names that
- * the caller may not read are left empty.
+ * Why the identity can or cannot use the service, regardless of the posture of clients. Names of
+ * records that the caller may not read are empty.
  */
 function advice(deps: ServiceAccessOperationsDeps, call: RequestContext): Reply | Promise<Reply> {
   const { state } = deps

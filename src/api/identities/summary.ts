@@ -12,7 +12,7 @@ interface SummaryOperationsDeps {
 }
 
 /**
- * All stores of OpenZiti. Consoles show a count for each of them, including those that this
+ * All record stores of OpenZiti. Consoles show a count for each of them, even for those that this
  * controller does not have.
  */
 const stores = [

@@ -1,17 +1,17 @@
 import type { MetricValue, Registry } from 'prom-client'
 
-/** One series of a histogram over counters that other code maintains. */
+/** One series of a histogram whose counters are maintained by other code. */
 interface HistogramSeries {
   readonly labels: Readonly<Record<string, string>>
   readonly count: number
   readonly sumMs: number
-  /** Cumulative counts: observations up to the bound with the same index. */
+  /** Cumulative counts: observations up to the upper bound with the same index. */
   readonly buckets: ArrayLike<number>
 }
 
 /**
- * A histogram in seconds, as Prometheus expects, over counters that the hot path keeps as plain
- * numbers in milliseconds.
+ * Adds a histogram in seconds, as Prometheus expects, over counters that the hot path maintains as
+ * plain numbers in milliseconds.
  */
 export function addHistogram(
   registry: Registry,
@@ -29,8 +29,8 @@ export function addHistogram(
     },
     reset: () => undefined,
   }
-  // The registry reads only the name and the values of a metric, but its types require the classes
-  // of prom-client.
+  // The cast is safe: the registry reads only the name and the values of a metric, but its types
+  // require the classes of prom-client.
   registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0])
 }
 

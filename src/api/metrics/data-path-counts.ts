@@ -2,16 +2,15 @@ import {
   circuitFailureCauses,
   type DialResult,
   dialResults,
-  type LiveFact,
+  type Observation,
 } from '../../ports/live-facts.ts'
 
-/** Label for causes of failed circuits that are not in the list. */
+/** Label for failure causes of circuits that are not in the list. */
 const OTHER_CAUSE = 'OTHER'
 
 /**
- * Counts events of circuits at this controller since its start. Every result and cause is present
- * from the beginning, with 0, because a rate over a counter that appears later misses its first
- * events.
+ * Counts circuit events at this controller since its start. Every result and cause is present from
+ * the beginning, with 0, because a rate over a counter that appears later misses its first events.
  */
 export class DataPathCounts {
   readonly dials = new Map<DialResult, number>(dialResults.map((result) => [result, 0]))
@@ -21,7 +20,7 @@ export class DataPathCounts {
   createdCircuits = 0
   reroutedCircuits = 0
 
-  note(fact: LiveFact): void {
+  note(fact: Observation): void {
     switch (fact.kind) {
       case 'dial':
         this.dials.set(fact.result, (this.dials.get(fact.result) ?? 0) + 1)

@@ -5,13 +5,13 @@ import type { DataPathCounts } from './data-path-counts.ts'
 import { metricsLimits } from './limits.ts'
 import { createCounterAdder, createGaugeAdder } from './read-values.ts'
 
-/** An enrolled router that is not disabled. */
+/** An enrolled router that is not disabled, as a source of metrics. */
 export interface MeasuredRouter {
   readonly id: string
   readonly name: string
-  /** True: connected to any controller. */
+  /** True: the router is connected to at least one controller. */
   readonly isOnline: boolean
-  /** End of its certificate, UTC ms; null if there is none. */
+  /** Expiry of the router's certificate, UTC ms; null if there is none. */
   readonly notAfterMs: number | null
 }
 
@@ -23,7 +23,7 @@ export interface MeasuredService {
 
 export interface DataPathSources {
   readonly counts: DataPathCounts
-  /** Read at each scrape, in the order of their IDs. */
+  /** The routers in the order of their IDs; read at each scrape. */
   readonly routers: () => Iterable<MeasuredRouter>
   readonly services: () => Iterable<MeasuredService>
   readonly circuits: Pick<LiveTable<LiveCircuit>, 'size'>

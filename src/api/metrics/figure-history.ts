@@ -2,12 +2,12 @@ import type { Clock } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export const historyLimits = {
-  /** Samples of one hour, for each figure. */
+  /** Samples of one hour, for each metric. */
   historySamplesMax: 360,
   historyPeriodMs: 10_000,
 } as const
 
-/** Figures of one controller, each for the time since the previous sample. */
+/** Metrics of one controller, each for the time since the previous sample. */
 export const historyFigures = [
   'commitsPerSecond',
   'appliedLag',
@@ -18,7 +18,7 @@ export const historyFigures = [
 ] as const
 type HistoryFigure = (typeof historyFigures)[number]
 
-/** Totals since the start of the process, and current values. */
+/** Counters since the start of the process, and current values. */
 export interface HistoryTotals {
   readonly commitIndex: number
   readonly appliedIndex: number
@@ -34,12 +34,12 @@ interface HistoryView {
   readonly periodMs: number
   /** Time of the newest sample, UTC ms; null: no sample yet. */
   readonly endedAtMs: number | null
-  /** Oldest sample first; null: unknown. */
+  /** Values of each metric, oldest sample first; null: unknown. */
   readonly figures: Readonly<Record<HistoryFigure, readonly (number | null)[]>>
 }
 
-/** The last hour of a controller, in memory: one ring for each figure. */
-export class FigureHistory {
+/** Metrics of a controller for the last hour, in memory: one ring buffer for each metric. */
+export class MetricHistory {
   readonly #read: () => HistoryTotals
   readonly #clock: Clock
   readonly #rings: ReadonlyMap<HistoryFigure, Float64Array>
@@ -95,7 +95,7 @@ function figuresBetween(
   after: HistoryTotals,
   seconds: number,
 ): Readonly<Record<HistoryFigure, number>> {
-  // A counter that decreased was reset, for example because the Raft thread restarted.
+  // If a counter has decreased, it was reset, for example because the Raft thread restarted.
   const grown = (name: keyof HistoryTotals): number =>
     after[name] < before[name] ? after[name] : after[name] - before[name]
   return {
@@ -108,7 +108,7 @@ function figuresBetween(
   }
 }
 
-/** A chart needs only two decimal places. */
+/** Rounds the value: a chart needs only two decimal places. */
 function shown(value: number): number | null {
   return Number.isNaN(value) ? null : Math.round(value * 100) / 100
 }

@@ -7,17 +7,17 @@ import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics
 import { addNodeMetrics, type NodeMetricsSources } from './node-metrics.ts'
 import { createGaugeAdder } from './read-values.ts'
 
-/** Operation that opens sessions. */
+/** Operation that opens sessions; its requests are counted as log-ins. */
 const LOG_IN = 'authenticate'
 /**
- * Interval of samples, each of which wakes the thread. The shared timer also measures how late
- * timers are.
+ * Interval of event loop lag samples, each of which wakes the thread. The shared timer also
+ * measures how late timers fire.
  */
 const LAG_SAMPLE_MS = 1000
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
 
 /**
- * Plain counters of one operation: the hot path only adds numbers; names and labels are built when
+ * Plain counters for one operation. The hot path only adds numbers; names and labels are built when
  * metrics are read.
  */
 export class OperationMetrics {
@@ -48,7 +48,7 @@ export class ApiMetrics {
   readonly #operations = new Map<string, OperationMetrics>()
 
   /**
-   * @param sources null: only metrics of HTTP and of the members of the cluster.
+   * @param sources null: only metrics of HTTP and of the cluster members.
    * @param dataPath null: no metrics of routers, circuits and services.
    */
   constructor(
@@ -58,7 +58,7 @@ export class ApiMetrics {
     sources: NodeMetricsSources | null,
     dataPath: DataPathSources | null,
   ) {
-    // With the default sampling period of 10 ms, sampling took a third of the processor time of an
+    // With the default sampling period of 10 ms, sampling used a third of the processor time of an
     // idle controller.
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_SAMPLE_MS })
     this.#addHttp()
@@ -115,7 +115,8 @@ export class ApiMetrics {
       registers,
       collect() {
         this.reset()
-        // Present from the start: a rate over a counter that appears later misses its first events.
+        // Present from the start with 0: a rate over a counter that appears later misses its first
+        // events.
         for (const status of ['401', '429']) this.inc({ status }, 0)
         for (const [status, count] of operations.get(LOG_IN)?.byStatus ?? []) {
           if (status >= 400 && status < 500) this.inc({ status: String(status) }, count)

@@ -5,15 +5,17 @@ import type { VersionInfo } from '../parts.ts'
 
 export interface NetworkMetricsSources {
   readonly version: VersionInfo
-  /** Number of records of a kind. */
+  /** Returns the number of records of a kind. */
   readonly count: (entity: KindName) => number
-  /** Certificates of the network, by metric label; '' while this controller has none. */
+  /** PEM certificates of the network, by metric label; '' while this controller has none. */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
-  /** Expiry of server certificates of other authorities, with their first name; UTC ms. */
+  /**
+   * Expiry of server certificates from other authorities, with the first name in each; UTC ms.
+   */
   readonly serverEnds: () => readonly { readonly name: string; readonly notAfterMs: number }[]
 }
 
-/** Kinds whose numbers show how large a network is, and how much it is used. */
+/** Kinds whose record counts show the size and the use of a network. */
 const KINDS = [
   'apiSession',
   'authPolicy',
@@ -72,7 +74,7 @@ export function addNetworkMetrics(
       this.reset()
       for (const [certificate, pem] of Object.entries(certificates())) {
         const notAfterMs = ends.get(pem) ?? notAfterOf(pem)
-        // Cached: a process sees only a handful of certificates.
+        // Cached, because a process sees only a handful of certificates.
         ends.set(pem, notAfterMs)
         if (notAfterMs !== null) this.set({ certificate }, Math.floor(notAfterMs / 1000))
       }

@@ -3,19 +3,24 @@ import { LATENCY_BOUNDS_MS } from '../../lib/runtime/latency-histogram.ts'
 import { threadMemory } from '../../lib/runtime/thread-memory.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 import type { SoftStateCounts } from '../../ports/soft-state.ts'
-import type { HostStats } from '../../ports/stats.ts'
+import type { ConsensusStats } from '../../ports/stats.ts'
 import { addHistogram } from './counted-histogram.ts'
 import { createCounterAdder, createGaugeAdder } from './read-values.ts'
 
 export interface NodeMetricsSources {
-  readonly vitals: () => HostStats
-  /** undefined: the node has not reported its state. */
+  readonly vitals: () => ConsensusStats
+  /** State of the node; undefined: the node has not reported its state. */
   readonly node: () => NodeHealth | undefined
-  /** Request ids whose outcome is remembered. */
+  /** Number of request ids whose outcome is stored. */
   readonly requestIds: () => number
-  /** UTC ms; 0: no backup yet; null: this controller makes no backups. */
+  /**
+   * Time of the last backup, UTC ms; 0: no backup yet; null: this controller makes no backups.
+   */
   readonly lastBackupMs: () => number | null
-  /** null: there is no soft state. */
+  /**
+   * Counts of the soft state (state that is exchanged outside of the log); null: there is no soft
+   * state.
+   */
   readonly softState: () => SoftStateCounts | null
 }
 
@@ -170,8 +175,8 @@ function addMembers(registry: Registry, members: () => NodeHealth['members']): v
 }
 
 /**
- * Omitted if this controller makes no backups, because an alert on the backup's age would never
- * clear.
+ * The metric is omitted if this controller makes no backups; otherwise an alert on the backup's age
+ * would never clear.
  */
 function addLastBackup(registry: Registry, lastBackupMs: () => number | null): void {
   new Gauge({
@@ -187,8 +192,8 @@ function addLastBackup(registry: Registry, lastBackupMs: () => number | null): v
 }
 
 /**
- * Values of unknown topics come from a newer release. The other counts show a fault of a peer, or a
- * lack of room.
+ * Values with unknown topics come from a newer release. The other counters show a fault of a peer,
+ * or a lack of space.
  */
 function addSoftState(registry: Registry, read: () => SoftStateCounts | null): void {
   new Gauge({
@@ -214,7 +219,7 @@ function addSoftState(registry: Registry, read: () => SoftStateCounts | null): v
   })
 }
 
-function addMemory(registry: Registry, vitals: () => HostStats): void {
+function addMemory(registry: Registry, vitals: () => ConsensusStats): void {
   const kinds = [
     ['heap_used', 'heapUsedBytes', 'Used JavaScript heap of a thread.'],
     ['heap_total', 'heapTotalBytes', 'Size of the JavaScript heap of a thread.'],

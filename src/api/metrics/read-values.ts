@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 
 type Add = (name: string, help: string, read: () => number) => void
 
-/** A gauge whose value is read at each scrape. */
+/** Creates a function that adds gauges, whose values are read at each scrape. */
 export function createGaugeAdder(registry: Registry): Add {
   return (name, help, read) => {
     new Gauge({
@@ -16,7 +16,7 @@ export function createGaugeAdder(registry: Registry): Add {
   }
 }
 
-/** A counter whose value is read at each scrape. */
+/** Creates a function that adds counters, whose values are read at each scrape. */
 export function createCounterAdder(registry: Registry): Add {
   return (name, help, read) => {
     new Counter({

@@ -23,9 +23,9 @@ interface FactorResealerDeps {
 }
 
 /**
- * After a rotation of the factor key, the leader re-encrypts factors of older key versions with the
- * new one. The cluster keeps an old version until no factor uses it, and there is room for only a
- * few versions.
+ * After a rotation of the factor key, the leader re-encrypts the factors of older key versions with
+ * the new key version. The cluster stores an old version until no factor uses it, and it can store
+ * only a few versions.
  */
 export class FactorResealer {
   readonly #deps: FactorResealerDeps
@@ -55,7 +55,7 @@ export class FactorResealer {
     try {
       for (const mfa of this.#outdated()) await this.#reseal(mfa)
     } catch (error) {
-      // A cluster may be without a leader for a while; the next round tries again.
+      // The cluster may be without a leader for a while; the next round tries again.
       if (error instanceof Problem) return
       logger.error({ err: error }, 'cannot re-encrypt second factors with the new key')
     } finally {

@@ -4,8 +4,8 @@ import { baseProperties, baseRequired, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /**
- * A time-based code has six digits, a recovery code six letters and digits. A longer text is
- * neither.
+ * Maximum characters of a code. A TOTP code has six digits, a recovery code six letters and digits;
+ * a longer text is neither.
  */
 const CODE_CHARACTERS_MAX = 64
 

@@ -5,7 +5,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import { provisioningUrl, qrCodePng } from '../../auth/factors/provisioning.ts'
 import {
-  type ProofPurpose,
+  type FactorCodePurpose,
   type SecondFactors,
   factorNotFoundProblem,
   requiredFactorByPurpose,
@@ -13,7 +13,7 @@ import {
 import { requestOrigin, type RequestContext } from '../http/call.ts'
 import {
   answer,
-  bareAnswer,
+  responseWithoutEnvelope,
   detailAnswer,
   emptyAnswer,
   type Reply,
@@ -42,7 +42,7 @@ const codeHeader = {
   description: 'TOTP code or, where allowed, recovery code',
 } as const
 const code = { schema: mfaCode, isRequired: true } as const
-/** Enough for a body with one code. */
+/** Maximum bytes of a body that contains one code. */
 const CODE_BODY_BYTES_MAX = 4096
 
 /** MFA operations of the caller's identity: enroll, show, use and remove. */
@@ -214,10 +214,10 @@ class OwnMfa {
     const mfa = await this.#latest(call)
     if (mfa.isVerified) throw factorNotFoundProblem()
     const factor = await this.#factors.vault.open(mfa)
-    return bareAnswer(qrCodePng(this.#urlOf(call, factor)), 'image/png')
+    return responseWithoutEnvelope(qrCodePng(this.#urlOf(call, factor)), 'image/png')
   }
 
-  async use(call: RequestContext, purpose: ProofPurpose, given: string): Promise<Reply> {
+  async use(call: RequestContext, purpose: FactorCodePurpose, given: string): Promise<Reply> {
     const { identity } = requireCaller(call)
     const { address } = call.credentials
     const proof = { purpose, code: given, address }
@@ -231,7 +231,7 @@ class OwnMfa {
     return emptyAnswer()
   }
 
-  /** @throws {Problem} INVALID_BACKING_TOKEN_TYPE in a session that is not one of OIDC. */
+  /** @throws {Problem} INVALID_BACKING_TOKEN_TYPE in a session that was not opened with OIDC. */
   async totpToken(call: RequestContext, given: string): Promise<Reply> {
     const caller = requireCaller(call)
     if (caller.kind !== 'session' || caller.accessToken === undefined) {
@@ -242,7 +242,10 @@ class OwnMfa {
     return detailAnswer({ token, issuedAt: rfc3339Text(issuedAtMs) })
   }
 
-  /** The code in the body, or else the one in the header. */
+  /**
+   * The recovery codes. The request proves the factor with the code in its body or, without one, in
+   * its header.
+   */
   async viewCodes(call: RequestContext, code = ''): Promise<Reply> {
     await this.use(call, 'view', code || (call.headers[codeHeader.name] ?? ''))
     const mfa = await this.#latest(call)
@@ -251,7 +254,10 @@ class OwnMfa {
     return detailAnswer({ ...viewOf(mfa, '/recovery-codes'), recoveryCodes: left })
   }
 
-  /** @throws {Problem} NOT_FOUND if the caller has no MFA, on any controller. */
+  /**
+   * The caller's MFA record.
+   * @throws {Problem} NOT_FOUND if the caller has no MFA on any controller.
+   */
   async #latest(call: RequestContext): Promise<Mfa> {
     const { identity } = requireCaller(call)
     const found = await this.#deps.reads.latest(() => this.#factors.find(identity.id))

@@ -40,7 +40,9 @@ const common = {
   refusalShape: 'oauth',
 } as const
 
-/** Operations that begin a flow, and end it with a redirect that contains the code. */
+/**
+ * Operations that begin an authorization flow, and end it with a redirect that contains the code.
+ */
 export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] {
   const ofAuthorize = { ...common, path: '/authorize' } as const
   const ofCallback = { ...common, path: '/authorize/callback' } as const
@@ -98,8 +100,8 @@ async function authorize(
     const page = pages.includes(asked) ? asked : 'password'
     return redirectAnswer(withParameters(`${basePaths.oidc}/login/${page}`, { authRequestID: id }))
   } catch (error) {
-    // OpenZiti clients read errors from the response. Only `login_required` is sent to the redirect
-    // URI, because a page in the background waits for it there.
+    // OpenZiti clients read OAuth errors from the response. Only `login_required` is sent to the
+    // redirect URI, because a page in the background waits for it there.
     if (!(error instanceof OAuthError)) throw error
     if (error.code !== 'login_required') return oauthErrorAnswer(error)
     const state = of('state')

@@ -3,15 +3,15 @@ import { clientIds } from '../../pki/oidc-token.ts'
 import type { RequestContext } from '../http/call.ts'
 
 /**
- * The client of a request, named in the form or by HTTP Basic with an empty secret. If both name
- * one, they must agree.
+ * The OAuth client of a request, named in the form or by HTTP Basic with an empty secret. If both
+ * name a client, they must agree.
  * @throws {OAuthError} invalid_client.
  */
 export function oauthClient({ headers }: RequestContext, named: string | undefined): string {
   const basic = /^basic ([A-Za-z0-9+/=]{1,200})$/i.exec(headers['authorization'] ?? '')?.[1]
   const [user = '', secret = ''] =
     basic === undefined ? [] : Buffer.from(basic, 'base64').toString('utf8').split(':', 2)
-  // The names of the clients need no escapes, so none is decoded.
+  // No known client id contains escaped characters, so the user name is not decoded.
   const clientId = named ?? user
   const agrees = basic === undefined || (user === clientId && secret === '')
   if (agrees && clientIds.includes(clientId)) return clientId

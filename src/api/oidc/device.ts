@@ -1,7 +1,7 @@
 import {
   type DeviceLogIns,
   deviceLimits,
-  type WaitingDevice,
+  type PendingDeviceLogIn,
 } from '../../auth/oidc/device-log-ins.ts'
 import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
@@ -34,8 +34,8 @@ const ofPage = {
 const ofForm = { ...ofPage, method: 'POST', body: formBody, bodyBytesMax: FORM_BYTES_MAX } as const
 
 /**
- * Operations with which a user logs in a device without a browser, by entering its code elsewhere
- * (RFC 8628).
+ * Operations with which a user logs in on a device without a browser, by entering its code in a
+ * browser elsewhere (RFC 8628).
  */
 export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
   return [
@@ -139,7 +139,9 @@ async function deny(
 
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
 
-/** Runs the step. If the user has entered too many codes, shows the page with the reason. */
+/**
+ * Runs the step. If the user has entered too many codes, returns the code page with the reason.
+ */
 async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Promise<Reply> {
   try {
     return await run()
@@ -162,8 +164,11 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
   return framedPage({ title: 'Log in a device', content, fault, status })
 }
 
-/** Page that warns the user: an attacker could have sent the code of another device. */
-function devicePage({ userCode, id, address }: WaitingDevice): Reply {
+/**
+ * Page that shows the device to the user with a warning: an attacker could have sent the code of
+ * another device.
+ */
+function devicePage({ userCode, id, address }: PendingDeviceLogIn): Reply {
   const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
   const content =
     `<p>A device at <code>${htmlText(address)}</code> asks to act as you. Continue only if you began ` +

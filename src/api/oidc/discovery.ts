@@ -17,7 +17,9 @@ const common = {
   refusalShape: 'bare',
 } as const
 
-/** OpenID Connect Discovery 1.0 and the keys of the controllers (RFC 7517). */
+/**
+ * Operations for OpenID Connect Discovery 1.0 and the public keys of the controllers (RFC 7517).
+ */
 export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): Operation[] {
   return [
     {
@@ -81,7 +83,7 @@ const grantTypes: readonly string[] = [
   'urn:ietf:params:oauth:grant-type:token-exchange',
 ]
 
-/** Refusal of a request whose `Host` is not an address of this controller. */
+/** The problem for a request whose `Host` is not an address of this controller. */
 export function unknownHostProblem(): Problem {
   return new Problem('NOT_FOUND', {
     detail: 'this controller is not an OpenID provider under that host; use an advertised address',

@@ -4,7 +4,10 @@ import type { Reply } from '../http/answers/envelope.ts'
 import { formPage, type FlowPage } from './page.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
-/** Form field with the ID of the secret that the page shows. The ID is not secret. */
+/**
+ * Form field with the ID of the TOTP enrollment whose secret the page shows. The ID itself is not
+ * secret.
+ */
 export const ENROLLMENT_FIELD = 'enrollment'
 
 /** A TOTP enrollment that is not verified yet. */
@@ -15,14 +18,14 @@ interface ShownEnrollment {
 }
 
 /**
- * The page that shows the secret and the recovery codes of an app, and has a field for its first
- * code.
+ * The page that shows the TOTP secret and the recovery codes, and has a field for the first code of
+ * the authenticator app.
  */
 export function enrollmentPage(page: FlowPage, shown: ShownEnrollment): Reply {
   const { secretId, factor, identityName } = shown
   const image = qrCodePng(provisioningUrl(factor.secret, identityName)).toString('base64')
   const codes = factor.recoveryCodes.map((code) => `<li><code>${htmlText(code)}</code></li>`)
-  // No field has the focus, because a phone would scroll away from the code to scan.
+  // No field has the focus, because a phone would then scroll away from the QR code.
   const fields =
     `<input type="hidden" name="${ENROLLMENT_FIELD}" value="${htmlText(secretId)}">` +
     '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +

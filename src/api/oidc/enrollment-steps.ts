@@ -18,7 +18,7 @@ import {
   type LogInBody,
   type LogInStepHandlers,
   logInStep,
-  requireOwnForm,
+  refuseCrossSiteForm,
   tooManyCodes,
 } from './log-in-steps.ts'
 import { ENROLLMENT_FIELD, enrollmentPage } from './enrollment-page.ts'
@@ -31,8 +31,7 @@ interface EnrollmentStepsDeps {
 }
 
 /**
- * Operations that enroll TOTP during a log-in, for an identity whose policy requires a factor that
- * it lacks.
+ * Operations that enroll TOTP during a log-in, for an identity whose auth policy requires TOTP.
  */
 export function enrollmentStepOperations(
   deps: EnrollmentStepsDeps,
@@ -87,7 +86,7 @@ class EnrollmentSteps {
   }
 
   async begin(call: RequestContext, body: LogInBody): Promise<Reply> {
-    requireOwnForm(call)
+    refuseCrossSiteForm(call)
     const id = readFlowId(call, body)
     const principal = await this.#logIn.principal(call, id)
     const { secondFactors } = this.#deps
@@ -95,13 +94,14 @@ class EnrollmentSteps {
     try {
       const isPage = (await this.#logIn.redirectOfPage(call, id)) !== null
       const known = secondFactors.find(identityId)
-      // A repeated request must not invalidate the secret that the user may be scanning. A secret
-      // of an earlier log-in is replaced, because somebody else with the password may know it.
+      // If this log-in has created the secret, keep it: a repeated request must not invalidate the
+      // secret that the user may be scanning. A secret of an earlier log-in is replaced, because
+      // another person who knows the password may know that secret.
       const isOfThisLogIn = known !== undefined && known.createdAt >= principal.session.createdAt
       if (!isPage && isOfThisLogIn) throw new Problem('MFA_EXISTS')
       await secondFactors.begin(originFor(call, principal), identityId)
       const begun = secondFactors.find(identityId)
-      // Another request of the same flow may have verified or removed it meanwhile.
+      // Another request of the same flow may meanwhile have verified or removed the enrollment.
       if (begun?.isVerified !== false) throw new Problem('MFA_EXISTS')
       const page = await this.#shownPage(call, id, principal, begun, { fault: '', status: 201 })
       if (page !== null) return page
@@ -115,7 +115,7 @@ class EnrollmentSteps {
   }
 
   async end(call: RequestContext, body: LogInBody): Promise<Reply> {
-    requireOwnForm(call)
+    refuseCrossSiteForm(call)
     const principal = await this.#logIn.principal(call, readFlowId(call, body))
     try {
       await this.#prove(call, body, principal, 'end')
@@ -127,7 +127,7 @@ class EnrollmentSteps {
 
   async verify(call: RequestContext, body: LogInBody): Promise<Reply> {
     // @guard oidc/enrollment--form
-    requireOwnForm(call)
+    refuseCrossSiteForm(call)
     const id = readFlowId(call, body)
     const principal = await this.#logIn.principal(call, id)
     try {
@@ -159,9 +159,9 @@ class EnrollmentSteps {
   }
 
   /**
-   * Adds to a refusal the page on which the user continues: the enrollment page if the submitted
+   * Adds to an error the page on which the user continues: the enrollment page if the submitted
    * secret is not verified yet, otherwise the factor page.
-   * @returns the refusal.
+   * @returns the error.
    */
   async #withPage(
     call: RequestContext,
@@ -187,7 +187,7 @@ class EnrollmentSteps {
     return error
   }
 
-  /** The page of an enrollment; null: the caller shows no pages. */
+  /** The enrollment page; null: the client shows no pages. */
   async #shownPage(
     call: RequestContext,
     id: string,
@@ -204,7 +204,7 @@ class EnrollmentSteps {
   }
 }
 
-/** Sentences of the page about refusals that the user can resolve. */
+/** Messages on the page for errors that the user can resolve. */
 const faults = {
   MFA_INVALID_TOKEN: 'That code is not right. Take the one that the app shows now.',
   MFA_EXISTS: 'An app is set up already. Enter its code.',

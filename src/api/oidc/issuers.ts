@@ -1,18 +1,18 @@
 import type { RequestContext } from '../http/call.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 import { basePaths } from '../http/paths.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 
 interface IssuersDeps {
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly pki: PkiControl
 }
 
 /**
  * The issuers of this controller, one for each host and port at which clients reach it: the
  * advertised addresses, and every name in its own certificate or another server certificate. A
- * wildcard covers one more label. Other hosts have no issuer, so no foreign name gets into a token
- * or a link.
+ * wildcard matches one additional label. Other hosts have no issuer, so no foreign name gets into a
+ * token or a link.
  */
 export class Issuers {
   readonly #deps: IssuersDeps
@@ -21,7 +21,10 @@ export class Issuers {
     this.#deps = deps
   }
 
-  /** The issuer to which a request was sent, without a path; null: none of this controller's. */
+  /**
+   * The issuer to which a request was sent, without a path; null: the host is none of this
+   * controller's.
+   */
   of({ headers }: Pick<RequestContext, 'headers'>): string | null {
     const host = headers['host']?.toLowerCase() ?? ''
     // @guard oidc/authorization--host
@@ -29,8 +32,8 @@ export class Issuers {
   }
 
   /**
-   * Hosts of consoles of this controller, each as `host:port`. A wildcard adds only the name to
-   * which the request was sent, because other names may belong to other servers.
+   * Hosts at which this controller serves the console, each as `host:port`. A wildcard adds only
+   * the name to which the request was sent, because other names may belong to other servers.
    */
   hosts(call: Pick<RequestContext, 'headers'>): string[] {
     const issuer = this.of(call)
@@ -45,7 +48,7 @@ export class Issuers {
     return LABEL.test(label) && wildcard.includes(host.slice(label.length))
   }
 
-  /** As `host:port`, and wildcards as `.host:port`. */
+  /** Exact names as `host:port`, and wildcards as `.host:port`. */
   #names(): { readonly exact: string[]; readonly wildcard: string[] } {
     const { bindings, pki } = this.#deps
     const advertised = Object.values(bindings)
@@ -56,7 +59,7 @@ export class Issuers {
     const [own] = certificates
     const proven = [own, ...serverCertificates.map(({ certificate }) => certificate)]
       .flatMap((certificate) => certificate?.names ?? [])
-      // SPIFFE URIs are not host names.
+      // SPIFFE URIs in the certificates are skipped, because they are not host names.
       .filter((name) => !name.includes('/'))
       .map((name) => name.toLowerCase())
     const at = (names: readonly string[]): string[] =>

@@ -35,7 +35,7 @@ interface LogInStepsDeps {
   readonly secondFactors: SecondFactors
 }
 
-/** Body of a step: a form, or JSON with the same names. */
+/** Body of a log-in step: a form, or JSON with the same field names. */
 export type LogInBody = string | Partial<SchemaValue<typeof logInForm.schema>>
 
 /** Properties that all steps of a log-in share. */
@@ -120,7 +120,7 @@ export class LogInStepHandlers {
     body: LogInBody,
     by: 'password' | 'cert' | 'ext-jwt',
   ): Promise<Reply> {
-    requireOwnForm(call)
+    refuseCrossSiteForm(call)
     const id = readFlowId(call, body)
     const of = formParameters(body)
     const credential: LogInCredential =
@@ -136,7 +136,7 @@ export class LogInStepHandlers {
   }
 
   async giveCode(call: RequestContext, body: LogInBody): Promise<Reply> {
-    requireOwnForm(call)
+    refuseCrossSiteForm(call)
     const id = readFlowId(call, body)
     const { secondFactors } = this.#deps
     const principal = await this.principal(call, id)
@@ -162,7 +162,8 @@ export class LogInStepHandlers {
   }
 
   /**
-   * Continues after a correct factor: redirects to the callback, or requests the missing factor.
+   * Continues after a correct factor: redirects to the callback, or requests the next missing
+   * factor.
    */
   async goOn(call: RequestContext, id: string): Promise<Reply> {
     return await this.#answer(
@@ -182,7 +183,7 @@ export class LogInStepHandlers {
 
   /**
    * The caller that passed primary authentication in this flow.
-   * @throws {Problem} UNAUTHORIZED before that.
+   * @throws {Problem} UNAUTHORIZED if primary authentication is missing.
    */
   async principal(call: RequestContext, id: string): Promise<SessionPrincipal> {
     const principal = await this.#deps.oidcFlow.sessionOf(id, call.credentials)
@@ -191,8 +192,8 @@ export class LogInStepHandlers {
   }
 
   /**
-   * The page that requests a code of the authenticator app, or lets the user set one up.
-   * @returns null: the client shows no pages, or the id of the flow is unknown.
+   * The page that requests a TOTP code, or lets the user enroll TOTP.
+   * @returns null: the client shows no pages, or the flow id is unknown.
    */
   async factorPage(
     call: RequestContext,
@@ -206,7 +207,7 @@ export class LogInStepHandlers {
     return pageAnswer({ id, asks: isEnrolled ? 'code' : 'enrollment', redirectUri, ...failure })
   }
 
-  /** The redirect URI of the flow of a page; null: as `factorPage`. */
+  /** The redirect URI of the flow whose page is shown; null in the same cases as `factorPage`. */
   async redirectOfPage(call: RequestContext, id: string): Promise<string | null> {
     return wantsPage(call) ? await this.#deps.oidcFlow.redirectOf(id) : null
   }
@@ -256,7 +257,7 @@ export class LogInStepHandlers {
     }
   }
 
-  /** @returns null if the caller shows no page, or no page exists for the missing factor. */
+  /** @returns null if the client shows no pages, or no page exists for the missing factor. */
   async #pageOfPending(
     call: RequestContext,
     id: string,
@@ -281,15 +282,17 @@ export class LogInStepHandlers {
   }
 }
 
-/** How the log-in steps request one kind of second factor. */
+/** Defines how the log-in steps request one kind of second factor. */
 interface FactorAsk {
   /**
-   * Whether the user submits the factor on `factorPage`; false: a header of each request carries
-   * it.
+   * True: the user submits the factor on `factorPage`. False: a header of each request carries the
+   * factor.
    */
   readonly onPage: boolean
   readonly headers: Readonly<Record<string, string>>
-  /** Members of its query that differ from those of the REST API. */
+  /**
+   * Members of the auth query (the request for the factor) that differ from those in the REST API.
+   */
   readonly query: Readonly<Record<string, unknown>>
 }
 
@@ -309,7 +312,7 @@ const factorAsks: Readonly<Record<PendingFactor['kind'], FactorAsk>> = {
   extJwt: { onPage: false, headers: {}, query: {} },
 }
 
-/** Message of a page during the pause after too many wrong codes. */
+/** Message on a page during the pause after too many wrong codes. */
 export const tooManyCodes = 'Too many wrong codes were given. Wait a minute, then enter the next.'
 
 const faults = {
@@ -323,10 +326,10 @@ function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
 
 /**
  * Refuses a form that another site submits, because it could log the user in as another identity.
- * Scripts of other origins may send the request: it is no navigation, and only the script sees the
- * response.
+ * Scripts of other origins may send the request: it does not navigate the browser, and only the
+ * script sees the response.
  */
-export function requireOwnForm({ headers }: RequestContext): void {
+export function refuseCrossSiteForm({ headers }: RequestContext): void {
   const isForm = headers['sec-fetch-mode'] === 'navigate'
   // @guard oidc/authorization--form
   if (!isForm || headers['sec-fetch-site'] === 'same-origin') return
@@ -343,7 +346,7 @@ export function readFlowId(call: RequestContext, body: unknown): string {
   return of('id') ?? of('authRequestID') ?? ''
 }
 
-/** Field names of OpenZiti's forms, in lower case; case is ignored. */
+/** Field names of OpenZiti's forms, in lower case; they are matched case-insensitively. */
 const formNames: Readonly<Record<'env' | 'sdk', readonly string[]>> = {
   env: ['arch', 'os', 'osRelease', 'osVersion', 'domain', 'hostname'],
   sdk: ['appId', 'appVersion', 'branch', 'revision', 'type', 'version'],

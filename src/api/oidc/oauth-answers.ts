@@ -1,11 +1,11 @@
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { RequestContext } from '../http/call.ts'
-import { bareAnswer, type Reply } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, type Reply } from '../http/answers/envelope.ts'
 
-/** An answer without an envelope, as OAuth requires. */
+/** A response without an envelope, as OAuth requires. */
 export function jsonAnswer(value: Json, status = 200): Reply {
-  return { ...bareAnswer(JSON.stringify(value)), status }
+  return { ...responseWithoutEnvelope(JSON.stringify(value)), status }
 }
 
 /** A redirect with exactly the status that OpenZiti clients expect. */
@@ -19,7 +19,7 @@ export function redirectAnswer(location: string): Reply {
   }
 }
 
-/** Addresses contain the ids of a flow, so pages must not send a referrer. */
+/** URLs contain the ids of a flow, so pages must not send a referrer. */
 export const noReferrerHeaders = { 'referrer-policy': 'no-referrer' } as const
 
 /** RFC 6749, 5.2. */
@@ -27,7 +27,7 @@ export function oauthErrorAnswer({ code, message }: OAuthError): Reply {
   return jsonAnswer({ error: code, error_description: message }, 400)
 }
 
-/** The answer of `handle`, or the OAuth error that it threw as an answer. */
+/** The response of `handle`; if it throws an OAuth error, the error response. */
 export async function catchOAuthError(handle: () => Promise<Reply>): Promise<Reply> {
   try {
     return await handle()
@@ -37,7 +37,7 @@ export async function catchOAuthError(handle: () => Promise<Reply>): Promise<Rep
   }
 }
 
-/** The URL with additional query parameters. */
+/** Adds query parameters to the URL. */
 export function withParameters(url: string, added: Readonly<Record<string, string>>): string {
   const text = new URLSearchParams(added).toString()
   return `${url}${url.includes('?') ? '&' : '?'}${text}`
@@ -46,8 +46,8 @@ export function withParameters(url: string, added: Readonly<Record<string, strin
 const FORM_PARAMETERS_MAX = 64
 
 /**
- * Parameters of a request by name, from its form or JSON, otherwise from its query. A repeated
- * parameter counts as missing (RFC 6749, 3.1).
+ * Parameters of a request by name, from its form or JSON body, or otherwise from its query. A
+ * repeated parameter counts as missing (RFC 6749, 3.1).
  */
 export function requestParameters(
   call: RequestContext,
@@ -57,7 +57,7 @@ export function requestParameters(
   return (name) => onlyOf(form.get(name) ?? call.all(name))
 }
 
-/** Parameters from the body only: secrets in a URL would be logged. */
+/** Parameters from the body only: a secret in a URL would be logged. */
 export function formParameters(body: unknown): (name: string) => string | undefined {
   const form = formIn(body)
   return (name) => onlyOf(form.get(name) ?? [])

@@ -5,7 +5,7 @@ import { objectSchema } from '../schemas/typed-schema.ts'
 const FORM_CHARACTERS_MAX = 12 * 1024
 const field = { type: ['string', 'null'], maxLength: FORM_CHARACTERS_MAX } as const
 
-/** Bodies of the log-in steps; forms have the same names. */
+/** JSON body of the log-in steps; forms have the same field names. */
 export const logInForm = objectSchema('oidcLogIn', {
   id: field,
   username: field,
@@ -17,7 +17,7 @@ export const logInForm = objectSchema('oidcLogIn', {
   sdkInfo: { ...sdkInfoSchema, type: ['object', 'null'] },
 })
 
-/** Parameters of the endpoints of OAuth, by name. */
+/** Parameters of the OAuth endpoints, by name. */
 const oauthForm = objectSchema('oauthParameters', {})
 
 const bareObject: NamedSchema = { name: 'oauthAnswer', schema: { type: 'object' } }
@@ -31,7 +31,7 @@ export const logInBody = {
   isRequired: false,
   textTypes: ['application/x-www-form-urlencoded'],
 } as const
-/** Properties that all operations of the provider share. */
+/** Properties that all operations of the OpenID provider share. */
 export const oidcOperation = {
   apis: ['oidc'],
   permission: 'public',

@@ -2,7 +2,7 @@ import type { RequestContext } from '../http/call.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Operation } from '../http/operation.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -12,7 +12,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
-import type { FormerTokens } from '../../auth/sessions/former-tokens.ts'
+import type { FormerMemberTokens } from '../../auth/sessions/former-tokens.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { authorizeOperations } from './authorize.ts'
@@ -27,18 +27,18 @@ interface OidcOperationsDeps {
   readonly cluster: Pick<ClusterView, 'selfId'>
   readonly state: StateView
   readonly jwt: JwtSigner
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly pki: PkiControl
   readonly oidcFlow: LogInFlow
   readonly deviceFlow: DeviceFlow
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
-  readonly formerTokens: FormerTokens
+  readonly formerTokens: FormerMemberTokens
   readonly secondFactors: SecondFactors
   readonly posture: PostureService
 }
 
-/** Operations of the OpenID provider, which every controller is. */
+/** Operations of the OpenID provider; every controller is a provider. */
 export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
   const issuers = new Issuers(deps)
   const isOffered = (): void => {

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 
-import { bareAnswer, type Reply } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, type Reply } from '../http/answers/envelope.ts'
 import { noReferrerHeaders } from './oauth-answers.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 /** One page for people. */
 interface FramedPage {
   readonly title: string
-  /** HTML below the title. Text from others must be escaped in it. */
+  /** HTML below the title. Untrusted text in it must be escaped. */
   readonly content: string
-  /** A sentence about the last attempt; '': none. */
+  /** A message about the last attempt; '': none. */
   readonly fault?: string
   readonly status?: number
-  /** An origin, besides this controller, to which redirects of a form may lead. */
+  /** An origin, besides this controller, to which a submitted form may be redirected. */
   readonly formTarget?: string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -24,8 +24,8 @@ const mark = `data:image/svg+xml,${encodeURIComponent(
 )}`
 
 /**
- * The style of every page, light or dark as the system is. Fields have 16 px, because phones zoom
- * in on smaller ones, and touch targets are 44 px high.
+ * The style of every page, light or dark like the system. Fields have a font size of 16 px, because
+ * phones zoom in on smaller ones, and touch targets are 44 px high.
  */
 const style = `
 :root{color-scheme:light dark;--ground:light-dark(#f6f7f9,#0e1014);--card:light-dark(#fff,#15181e);
@@ -64,8 +64,8 @@ main{max-width:none;padding:1.5rem 1.25rem;border:0;border-radius:0}}
 const styleHash = createHash('sha256').update(style).digest('base64')
 
 /**
- * A page of plain HTML, without scripts and without assets of other servers. No other page may
- * frame it.
+ * A plain HTML page, without scripts and without assets from other servers. No other page may embed
+ * it in a frame.
  */
 export function framedPage({
   title,
@@ -91,7 +91,7 @@ export function framedPage({
     "base-uri 'none'",
   ].join('; ')
   return {
-    ...bareAnswer(body, 'text/html; charset=utf-8'),
+    ...responseWithoutEnvelope(body, 'text/html; charset=utf-8'),
     status,
     headers: {
       'content-security-policy': policy,

@@ -9,7 +9,7 @@ interface LogInPage extends FlowPage {
   readonly asks: 'password' | 'code' | 'enrollment'
 }
 
-/** The flow that a page belongs to, and the fault that it shows. */
+/** The flow of a page, and the message that the page shows about the last attempt. */
 export interface FlowPage {
   readonly id: string
   /**
@@ -17,7 +17,7 @@ export interface FlowPage {
    * policy must allow it.
    */
   readonly redirectUri: string
-  /** A sentence about the last attempt; '': this is the first attempt. */
+  /** A message about the last attempt; '': this is the first attempt. */
   readonly fault: string
   readonly status: number
 }
@@ -66,7 +66,10 @@ export function pageAnswer({ asks, ...page }: LogInPage): Reply {
   return formPage(page, forms[asks])
 }
 
-/** The last page of a browser log-in that lacks a token of a signer, which no form can provide. */
+/**
+ * The last page of a browser log-in that lacks a token from an external JWT signer; no form can
+ * provide such a token.
+ */
 export function tokenPage({ redirectUri, fault, status }: FlowPage, signerName: string): Reply {
   const content =
     purposeOf(redirectUri) +
@@ -98,7 +101,8 @@ export function formPage(
 }
 
 /**
- * Names the program that started the log-in, so that users notice a log-in that they did not start.
+ * Describes the program that started the log-in, so that users notice a log-in that they did not
+ * start.
  */
 function purposeOf(redirectUri: string): string {
   const { protocol, pathname } = new URL(redirectUri)

@@ -5,7 +5,7 @@ import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
-import type { FormerTokens } from '../../auth/sessions/former-tokens.ts'
+import type { FormerMemberTokens } from '../../auth/sessions/former-tokens.ts'
 import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { OidcToken, TokenPurpose } from '../../pki/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
@@ -34,7 +34,7 @@ interface TokenOperationsDeps {
   readonly oidcFlow: LogInFlow
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
-  readonly formerTokens: FormerTokens
+  readonly formerTokens: FormerMemberTokens
   readonly issuers: Issuers
   readonly redirectPlaces: (call: RequestContext) => RedirectTargets
   readonly isOffered: () => void
@@ -186,7 +186,7 @@ async function tokens(
 interface Renewal {
   readonly token: OidcToken
   readonly clientId: string
-  /** Parameters of the request. */
+  /** Returns a parameter of the request. */
   readonly of: (name: string) => string | undefined
 }
 
@@ -211,7 +211,7 @@ async function renewed(
   return await deps.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
 }
 
-/** Checks a refresh token. A token of a removed controller can only be exchanged. */
+/** Checks a refresh token. A token that a removed controller issued can only be exchanged. */
 async function judgedRefresh(
   deps: TokenOperationsDeps,
   call: RequestContext,
@@ -252,8 +252,8 @@ function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
 }
 
 /**
- * RFC 8693, 2.2.1, as OpenZiti clients read it: the refresh token has a separate member beside a
- * new access token.
+ * Token exchange response (RFC 8693, 2.2.1) as OpenZiti clients read it: next to a new access
+ * token, the refresh token is in a separate member.
  */
 function exchanged(granted: FlowTokens, wanted: string): Reply {
   const { access, refresh, id, expiresInSeconds, sessionCertificate } = granted
@@ -277,7 +277,7 @@ function exchanged(granted: FlowTokens, wanted: string): Reply {
   })
 }
 
-/** Revokes a token. An invalid one is answered like a revoked one (RFC 7009, 2.2). */
+/** Revokes a token. An invalid token gets the same response as a revoked one (RFC 7009, 2.2). */
 async function revoke(
   deps: TokenOperationsDeps,
   call: RequestContext,
@@ -324,7 +324,7 @@ async function identityOf(
   }
 }
 
-/** OpenID Connect RP-Initiated Logout. Ends only the session that the id token names. */
+/** OpenID Connect RP-Initiated Logout. Ends only the session that is named in the id token. */
 async function endSession(
   deps: TokenOperationsDeps,
   call: RequestContext,

@@ -6,7 +6,7 @@ import { passwordLengthMin } from '../../fsm/identities/auth-policy-rules.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 
-/** Minimum of each number. As in OpenZiti, lower values are raised to it. */
+/** Minimum of each number. As in OpenZiti, lower values are raised to the minimum. */
 const minima: Readonly<Record<string, number>> = {
   minPasswordLength: passwordLengthMin,
   maxAttempts: 0,
@@ -15,7 +15,7 @@ const minima: Readonly<Record<string, number>> = {
 
 export const prepareAuthPolicy: Preparer = (_call, mode, body) => prepareAuthPolicyBody(mode, body)
 
-/** An empty signer id means no signer. Of a patch only the given fields are validated. */
+/** An empty signer id means no signer. For a patch, only the given fields are validated. */
 export function prepareAuthPolicyBody(mode: RequestMode, body: JsonObject): NormalizedFields {
   const prepared = normalizeBody(authPolicy, mode, body)
   const { primary, secondary, ...fields } = prepared.fields

@@ -23,7 +23,8 @@ interface AuthenticatorPreparerDeps {
 }
 
 /**
- * Prepares user name and password, of which the command contains only the hash, or a certificate.
+ * Prepares a user name with a password, or a certificate. The command contains only the hash of the
+ * password.
  */
 export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): Preparer {
   return async (call, mode, body, id) => {
@@ -59,7 +60,9 @@ function checkCreate(body: JsonObject): void {
   }
 }
 
-/** Reads the fields from the certificate. A CA that the network trusts must have issued it. */
+/**
+ * Reads the fields from the certificate. The certificate must be from a CA that the network trusts.
+ */
 async function certificateFields(
   deps: AuthenticatorPreparerDeps,
   certPem: string,
@@ -80,8 +83,8 @@ async function certificateFields(
 }
 
 /**
- * Prepares a change by the identity itself, after a check of the current password. It is validated
- * against the record whose password was checked.
+ * Prepares a change by the identity itself, after a check of the current password. The change is
+ * validated against the record whose password was checked.
  */
 export async function prepareOwnChange(
   deps: AuthenticatorPreparerDeps,
@@ -111,7 +114,8 @@ async function credentialFields(
   const { username, password } = body
   if (typeof username === 'string') fields['username'] = username
   if (typeof password !== 'string') return fields
-  // With a request id, the log would store a plain hash over the password.
+  // With a request id, the log would store an unsalted hash over the request, which contains the
+  // password.
   call.metadata.isRepeatable = false
   const identity = await holder()
   const reason = passwordFault(identityAuthPolicy(deps.state, identity), password)

@@ -9,9 +9,9 @@ import { checkKeyStrength } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 
 /**
- * Prepares a CA. A new one gets a token, for which its owner later signs a certificate. A patch
- * removes the claim with null, or with the request that OpenZiti's CLI sends; an empty object
- * changes nothing.
+ * Prepares a CA. A new CA gets a token; to verify the CA, its owner later issues a certificate with
+ * that token as its name. A patch removes the external ID claim with null, or with the request that
+ * the OpenZiti CLI sends; an empty object changes nothing.
  */
 export const prepareCa: Preparer = (_call, mode, body) => {
   const prepared = normalizeBody(ca, mode, body)
@@ -21,9 +21,9 @@ export const prepareCa: Preparer = (_call, mode, body) => {
 }
 
 /**
- * Whether a patch removes the claim. `ziti edge update ca --clear-external-id-claim` sends only the
- * list that its Go type always contains. With any other member, the same request may be a change of
- * that member, which must not remove the claim.
+ * Whether a patch removes the external ID claim. `ziti edge update ca --clear-external-id-claim`
+ * sends only the list that its Go type always contains. With any other member, the same request may
+ * be a change of that member, which must not remove the claim.
  */
 function clearsClaim(body: JsonObject): boolean {
   if (body['externalIdClaim'] === null) return true
@@ -51,7 +51,7 @@ function firstCertificate(pem: string): Certificate {
   if (block?.label !== 'CERTIFICATE') {
     throw fieldProblem('certPem', 'certPem must begin with the PEM block of a certificate')
   }
-  // With several certificates it would be unclear whether all of them are trusted, or only the
+  // With several certificates, it would be unclear whether all of them are trusted or only the
   // first one.
   if (blocks.length > 1) {
     throw fieldProblem('certPem', 'certPem must be one certificate; create a CA for each')

@@ -15,7 +15,9 @@ interface ConfigTypePreparerDeps {
   readonly schemas: SchemaValidator
 }
 
-/** Compiles a schema once before it is stored, so that no config type has an unusable one. */
+/**
+ * Compiles the schema once before it is stored, so that no config type has an unusable schema.
+ */
 export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {
     const prepared = normalizeBody(configType, mode, body)
@@ -28,8 +30,8 @@ export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Prepare
 }
 
 /**
- * Validates data by the schema of its type in the local state. If the type changes before the
- * write, validates again.
+ * Validates data against the schema of its type in the local state. If the type changes before the
+ * write, the data is validated again.
  */
 export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body, configId) => {

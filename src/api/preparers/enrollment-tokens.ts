@@ -4,17 +4,17 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 
 interface ClientApiUrlDeps {
   readonly cluster: ClusterView
   readonly jwt: JwtSigner
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
 interface NewToken {
   readonly method: EnrollmentMethod
-  /** Id of the identity or router that enrolls with it. */
+  /** Id of the identity or router that enrolls with the token. */
   readonly subjectId: string
   /** UTC ms. */
   readonly expiresAtMs: number
@@ -22,9 +22,7 @@ interface NewToken {
 
 const routerMethods: ReadonlySet<EnrollmentMethod> = new Set(['erott', 'trott'])
 
-/**
- * `https://host:port` of this controller's client API, which enrollment tokens contain as issuer.
- */
+/** `https://host:port` of this controller's client API, the issuer in enrollment tokens. */
 function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string {
   const url = bindings['edge-client']?.[0]
   if (url !== undefined) return url
@@ -35,7 +33,8 @@ function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string 
 
 /**
  * A one-time token, and its JWT with subject, issuer and expiry. Clients verify the JWT with the
- * certificate of the server at `iss`, so it names this controller and is signed with its key.
+ * certificate of the server at `iss`. So `iss` is this controller, and the JWT is signed with this
+ * controller's key.
  */
 export async function newEnrollmentToken(
   deps: ClientApiUrlDeps,
@@ -61,7 +60,10 @@ function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string
   return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
 }
 
-/** A JWT with which a client that knows nothing else of the network finds it. */
+/**
+ * A JWT from which a client without other knowledge of the network learns the address of a
+ * controller.
+ */
 export function networkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
   const address = `${clientApiUrl(deps)}/`
   const claims: JsonObject = {

@@ -13,20 +13,20 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 
 interface EnrollmentFieldsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly jwt: JwtSigner
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
-/** An enrollment in the form of its proposal. */
+/** A new enrollment, in the form that the command contains. */
 export interface NewEnrollment {
   readonly method: EnrollmentMethod
-  /** Field of the enrollment that names its subject. */
+  /** Field of the enrollment that contains the subject's id. */
   readonly of: 'identityId' | 'edgeRouterId' | 'transitRouterId'
   readonly subjectId: string
   readonly expiresAtMs: number
@@ -48,7 +48,7 @@ async function enrollmentFields(
   }
 }
 
-/** The step of a batch that creates an enrollment together with its identity or router. */
+/** The batch step that creates an enrollment, in the same batch as its identity or router. */
 export async function enrollmentStep(
   deps: EnrollmentFieldsDeps,
   input: NewEnrollment,
@@ -61,13 +61,13 @@ export async function enrollmentStep(
   }
 }
 
-/** UTC ms of a time that its schema accepted. */
+/** Parses a time that the schema has accepted, as UTC ms. */
 export function parseTimeMs(text: Json | undefined): number {
   return requirePresent(dateTimeMs(String(text)), 'the format date-time accepts what this reads')
 }
 
 /**
- * Checks that the CA exists, even if the method needs none: a caller that names one expects it to
+ * Checks that the CA exists, even if the method needs no CA: a caller that names a CA expects it to
  * apply.
  */
 async function mustHaveCa(deps: EnrollmentFieldsDeps, caId: string): Promise<void> {

@@ -25,11 +25,12 @@ const urls = [
   ['jwksEndpoint', 'INVALID_FIELD'],
 ] as const
 
-/** Field values without a certificate. */
+/** Values of the certificate fields for a signer without a certificate. */
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
 
 /**
- * Reads the fields that a certificate determines. Without a `kid`, its fingerprint is the `kid`.
+ * Reads the fields that a certificate determines. Without a given `kid`, the certificate's
+ * fingerprint is the `kid`.
  */
 export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
@@ -54,8 +55,8 @@ export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): 
 }
 
 /**
- * Refuses a controller of this network as a signer: with its tokens, which were issued for other
- * purposes, identities could log in.
+ * Refuses a controller of this network as a signer: otherwise tokens that controllers issued for
+ * other purposes could be used to log in.
  */
 function refuseControllers(
   { cluster, jwt }: ExternalJwtSignerPreparerDeps,
@@ -107,7 +108,7 @@ function certificateFields(certPem: string) {
 }
 
 /**
- * A patch of the certificate keeps a `kid` that the caller chose; a `kid` that was the old
+ * If a patch changes the certificate, a `kid` that the caller chose stays; a `kid` that was the old
  * fingerprint is replaced.
  */
 async function knownKid(
@@ -126,7 +127,7 @@ async function knownKid(
 }
 
 /**
- * Fault of a URL that is not an absolute http or https address without a user. The URL is not
+ * Fault of a URL, unless it is an absolute http or https URL without a user name. The URL is not
  * fetched here.
  */
 function urlFault(

@@ -12,7 +12,7 @@ import type { ConfirmedReads } from '../http/consistency.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 
 interface IdentityPreparerDeps {
   readonly cluster: ClusterView
@@ -21,10 +21,10 @@ interface IdentityPreparerDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
-/** An identity and its enrollment are created in the same entry. */
+/** Prepares an identity. The identity and its enrollment are created in the same log entry. */
 export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const typeId = await typeIn(deps, mode, body['type'], id)
@@ -45,7 +45,7 @@ export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
   }
 }
 
-/** The requested enrollment; the first one, if several are requested. */
+/** The requested enrollment method; if several are requested, the first one. */
 function enrollmentIn(
   asked: Json | undefined,
 ): Pick<NewEnrollment, 'method' | 'caId' | 'username'> | null {
@@ -57,8 +57,8 @@ function enrollmentIn(
 }
 
 /**
- * The stored type; null: none. An identity has the type Router exactly while it belongs to a
- * router.
+ * The identity type to store; null: no type. An identity has the type Router exactly while it
+ * belongs to a router.
  */
 async function typeIn(
   deps: IdentityPreparerDeps,

@@ -19,8 +19,8 @@ interface PostureCheckPreparerDeps {
 }
 
 /**
- * The type determines which fields a body has. Fields of other types are ignored, and the answer
- * names them.
+ * The type determines which fields a body has. Fields of other types are ignored, and the response
+ * lists them.
  */
 export function postureCheckPreparer(deps: PostureCheckPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
@@ -48,7 +48,10 @@ const someFields = new Set<string>(
 )
 const isOfSomeType = (name: string): boolean => someFields.has(name)
 
-/** The stored type never changes, so the write does not depend on the record's revision. */
+/**
+ * The type of a stored check. It never changes, so the write does not depend on the record's
+ * revision.
+ */
 async function typeOf(
   deps: PostureCheckPreparerDeps,
   id: string,
@@ -88,7 +91,7 @@ export function normalizePostureField(name: string, value: Json): Json {
   }
 }
 
-/** One entry per type; the last one replaces earlier ones. */
+/** One entry per operating system; a later entry replaces earlier ones of the same type. */
 function operatingSystems(items: readonly JsonObject[]): Json {
   for (const { versions } of items) {
     for (const version of versions as readonly string[]) {
@@ -100,7 +103,7 @@ function operatingSystems(items: readonly JsonObject[]): Json {
   return [...new Map(items.map((item) => [item['type'], item])).values()]
 }
 
-/** 48 or 64 bits, in any common notation. */
+/** Normalizes an address of 48 or 64 bits, in any common notation. */
 function macAddress(text: string): string {
   const hex = hexDigits(text)
   if (hex.length === 12 || hex.length === 16) return hex

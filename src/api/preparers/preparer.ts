@@ -5,22 +5,29 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { WriteStep } from '../http/writes.ts'
 
-/** A body as the fields of a command, with the records on which its checks depend. */
+/**
+ * The fields of a command made from a body, with the records on which the checks of the body
+ * depend.
+ */
 export interface WritePlan extends NormalizedFields {
-  /** Warnings about stored values that some components ignore; each is a clause. */
+  /**
+   * Warnings about stored values that some components ignore; each is a clause, not a sentence.
+   */
   readonly warnings?: readonly string[]
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
   /** Id of the record, if the preparer chose another one. */
   readonly id?: string
-  /** Writes of the same entry before the write of the record ... */
+  /** Writes in the same log entry, before the write of the record. */
   readonly first?: readonly WriteStep[]
-  /** ... and after it. All of them take effect, or none. */
+  /**
+   * Writes in the same log entry, after the write of the record. All writes take effect, or none.
+   */
   readonly also?: readonly WriteStep[]
 }
 
 /**
- * Converts a body that its schema accepts to a write of the record `id` (for a creation, of a new
- * record). Called again if the records on which the write depends have changed.
+ * Converts a body that passed its schema to a write of the record `id` (for a creation, the id of
+ * the new record). Called again if the records on which the write depends have changed.
  * @throws {Problem} when the body is refused.
  */
 export type Preparer = (

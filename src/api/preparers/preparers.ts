@@ -27,7 +27,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 
 interface PreparersDeps {
   readonly cluster: ClusterView
@@ -39,12 +39,12 @@ interface PreparersDeps {
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly allowsReservedSignerHosts: boolean
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly passwords: PasswordVerifier
 }
 
 /**
- * Prepares the bodies of all kinds for a command. Most need only their schema; some kinds have
+ * Converts the bodies of all kinds to commands. Most kinds need only their schema; some have
  * further checks or derived fields.
  */
 export class Preparers {

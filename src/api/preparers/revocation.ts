@@ -38,12 +38,18 @@ export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
   }
 }
 
-/** Tokens of a session that has ended may still be in use. */
+/**
+ * Whether the id may be the id of a session; a session that has ended counts too, because its
+ * tokens may still be in use.
+ */
 function mayNameSession(state: StateView, id: string): boolean {
   return isShortId(id) || parseUuid(id) !== null || state.get('apiSession', id) !== undefined
 }
 
-/** Replaces the previous revocation, so that tokens signed since then are revoked as well. */
+/**
+ * Replaces the previous revocation with the same id, so that tokens signed since then are revoked
+ * as well.
+ */
 function inPlaceOf({ id, revision }: Revocation): Pick<WritePlan, 'first' | 'judgedOn'> {
   return {
     first: [{ kind: CommandKind.ENTITY_DELETE, entity: kind, id }],

@@ -10,7 +10,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 
 interface EdgeRouterPreparerDeps {
   readonly cluster: ClusterView
@@ -19,10 +19,10 @@ interface EdgeRouterPreparerDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
-/** Prepares an edge router. A new one is created with the token with which it enrolls. */
+/** Prepares an edge router. A new router is created together with its enrollment token. */
 export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(edgeRouter, mode, body)
@@ -31,7 +31,7 @@ export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
   }
 }
 
-/** The same for `/routers` and `/transit-routers`. */
+/** Prepares a router of `/routers` or `/transit-routers` in the same way. */
 export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Entity): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(entity, mode, body)
@@ -51,8 +51,8 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
 export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)
   const { fingerprint } = body
-  // A missing fingerprint keeps the stored one. Otherwise a replacement would lock out a router
-  // that has enrolled.
+  // A missing fingerprint keeps the stored fingerprint. Otherwise a replacement (PUT) would lock
+  // out a router that has enrolled.
   const known =
     typeof fingerprint === 'string'
       ? { fingerprint: fingerprint.replaceAll(':', '').toLowerCase() || null }

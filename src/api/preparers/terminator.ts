@@ -40,7 +40,10 @@ export function terminatorPreparer(
   }
 }
 
-/** The service is fixed at creation; a different one in a later write is ignored. */
+/**
+ * The service and router of a terminator. The service is fixed at creation; a different service in
+ * a later write is ignored.
+ */
 function referencesIn(mode: RequestMode, { service, router }: JsonObject): JsonObject {
   return {
     ...(mode === 'create' ? { serviceId: service ?? '' } : {}),

@@ -13,9 +13,9 @@ export function sessionConfigTypes({ session }: Caller): ConfigTypesShown {
 }
 
 /**
- * Types whose data a list shows: the query parameter `configTypes` (repeated, or separated by
- * commas) by id or name, otherwise the types of the session. Unknown types are ignored.
- * @throws {Problem} COULD_NOT_VALIDATE for too many.
+ * Types whose data a list shows: those in the query parameter `configTypes` (repeated, or separated
+ * by commas; ids or names), otherwise the types of the session. Unknown types are ignored.
+ * @throws {Problem} COULD_NOT_VALIDATE for too many types.
  */
 export function listedConfigTypes(
   call: RequestContext,

@@ -2,7 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import { referenceIndexKey, findReferrers } from '../../entities/referrers.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Maximum ids that a response lists per field; it also contains their number. */
+/** Maximum ids that a response lists per field; the response also contains the total number. */
 export const detachmentLimits = { idsMax: 20 } as const
 
 /** Records of one kind that reference another record by one field. */
@@ -13,7 +13,10 @@ export interface Detachment {
   readonly totalCount: number
 }
 
-/** Records that reference this one and stay after its deletion; collected before the deletion. */
+/**
+ * Records that reference the record to be deleted and stay after its deletion; collected before the
+ * deletion.
+ */
 export function referencesBeforeDelete(
   state: Pick<StateView, 'listNaming'>,
   entity: Entity,
@@ -29,7 +32,7 @@ export function referencesBeforeDelete(
   })
 }
 
-/** Records that stayed, in the form of the answer to the deletion. */
+/** Records that stayed, in the form for the response to the deletion. */
 export function detachmentsAfterDelete(
   state: Pick<StateView, 'get'>,
   detachments: readonly Detachment[],

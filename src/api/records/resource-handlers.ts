@@ -30,7 +30,7 @@ import { readListQuery } from '../http/answers/query-parameters.ts'
 import { type Detachment, referencesBeforeDelete, detachmentsAfterDelete } from './detachments.ts'
 import type { Handler } from '../http/operation.ts'
 import type { Preparers } from '../preparers/preparers.ts'
-import { etagAnswer, writeIfMatches } from './revisions.ts'
+import { responseWithEtag, writeIfMatches } from './revisions.ts'
 import type { Writer } from '../http/writes.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
@@ -47,7 +47,7 @@ interface ResourceHandlersDeps {
   readonly preparers: Preparers
 }
 
-/** The handlers of all descriptors, one for each shape of operation. */
+/** Creates the handlers for all entity descriptors, one for each shape of operation. */
 export class ResourceHandlers {
   readonly #deps: ResourceHandlersDeps
   readonly #writer: Writer
@@ -70,7 +70,7 @@ export class ResourceHandlers {
     return (call) => this.#delete(call, entity)
   }
 
-  /** @throws {AssertionError} as `visibleRecords`, at startup. */
+  /** @throws {AssertionError} at startup, in the cases of `visibleRecords`. */
   reading(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
     const visible = visibleRecords(this.#deps.state, operation)
     switch (shape) {
@@ -152,7 +152,7 @@ export class ResourceHandlers {
     const id = call.param('id')
     const caller = callerOf(call)
     const callerId = caller.identity.id
-    // As in OpenZiti, a detail of the management API never includes them.
+    // As in OpenZiti, a detail in the management API never includes config data.
     const types = api === 'client' ? sessionConfigTypes(caller) : noConfigTypes
     return this.#deps.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)
@@ -163,7 +163,7 @@ export class ResourceHandlers {
       }
       const shownFor = this.#shownFor(call, entity, callerId, types)
       const text = state.detailPrinter(entity.name, callerId, shownFor)(record)
-      return etagAnswer(call, record, answerFromJsonText(text))
+      return responseWithEtag(call, record, answerFromJsonText(text))
     })
   }
 
@@ -179,8 +179,8 @@ export class ResourceHandlers {
   ): ServiceDetailScope | undefined {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
-    // The posture of the caller's session does not apply to a service that is shown for another
-    // identity.
+    // When a service is shown for another identity, the posture of the caller's session does not
+    // apply.
     const { posture, state } = this.#deps
     if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
     const now = state.get('apiSession', session.id) ?? session
@@ -274,7 +274,7 @@ const kinds = {
   patch: CommandKind.ENTITY_PATCH,
 } as const satisfies Record<RequestMode, CommandKind>
 
-/** Operations of a descriptor always require a session, so there is a caller. */
+/** The caller always exists here, because operations of a descriptor require a session. */
 function callerOf(call: RequestContext): Caller {
   if (call.caller === null) throw new AssertionError('an operation behind a session has a caller')
   return call.caller

@@ -28,7 +28,7 @@ interface ResourceOperationsDeps {
 }
 
 /**
- * The operations of all descriptors.
+ * Operations for all entity descriptors.
  * @throws {AssertionError} for an inconsistent descriptor.
  */
 export function resourceOperations(

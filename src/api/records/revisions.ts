@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { RecentValues } from '../../lib/recent-values.ts'
+import { SlotCache } from '../../lib/recent-values.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -17,7 +17,8 @@ const HASH_CHARACTERS = 12
 
 /**
  * An ETag `"<revision>.<hash>"`. If-Match compares only the revision of the record. The hash covers
- * the body, because a detail also shows other records, whose changes do not change the revision.
+ * the body: a detail also shows data from other records, whose changes do not change this record's
+ * revision.
  */
 function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
   const known = recentTags.get(revision)
@@ -27,8 +28,8 @@ function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
   return etag
 }
 
-/** Recently hashed texts; equal texts have equal tags. */
-const recentTags = new RecentValues<{
+/** Tags of recently hashed texts; equal texts have equal tags. */
+const recentTags = new SlotCache<{
   readonly revision: number
   readonly body: string
   readonly etag: string
@@ -36,7 +37,11 @@ const recentTags = new RecentValues<{
 const KEPT_CHARACTERS_MAX = 2048
 
 /** A detail with its ETag, or 304 without a body if the client has the same version. */
-export function etagAnswer(call: RequestContext, record: EntityRecord, answer: TextAnswer): Reply {
+export function responseWithEtag(
+  call: RequestContext,
+  record: EntityRecord,
+  answer: TextAnswer,
+): Reply {
   const etag = etagOf(record, answer)
   const isKnown = call.ifNoneMatch !== null && matchesEtag(call.ifNoneMatch, etag)
   const shown = isKnown ? { ...answer, status: 304, body: '' } : answer
@@ -46,7 +51,7 @@ export function etagAnswer(call: RequestContext, record: EntityRecord, answer: T
 /**
  * Parses the If-Match header of a write. A weak or unknown tag matches no record (RFC 9110,
  * 13.1.1).
- * @throws {Problem} COULD_NOT_VALIDATE if it is not a list of tags.
+ * @throws {Problem} COULD_NOT_VALIDATE if the header is not a list of tags.
  */
 export function parseIfMatch(text: string): Precondition {
   if (text.trim() === '*') return 'any'
@@ -63,9 +68,9 @@ export function parseIfMatch(text: string): Precondition {
 }
 
 /**
- * Writes if the record has one of the wanted revisions when the entry is applied, no matter how far
- * this controller has applied the log.
- * @throws {Problem} PRECONDITION_FAILED when it has another revision, or does not exist.
+ * Writes if the record has one of the wanted revisions when the log entry is applied, no matter how
+ * far this controller has applied the log.
+ * @throws {Problem} PRECONDITION_FAILED when the record has another revision, or does not exist.
  */
 export async function writeIfMatches<T>(
   { precondition }: RequestContext,
@@ -85,8 +90,8 @@ export async function writeIfMatches<T>(
     } catch (error) {
       const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
       if (!hasMoved) throw error
-      // This controller has applied the refusal, so the revision here caused the refusal or is a
-      // later one.
+      // This controller has applied the refused entry, so the revision seen here caused the refusal
+      // or is a later one.
       const now = revisionHere()
       if (now === revision) throw error
       if (!precondition.includes(now)) break

@@ -3,8 +3,8 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired, integer, texts } from './envelope.ts'
 
-// Schemas of the information that a controller gives about itself: version, capabilities, health,
-// specifications.
+// Schemas of the information that a controller provides about itself: version, capabilities,
+// health, specifications.
 
 const number = { type: 'number' } as const
 

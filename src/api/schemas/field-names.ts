@@ -7,8 +7,9 @@ type FieldNames = (value: unknown, path?: string) => void
 
 /**
  * OpenZiti clients match names case-insensitively, and some send `Type` for `type`. A name with the
- * exact case costs one map lookup; only other names are folded. Free-form maps keep their keys.
- * @returns null for a schema that names no members at any depth.
+ * exact case costs one map lookup; only other names are converted to lower case. Maps with
+ * arbitrary keys keep their keys.
+ * @returns null for a schema that defines no members at any depth.
  */
 export function schemaFieldNames(schema: JsonSchema): FieldNames | null {
   const alternatives = [
@@ -37,7 +38,7 @@ function ofItems({ items }: JsonSchema): FieldNames | null {
   }
 }
 
-/** The keys of a map belong to the user, but its values may have a schema. */
+/** The keys of a map are chosen by the user, so they stay, but its values may have a schema. */
 function ofValues({ properties, additionalProperties }: JsonSchema): FieldNames | null {
   if (isSchema(properties) || !isSchema(additionalProperties)) return null
   const names = schemaFieldNames(additionalProperties)
@@ -76,8 +77,8 @@ function ofMembers({ properties }: JsonSchema): FieldNames | null {
 }
 
 /**
- * Renames to the exact spelling. Two spellings of one member are refused, because it is unclear
- * which of them counts.
+ * Renames members to the exact spelling. Two spellings of one member are refused, because it is
+ * unclear which of them is meant.
  */
 function rename(
   value: Record<string, unknown>,

@@ -4,8 +4,8 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-// JSON Schemas of users (draft-07). Nothing here may run in a thread for which others wait, because
-// a schema can contain a regular expression that never ends.
+// JSON Schemas from users (draft-07). Do not run this code in a thread for which others wait,
+// because a schema can contain a regular expression that never ends.
 
 const compiledMax = 16
 const messageCharactersMax = 512
@@ -14,7 +14,9 @@ const valueCharactersMax = 128
 /** URIs of draft-07 and its predecessors, which OpenZiti clients write into their schemas. */
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
 
-/** Fault of a schema, in the field `schema`; null when configs can be validated with it. */
+/**
+ * Fault of a schema, reported for the field `schema`; null when the schema can validate configs.
+ */
 export function schemaFault(schema: JsonObject): FieldFault | null {
   if (Object.keys(schema).length === 0) return null
   if (schema['type'] !== 'object') return faultOf('schema', 'its root must be of type "object"')
@@ -32,7 +34,7 @@ export function schemaFault(schema: JsonObject): FieldFault | null {
   }
 }
 
-/** The first fault of data by a usable schema; null when the data is valid. */
+/** The first fault of data under a usable schema; null when the data is valid. */
 export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
   const unusable = schemaFault(schema)
   if (unusable !== null) return unusable
@@ -43,19 +45,20 @@ export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
     const [error] = validate.errors ?? []
     return error === undefined ? faultOf('data', 'it violates its schema') : faultAt(error, data)
   } catch (error) {
-    // The schema refers to itself endlessly.
+    // The schema contains an endless reference to itself.
     return faultOf('data', errorMessage(error))
   }
 }
 
 const compiled = new Map<string, ValidateFunction>()
 
-/** @throws when it is not a valid schema. */
+/** @throws when the schema is not valid. */
 function compile(schema: JsonObject): ValidateFunction {
   const key = JSON.stringify(schema)
   const known = compiled.get(key)
   if (known !== undefined) return known
-  // One instance for each schema, so that the `$id` of one does not conflict with that of another.
+  // One Ajv instance for each schema, so that the `$id` of one schema does not conflict with the
+  // `$id` of another.
   const ajv = new Ajv({
     strict: false,
     allErrors: false,
@@ -63,7 +66,8 @@ function compile(schema: JsonObject): ValidateFunction {
     useDefaults: false,
     unicodeRegExp: false,
     logger: false,
-    // Errors include the schema, which `not` needs to describe what it excludes.
+    // With `verbose`, errors include the schema, which is needed to describe the values that `not`
+    // excludes.
     verbose: true,
   })
   addFormats.default(ajv)
@@ -75,7 +79,7 @@ function compile(schema: JsonObject): ValidateFunction {
 }
 
 /**
- * Fault with the path as OpenZiti writes it: `(root)`, or names with dots. A missing or extra
+ * Fault with the path in OpenZiti's format: `(root)`, or names with dots. A missing or additional
  * member is reported at its parent.
  */
 function faultAt(error: ErrorObject, data: Json): FieldFault {
@@ -110,7 +114,7 @@ function faultOf(field: string, what: string, value?: Json): FieldFault {
   return value === undefined ? { field: name, reason } : { field: name, reason, value }
 }
 
-/** The value, if it is a scalar, shortened. Whole documents are not returned. */
+/** The value, shortened, if it is a scalar. Whole documents are not returned. */
 function valueAt(data: Json, steps: readonly string[]): Json | undefined {
   let value: Json | undefined = data
   for (const step of steps) {

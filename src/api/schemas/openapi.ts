@@ -2,18 +2,18 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { type ApiName, permissionOnApi } from '../../auth/principal/permissions.ts'
 import { isSocketOnly } from '../../auth/principal/host-user.ts'
 import type { JsonSchema, Operation, ResponseShape } from '../http/operation.ts'
-import type { ApiBindingName, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, VersionInfo } from '../parts.ts'
 import { basePaths } from '../http/paths.ts'
 import { errorEnvelope, responseMetaSchema } from './envelope.ts'
 
 interface OpenapiDocumentDeps {
   readonly version: VersionInfo
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
 type Json = Record<string, unknown>
 
-const bindings: Readonly<Record<ApiName, ApiBindingName>> = {
+const bindings: Readonly<Record<ApiName, ApiVersionsKey>> = {
   client: 'edge-client',
   management: 'edge-management',
   fabric: 'fabric',
@@ -115,14 +115,19 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
   }
 }
 
-/** Any one of these is enough; an empty one means that no authentication is needed. */
+/**
+ * Any one of the returned schemes is enough; an empty scheme means that no authentication is
+ * needed.
+ */
 function securityOf({ permission, elevatedPermission: moreFor }: Operation): Json[] {
   const session = [{ netSession: [] }, { ztSession: [] }]
   if (permission !== 'public') return session
   return moreFor === undefined ? [] : [{}, ...session]
 }
 
-/** Status codes of refusals: those common to operations of its kind, and those of this one. */
+/**
+ * Error statuses of the operation: those that follow from its traits, and those that it declares.
+ */
 function refusalsOf(operation: Operation): number[] {
   const {
     refusals = [],
@@ -190,7 +195,7 @@ function contentOf(response: ResponseShape, refer: Refer): Json {
   return Object.fromEntries(types.map((type) => [type, { schema }]))
 }
 
-/** The schema of the whole body of a success. */
+/** The schema of the whole body of a successful response. */
 function successSchema({ kind, schema }: ResponseShape, refer: Refer): JsonSchema {
   if (kind === 'bare') return refer(schema)
   const data = kind === 'list' ? { type: 'array', items: refer(schema) } : refer(schema)
@@ -214,7 +219,7 @@ function headerOf(description: string, schema: JsonSchema = { type: 'string' }):
   return { description, schema }
 }
 
-/** Every header of an answer, by its name. */
+/** Every response header, by name. */
 const components: Readonly<Record<string, Json>> = {
   'net-index': headerOf('<generation>:<index> that the response reflects; for net-min-index'),
   'net-stale-ms': headerOf('Time since this controller last had contact with a leader', {

@@ -2,20 +2,20 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 
 /**
- * Compiles and evaluates JSON Schemas of users (draft-07) in a separate thread, because both may
- * run forever. Callers take turns; `caller` identifies the one that waits.
+ * Compiles and evaluates JSON Schemas from users (draft-07) in a separate thread, because both may
+ * run forever. Callers take turns; `caller` identifies the waiting caller.
  */
 export interface SchemaValidator {
   /**
-   * @returns the fault of the schema (field `schema`), null if it is usable.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or this one has waited for too
-   * long; TIMEOUT when the processor had no time for it.
+   * @returns the fault of the schema (field `schema`), null if the schema is usable.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many validations wait, or this one has
+   * waited for too long; TIMEOUT when the processor had no time for it.
    */
   validateSchema(schema: JsonObject, caller: string): Promise<FieldFault | null>
   /**
-   * @returns the first fault of the data: `(root)` or a dotted path in it; field `data` when
-   * validation took too long, null when the data is valid.
-   * @throws {Problem} as `validateSchema`.
+   * @returns the first fault of the data: the field is `(root)` or a dotted path in the data, or
+   * `data` when validation took too long; null when the data is valid.
+   * @throws {Problem} the problems of `validateSchema`.
    */
   validateData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null>
   close(): Promise<void>

@@ -2,13 +2,14 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 // The TypeScript type of a body is derived from its schema, so that the two cannot differ. The
-// types read the keywords that determine the shape of a value; limits and formats do not change the
-// type.
+// types evaluate the keywords that determine the shape of a value; limits and formats do not change
+// the type.
 
 type Properties = Readonly<Record<string, JsonObject>>
 
 /**
- * A schema that accepts additional members; the answer lists them as ignored (`findIgnoredFields`).
+ * A schema that accepts additional members; the response lists them as ignored
+ * (`findIgnoredFields`).
  */
 export function objectSchema<const P extends Properties, const R extends keyof P & string = never>(
   name: string,

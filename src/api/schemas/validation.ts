@@ -6,8 +6,8 @@ import { schemaFieldNames } from './field-names.ts'
 import type { JsonSchema } from '../http/operation.ts'
 
 /**
- * Compiles the schema of an operation's body when its first body arrives, because compiling all of
- * them would take most of the time of a start.
+ * Compiles the schema of an operation's body when its first body arrives, because compiling all
+ * schemas would take most of the startup time.
  */
 export class Validator {
   /**
@@ -38,11 +38,11 @@ interface Compiled {
  */
 const compiledByText = new Map<string, Compiled>()
 // No coercion and no defaults: a body means exactly what it contains. Only the first error is
-// collected, because there could be many.
+// collected, because there could be very many.
 const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
 /**
- * Formats of request bodies. Each is checked by the code that parses the value later, so a valid
- * text never fails there.
+ * Formats in request bodies. Each format is checked by the code that later parses the value, so a
+ * text that passes the check never fails there.
  */
 export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTimeMs(text) !== null,
@@ -51,7 +51,7 @@ export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = 
 }
 for (const [name, validate] of Object.entries(bodyFormats)) ajv.addFormat(name, { validate })
 
-/** Whether Node decodes the whole text: it would skip other characters. */
+/** Whether the whole text is base64; Node.js would silently skip other characters. */
 function isBase64(text: string): boolean {
   return (
     Buffer.from(text, 'base64').toString('base64').replace(/=+$/, '') === text.replace(/=+$/, '')
@@ -136,12 +136,14 @@ function valueAt(body: unknown, steps: readonly string[]): unknown {
   return value
 }
 
-/** Replaces objects and lists, because whole documents are not returned. */
+/** Replaces objects and lists, because error responses do not contain whole documents. */
 function scalar(value: unknown): unknown {
   return value === null || typeof value === 'object' ? undefined : value
 }
 
-/** Members of a body that are not in its schema; they are ignored, and the answer names them. */
+/**
+ * Members of a body that are not in its schema; they are ignored, and the response lists them.
+ */
 export function findIgnoredFields(schema: JsonSchema, body: unknown): string[] {
   if (body === null || typeof body !== 'object') return []
   const known = schema['properties'] as Readonly<Record<string, unknown>> | undefined

@@ -23,7 +23,7 @@ interface ApiSessionOperationsDeps {
   readonly lists: ListAnswers
 }
 
-/** Operations of administrators on the API sessions of all identities. */
+/** Operations with which administrators manage the API sessions of all identities. */
 export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[] {
   const { state } = deps
   const common = {

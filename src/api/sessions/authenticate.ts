@@ -1,8 +1,8 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { factorHeaders } from '../http/answers/challenge.ts'
+import { pendingFactorHeaders } from '../http/answers/challenge.ts'
 import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
 import { queryParametersNamed } from '../http/answers/query-parameters.ts'
-import { type LogInCredential, logInProblem, type LogIns } from '../../auth/log-in/log-in.ts'
+import { type LogInCredential, logInProblem, type LogInService } from '../../auth/log-in/log-in.ts'
 import { type RequestContext, toWriteRequest } from '../http/call.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { currentSessionView } from './session-view.ts'
@@ -20,10 +20,12 @@ interface AuthenticateOperationsDeps {
   readonly limits: ApiLimits
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
-  readonly logIns: LogIns
+  readonly logIns: LogInService
 }
 
-/** Small, because a caller without a session must not occupy the memory for large bodies. */
+/**
+ * The limit is low, because a caller without a session must not occupy the memory for large bodies.
+ */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 
 type LogInBody = SchemaValue<typeof credentials.schema>
@@ -72,7 +74,9 @@ async function logIn(
       'zt-session': token,
       'net-session': token,
       ...(isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}),
-      ...(principal.pendingFactors.length === 0 ? {} : factorHeaders(deps, credentials, principal)),
+      ...(principal.pendingFactors.length === 0
+        ? {}
+        : pendingFactorHeaders(deps, credentials, principal)),
     },
   }
 }

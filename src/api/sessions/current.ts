@@ -3,7 +3,7 @@ import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.
 import { detailSchema } from '../../entities/schema.ts'
 import { findEntity } from '../../entities/registry.ts'
 import { Problem } from '../../lib/problems.ts'
-import { factorHeaders } from '../http/answers/challenge.ts'
+import { pendingFactorHeaders } from '../http/answers/challenge.ts'
 import { requestOrigin, type RequestContext } from '../http/call.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
@@ -27,7 +27,7 @@ interface CurrentOperationsDeps {
   readonly writer: Writer
 }
 
-/** Operations of a caller on its own identity and session. */
+/** Operations of a caller on the caller's own identity and session. */
 export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
   const { state } = deps
   const common = {
@@ -49,7 +49,7 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
         const caller = requireCaller(call)
         return {
           ...detailAnswer(currentSessionView(deps, caller)),
-          headers: factorHeaders(deps, call.credentials, caller),
+          headers: pendingFactorHeaders(deps, call.credentials, caller),
         }
       },
     },
@@ -103,7 +103,7 @@ export async function deleteCurrentSession(
   await writer.write(requestOrigin(call), { kind: CommandKind.SESSION_DELETE, payload })
 }
 
-/** The caller of a request that requires one. */
+/** The caller of a request whose operation requires a session. */
 export function requireCaller(call: RequestContext): Caller {
   if (call.caller === null) throw new Problem('UNAUTHORIZED')
   return call.caller

@@ -18,9 +18,9 @@ interface SessionViewDeps {
 }
 
 /**
- * A session as shown to an administrator. Only its owner sees its token, in the form that the owner
- * sent. Only a log-in returns a token of the newest key; otherwise a token of an old key could be
- * used longer than the key's overlap.
+ * A session as shown to an administrator. Only its owner sees the session token, in the form that
+ * the owner sent. Only a log-in returns a token signed with the newest key; otherwise a token
+ * signed with an old key could be used longer than the key's overlap.
  */
 export function sessionView(
   { state, sessions, tokens }: Omit<SessionViewDeps, 'limits' | 'clock'>,
@@ -33,7 +33,8 @@ export function sessionView(
   const holder = records.get('identity', session.identityId)
   return {
     ...detail,
-    // A log-in by the claim of a CA has no stored authenticator.
+    // A log-in with a certificate of a third-party CA, mapped by the CA's external ID claim, has no
+    // stored authenticator.
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),
@@ -46,8 +47,9 @@ export function sessionView(
 }
 
 /**
- * The caller's own session, as log-in and /current-api-session return it. Its expiry counts from
- * this request: clients poll it, and log in again when it seems to have passed.
+ * The caller's own session, as log-in and /current-api-session return it. The expiry is computed
+ * from the time of this request: clients poll it, and would log in again when a fixed expiry had
+ * passed.
  */
 export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
   const { expiresAtMs, leftSeconds } = callerExpiry(
@@ -68,17 +70,22 @@ export function currentSessionView(deps: SessionViewDeps, caller: Caller): Recor
   }
 }
 
-/** Whether sessions of an identity require a code, even if it was submitted already. */
+/**
+ * Whether sessions of an identity require a TOTP code, even if the code was already submitted.
+ */
 function isMfaRequired(records: RecordSource, holder: Identity): boolean {
   return requiredFactors(records, holder)?.some(({ kind }) => kind === 'totp') ?? true
 }
 
-/** Authenticator of a session that a token opened, with the name that OpenZiti uses. */
+/** Authenticator of a session that was opened with a token, with the name that OpenZiti uses. */
 function tokenAuthenticator({ signerId }: ApiSession): string {
   return `extJwtId:${signerId}`
 }
 
-/** How a client provides a second factor, in the form that OpenZiti SDKs and consoles read. */
+/**
+ * The auth query that describes how a client provides a second factor, in the form that OpenZiti
+ * SDKs and consoles read.
+ */
 export function toAuthQuery(
   state: Pick<SessionViewDeps['state'], 'get'>,
   identityId: string,

@@ -11,7 +11,7 @@ import {
 import { integer, texts, baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Schemas for logging in, for sessions, and for the authenticators of the caller. */
+/** Schemas for log-ins, sessions and the caller's authenticators. */
 export const credentials = objectSchema('authenticate', {
   configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
   envInfo: { ...envInfoSchema, type: ['object', 'null'] },

@@ -28,7 +28,7 @@ import type { Writer } from '../http/writes.ts'
 import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ApiBindingName } from '../parts.ts'
+import type { ApiVersionsKey } from '../parts.ts'
 
 interface SessionOperationsDeps {
   readonly state: StateView
@@ -38,7 +38,7 @@ interface SessionOperationsDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly writer: Writer
   readonly lists: ListAnswers
 }
@@ -187,7 +187,9 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
   ]
 }
 
-/** Routers of the newest circuit of a session, which show where it was last used. */
+/**
+ * Routers on the path of the session's newest circuit, which shows where the session was last used.
+ */
 function routePathOf(circuits: SessionOperationsDeps['circuits'], sessionId: string): JsonObject {
   const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
   const newest = own.reduce<(typeof own)[number] | null>(
@@ -224,7 +226,10 @@ function routersOf(
   return connectedRoutersFirst(state, between?.commonRouters ?? [], callerId)
 }
 
-/** Only the response to the create request contains the token; this view shows the id instead. */
+/**
+ * A service session without its token: only the response to the create request contains the token;
+ * this view shows the id instead.
+ */
 function viewOf(
   { state }: SessionOperationsDeps,
   call: RequestContext,

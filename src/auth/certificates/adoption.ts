@@ -6,10 +6,10 @@ import {
   RouterExtendVerifySchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { Router } from '../../entities/kinds/router.ts'
-import { mayAdopt } from '../../fsm/enrollment/adoption.ts'
+import { canAdoptCertificate } from '../../fsm/enrollment/adoption.ts'
 import { Problem } from '../../lib/problems.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
-import { hostKey, isLoopback, namedHostKeys } from '../../pki/authority/router-names.ts'
+import { normalizeHost, isLoopback, normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import { type Actor, enrollmentActor, systemActor } from '../../ports/actor.ts'
@@ -26,7 +26,7 @@ import {
 } from './client-certificate.ts'
 import { ControllerHosts } from './controller-hosts.ts'
 
-/** As many as a server certificate has at most. */
+/** Maximum host names in a record: the same as for a server certificate. */
 const NAMES_MAX = 64
 
 interface Adopted {
@@ -34,7 +34,10 @@ interface Adopted {
     readonly case: 'routerId' | 'authenticatorId'
     readonly value: string
   }
-  /** Hosts that the certificate names, and those of them that the router may keep. */
+  /**
+   * `names`: hosts in the certificate. `allowedNames`: the hosts among them that the router may
+   * keep.
+   */
   readonly names?: string[]
   readonly allowedNames?: string[]
 }
@@ -73,8 +76,8 @@ export class CertificateAdoption {
     const router = this.#adoptableRouter(chain)
     if (router === null) return this.#activate(chain, address)
     const [leaf] = chain
-    const names = namedHostKeys(leaf.names).slice(0, NAMES_MAX)
-    const reserved = new Set(this.#controllerHosts.list().map(hostKey))
+    const names = normalizedHosts(leaf.names).slice(0, NAMES_MAX)
+    const reserved = new Set(this.#controllerHosts.list().map(normalizeHost))
     // @guard adoption-of-a-certificate--controllers
     const allowedNames = names.filter((name) => !isLoopback(name) && !reserved.has(name))
     const holder = { case: 'routerId', value: router.id } as const
@@ -84,7 +87,7 @@ export class CertificateAdoption {
 
   /**
    * Adopts the certificate of a migrated authenticator, whose log-in is allowed.
-   * @throws {Problem} no leader decided it.
+   * @throws {Problem} if no leader decided the adoption.
    */
   async ofHolder(
     { authenticator, identity }: CertificateHolder,
@@ -95,12 +98,14 @@ export class CertificateAdoption {
     await this.#adopt(leaf, { holder }, systemActor({ address, identityId: identity.id }))
   }
 
-  /** The holder of a certificate that its log-in may adopt; null if there is none. */
+  /**
+   * The holder whose record may adopt the presented certificate at log-in; null if there is none.
+   */
   adoptableHolder(chain: PeerChain): CertificateHolder | null {
     const [leaf] = chain
     const { state } = this.#deps
     const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1)
-    if (authenticator === undefined || !mayAdopt(authenticator, leaf.sha1)) return null
+    if (authenticator === undefined || !canAdoptCertificate(authenticator, leaf.sha1)) return null
     const identity = state.get('identity', authenticator.identityId)
     // @guard adoption-of-a-certificate--identity
     if (identity === undefined || leaf.commonName !== identity.id) return null
@@ -115,7 +120,7 @@ export class CertificateAdoption {
   #adoptableRouter(chain: PeerChain): Router | null {
     const [leaf] = chain
     const router = this.#deps.state.find('router', 'fingerprint', leaf.sha1)
-    if (router === undefined || !mayAdopt(router, leaf.sha1)) return null
+    if (router === undefined || !canAdoptCertificate(router, leaf.sha1)) return null
     // @guard adoption-of-a-certificate--router
     if (leaf.commonName !== router.id) return null
     // @guard adoption-of-a-certificate--chain
@@ -151,7 +156,7 @@ export class CertificateAdoption {
     return this.#once(fingerprint, { kind, payload, actor })
   }
 
-  /** One entry for any number of connections with the certificate. */
+  /** Writes one log entry, even if many connections present the certificate at the same time. */
   #once(sha1: string, input: ProposalInput): Promise<void> {
     const known = this.#underWay.get(sha1)
     if (known !== undefined) return known

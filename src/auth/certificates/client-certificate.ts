@@ -33,7 +33,10 @@ export interface CertificateHolder {
   readonly externalId: string
   /** Third-party CA that issued the certificate; null: this network issued it. */
   readonly ca: Ca | null
-  /** The auth policy decides whether an expired leaf is allowed. */
+  /**
+   * State of the leaf's validity period. The auth policy decides whether an expired leaf is
+   * allowed.
+   */
   readonly leafTime: LeafTime
   /** The chain ends at an authority of the network, but at none of its roots. */
   readonly hasImproperChain: boolean
@@ -132,7 +135,7 @@ type NetworkChain =
   | Extract<ClientChain, { ok: false }>
 
 /**
- * Builds the chain to a root from the presented intermediates or, without success, from the
+ * Builds the chain to a root from the presented intermediates or, if that fails, from the
  * authorities known here.
  */
 export function networkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {

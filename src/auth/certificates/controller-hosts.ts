@@ -1,11 +1,11 @@
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
-import { namedHostKeys } from '../../pki/authority/router-names.ts'
+import { normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 
-/** Hosts that members are reached under or that their certificates name. */
+/** Host names at which members can be reached, and those in their certificates. */
 export class ControllerHosts {
   readonly #cluster: Pick<ClusterView, 'members'>
-  /** Hosts by the PEM of a controller's certificate, of the current members. */
+  /** For each current member, the PEM of its certificate and the hosts in it. */
   #hostsByPem: ReadonlyMap<string, readonly string[]> = new Map()
 
   constructor(cluster: Pick<ClusterView, 'members'>) {
@@ -36,7 +36,7 @@ function hostIn(url: string): string[] {
 
 function hostsIn(pem: string): readonly string[] {
   try {
-    return namedHostKeys(parseCertificates(pem)[0].names)
+    return normalizedHosts(parseCertificates(pem)[0].names)
   } catch (error) {
     // Ignore a member whose certificate is not known yet.
     if (error instanceof CertificateError) return []

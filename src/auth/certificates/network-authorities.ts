@@ -1,7 +1,9 @@
-/** The CA certificates of the network itself, as PEM texts with any number of certificates. */
+/** The CA certificates of the network itself, as PEM strings with any number of certificates. */
 export interface NetworkAuthorities {
   /** CA certificates that are the trust anchors of the network; at least one. */
   anchorsPem(): string
-  /** The authorities below them that sign for the network; '' while none is known here. */
+  /**
+   * The authorities below the trust anchors that sign for the network; '' while none is known here.
+   */
   intermediatesPem(): string
 }

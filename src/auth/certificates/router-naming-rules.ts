@@ -1,5 +1,5 @@
 import { Problem } from '../../lib/problems.ts'
-import { hostKey, isLoopback } from '../../pki/authority/router-names.ts'
+import { normalizeHost, isLoopback } from '../../pki/authority/router-names.ts'
 import type {
   CertificateIssuer,
   RouterCertificatePair,
@@ -77,7 +77,7 @@ export class RouterNamingRules implements RouterCertifier {
   /** Whether the host is in another router's certificate, or is another router's name or id. */
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
     // Every host has its own loopback, so routers may share these names.
-    if (isLoopback(host) || allowed.some((one) => hostKey(one) === host)) return false
+    if (isLoopback(host) || allowed.some((one) => normalizeHost(one) === host)) return false
     const { state } = this.#deps
     const holders = [
       ...state.findAll('router', 'certificateNames', host),

@@ -7,7 +7,7 @@ import type { StateView } from '../../ports/state-view.ts'
  * Id of the registered third-party CA that issued a certificate of an identity; null if the
  * network's own CA issued it.
  */
-export function signingAuthority(
+export function issuingCaId(
   state: Pick<StateView, 'count' | 'list'>,
   { certPem, isIssuedByNetwork }: Pick<Authenticator, 'certPem' | 'isIssuedByNetwork'>,
 ): string | null {

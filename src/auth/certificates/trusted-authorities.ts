@@ -58,8 +58,8 @@ export function caCertificate(ca: Ca): Certificate {
 }
 
 /**
- * Finds the CA that issued a certificate; null if no CA that was trusted at the start of the
- * certificate's validity did.
+ * Finds the CA that issued a certificate; null if it was issued by none of the CAs that were
+ * trusted at the start of its validity.
  */
 export function findIssuer(
   parts: { readonly authorities: NetworkAuthorities; readonly state: Pick<StateView, 'findAll'> },
@@ -86,8 +86,10 @@ type CommandCertificate = Readonly<
   Record<'pem' | 'fingerprint' | 'publicKeyPrint' | 'caId', string>
 >
 
-/** Certificate of the network in the form of a command: without a CA id. */
-export function networkCertificate({
+/**
+ * Converts a certificate that this network issued to the form used in commands: without a CA id.
+ */
+export function toNetworkCommandCertificate({
   chainPem,
   fingerprint,
   publicKeyPrint,
@@ -95,8 +97,14 @@ export function networkCertificate({
   return { pem: chainPem, fingerprint, publicKeyPrint, caId: '' }
 }
 
-/** Certificate of a third-party CA, as presented by a client, in the form of a command. */
-export function thirdPartyCertificate(leaf: Certificate, caId: string): CommandCertificate {
+/**
+ * Converts a certificate that a third-party CA issued and a client presented to the form used in
+ * commands.
+ */
+export function toThirdPartyCommandCertificate(
+  leaf: Certificate,
+  caId: string,
+): CommandCertificate {
   const publicKeyPrint = Buffer.from(leaf.publicKeySha256).toString('hex')
   return { pem: leaf.pem, fingerprint: leaf.sha1, publicKeyPrint, caId }
 }

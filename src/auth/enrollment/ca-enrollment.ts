@@ -7,7 +7,10 @@ import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { verifyChainTo, claimedExternalId } from '../certificates/client-certificate.ts'
-import { caCertificate, thirdPartyCertificate } from '../certificates/trusted-authorities.ts'
+import {
+  caCertificate,
+  toThirdPartyCommandCertificate,
+} from '../certificates/trusted-authorities.ts'
 import type { EnrollRequest } from './enroll-request.ts'
 import { principalActor, principalOrigin } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -37,7 +40,8 @@ export class CaEnrollment {
   /** @param requestedName name of the new identity, if the CA's name format uses it. */
   async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
     const { reads, limits } = this.#deps
-    // This state may lack a CA that another controller has just verified.
+    // Reads the latest state, because this state may lack a CA that another controller has just
+    // verified.
     await reads.reachLatest()
     return retryWhenMoved(request.write, limits, async () => {
       const { ca, leaf } = this.#issuerOf(request)
@@ -48,7 +52,7 @@ export class CaEnrollment {
         authenticatorId: newShortId(),
         externalId: externalIdIn(ca, leaf),
         name: nameOf(ca, leaf, { identityId, requestedName }),
-        certificate: thirdPartyCertificate(leaf, ca.id),
+        certificate: toThirdPartyCommandCertificate(leaf, ca.id),
       })
       const payload = toBinary(CaEnrollSchema, message)
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision } as const]

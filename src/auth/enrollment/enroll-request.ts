@@ -13,4 +13,4 @@ export interface EnrollRequest {
  * Every request issues a new certificate. If a repeated request id returned the outcome of the
  * first request, the stored certificate would differ from the returned one.
  */
-export const NO_REQUEST_ID_KEPT: Idempotency = { case: 'notKept' }
+export const REQUEST_ID_NOT_STORED: Idempotency = { case: 'notKept' }

@@ -10,10 +10,10 @@ import { verifyChainTo } from '../certificates/client-certificate.ts'
 import { passwordFault } from '../factors/password-rules.ts'
 import {
   caCertificate,
-  networkCertificate,
-  thirdPartyCertificate,
+  toNetworkCommandCertificate,
+  toThirdPartyCommandCertificate,
 } from '../certificates/trusted-authorities.ts'
-import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
+import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
 import { principalActor, principalOrigin } from '../principal/principal.ts'
@@ -76,9 +76,9 @@ export class IdentityEnrollment {
       { identityId, requestPem },
       request.shown.address,
     )
-    const value = networkCertificate(issued)
+    const value = toNetworkCommandCertificate(issued)
     const credential = { case: 'certificate', value } as Credential
-    await this.#enroll(request, enrollment, credential, NO_REQUEST_ID_KEPT)
+    await this.#enroll(request, enrollment, credential, REQUEST_ID_NOT_STORED)
     return issued.chainPem
   }
 
@@ -122,7 +122,7 @@ export class IdentityEnrollment {
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
     const found = verifyChainTo(this.#deps, [caCertificate(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
-    const value = thirdPartyCertificate(chain[0], ca.id)
+    const value = toThirdPartyCommandCertificate(chain[0], ca.id)
     await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
   }
 
@@ -134,7 +134,7 @@ export class IdentityEnrollment {
     if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsedProblem()
   }
 
-  /** Uses the user name of the enrollment and ignores one in the body. */
+  /** Uses the user name of the enrollment and ignores any user name in the body. */
   async updb(
     request: EnrollRequest,
     token: string | undefined,
@@ -155,8 +155,9 @@ export class IdentityEnrollment {
     const reason = passwordFault(identityAuthPolicy(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
     const value = await this.#deps.passwords.hash(request.turn, password)
-    // Stores no request id, because its record would contain an unsalted hash of the password.
-    await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NO_REQUEST_ID_KEPT)
+    // Stores no request id, because the record of the id would contain an unsalted hash of the
+    // password.
+    await this.#enroll(request, enrollment, { case: 'passwordHash', value }, REQUEST_ID_NOT_STORED)
     return enrollment.username ?? ''
   }
 
@@ -190,7 +191,7 @@ export class IdentityEnrollment {
   }
 }
 
-/** @throws {Problem} COULD_NOT_PROCESS_CSR without one. */
+/** @throws {Problem} COULD_NOT_PROCESS_CSR if there is no certificate request. */
 function requestIn(csr: string | undefined): string {
   if (csr !== undefined && csr.trim() !== '') return csr
   throw new Problem('COULD_NOT_PROCESS_CSR', {

@@ -15,10 +15,10 @@ import type {
 import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
 import type { CertificateAdoption } from '../certificates/adoption.ts'
 import { acceptedRouter } from '../certificates/client-certificate.ts'
-import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
+import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import { RouterNamingRules } from '../certificates/router-naming-rules.ts'
 import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
-import { networkCertificate } from '../certificates/trusted-authorities.ts'
+import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
 import { principalActor, principalOrigin } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -98,15 +98,15 @@ export class RouterEnrollment {
     const { address } = request.shown
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
-    const origin = principalOrigin(request.write, principalActor(principal), NO_REQUEST_ID_KEPT)
+    const origin = principalOrigin(request.write, principalActor(principal), REQUEST_ID_NOT_STORED)
     await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
     return { cert: client.chainPem, serverCert: server.chainPem }
   }
 
   /**
-   * A router that lost the answer repeats its request with the same keys and gets the same
-   * certificates.
+   * A router that did not receive the response repeats its request with the same keys and gets the
+   * same certificates.
    */
   async #enrollAgain(
     request: EnrollRequest,
@@ -150,7 +150,7 @@ export class RouterEnrollment {
       throw new Problem('COULD_NOT_PROCESS_CSR', { fault })
     }
     const principal = { kind: 'router', routerId: router.id, address: shown.address } as const
-    const origin = principalOrigin(request.write, principalActor(principal), NO_REQUEST_ID_KEPT)
+    const origin = principalOrigin(request.write, principalActor(principal), REQUEST_ID_NOT_STORED)
     // Two requests of one router may run at the same time, on two controllers. Only one certificate
     // can be pending, so the later request gets the one of the earlier.
     return retryWhenMoved(request.write, this.#deps.limits, async () => {
@@ -212,5 +212,5 @@ function pendingCertificates(
 
 function commandOf({ client, server }: RouterCertificatePair): object {
   const { chainPem: serverPem, hosts: serverNames } = server
-  return { client: networkCertificate(client), serverPem, serverNames }
+  return { client: toNetworkCommandCertificate(client), serverPem, serverNames }
 }

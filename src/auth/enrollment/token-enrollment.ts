@@ -10,10 +10,10 @@ import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
 import { selectClaim, textClaim } from '../tokens/claims.ts'
 import type { TokenVerifier, VerifiedToken } from '../tokens/token-verifier.ts'
-import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
+import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import { networkCertificate } from '../certificates/trusted-authorities.ts'
+import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
 import { principalActor, principalOrigin } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -92,7 +92,7 @@ export class TokenEnrollment {
     throw untaken('the token is not valid', refusal)
   }
 
-  /** Checks in the order in which OpenZiti refuses; apply repeats the checks. */
+  /** Makes the checks in the same order as OpenZiti; apply repeats them. */
   #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
     const { state } = this.#deps
     if (state.find('identity', 'externalId', externalId) !== undefined) {
@@ -118,9 +118,9 @@ export class TokenEnrollment {
       { identityId, requestPem },
       request.shown.address,
     )
-    const certificate = networkCertificate(issued)
+    const certificate = toNetworkCommandCertificate(issued)
     const credential = { authenticatorId: newShortId(), certificate }
-    await this.#write(request, holder, identityId, credential, NO_REQUEST_ID_KEPT)
+    await this.#write(request, holder, identityId, credential, REQUEST_ID_NOT_STORED)
     return issued.chainPem
   }
 

@@ -39,7 +39,7 @@ export async function findOutstandingEnrollment(
 
 /**
  * Returns the enrollment method of a token. A used token gets the method of the router or
- * authenticator that it created, so that a client can repeat its request after a lost answer.
+ * authenticator that it created, so that a client can repeat its request after a lost response.
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN.
  */
 export async function tokenEnrollmentMethod(

@@ -18,7 +18,7 @@ interface FactorVaultDeps {
 }
 type Named = Pick<Mfa, 'identityId' | 'secretId' | 'codesId'>
 
-/** A factor in the form of a command. */
+/** A second factor, encrypted as a command contains it. */
 interface SealedFactor {
   readonly sealed: string
   readonly keyVersion: number

@@ -25,9 +25,9 @@ export class PasswordRehasher {
   }
 
   /**
-   * Stores a stronger hash of a password that was just verified, once per password. A log-in does
-   * not fail with it: without a stronger hash, the next one tries again.
-   * @returns the record with the stronger hash; otherwise the one given.
+   * Stores a stronger hash of a password that was just verified, once per password. A failure does
+   * not affect the log-in: the next log-in tries again.
+   * @returns the record with the stronger hash; on failure the given record.
    */
   async rehash(
     authenticator: Authenticator,

@@ -1,4 +1,7 @@
-import { openPrimary, type PrimaryRules } from '../../entities/parts/auth-policy-factors.ts'
+import {
+  permissivePrimaryRules,
+  type PrimaryRules,
+} from '../../entities/parts/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import { passwordSchema } from '../../entities/kinds/authenticator.ts'
 
@@ -7,7 +10,7 @@ type Rules = PrimaryRules['updb']
 const UPPER = /\p{Lu}/u
 const LOWER = /\p{Ll}/u
 const DIGIT = /\p{Nd}/u
-/** Neither letter, digit nor blank. */
+/** Any character except a letter, a digit or whitespace. */
 const SPECIAL = /[^\p{L}\p{N}\s]/u
 
 /**
@@ -17,7 +20,7 @@ const SPECIAL = /[^\p{L}\p{N}\s]/u
 export function passwordFault(policy: AuthPolicy | undefined, password: string): string | null {
   const { maxLength } = passwordSchema
   if ([...password].length > maxLength) return `password should be at most ${maxLength} chars long`
-  return passwordReason(policy?.primary.updb ?? openPrimary.updb, password)
+  return passwordReason(policy?.primary.updb ?? permissivePrimaryRules.updb, password)
 }
 
 /** Reason why a password violates an auth policy, without quoting it; null if it does not. */

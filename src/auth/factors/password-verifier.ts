@@ -13,7 +13,10 @@ const PARAMETERS = {
 } as const
 const SALT_BYTES = 16
 
-/** Bounds of a stored hash. One beyond them is not computed: the record may come from a backup. */
+/**
+ * Limits for the parameters of a stored hash. A hash that exceeds them is not computed: the record
+ * may come from a backup.
+ */
 const ACCEPTED = { memoryKiBMax: PARAMETERS.memoryCost, passesMax: 4, lanesMax: 4 } as const
 /** The parameters are in any order, each once. */
 const PHC =
@@ -24,7 +27,10 @@ interface HashCost {
   readonly passes: number
 }
 
-/** Cost of computing a stored hash; null if it matches no password. */
+/**
+ * Cost of computing a stored hash; null if the hash is unreadable or exceeds the limits, so that it
+ * matches no password.
+ */
 function hashCost(hash: string): HashCost | null {
   const [, ...parameters] = PHC.exec(hash) ?? []
   const values = new Map(parameters.map((text) => [text.slice(0, 1), Number(text.slice(2))]))
@@ -57,7 +63,7 @@ export interface HashCaller {
    * caller.
    */
   readonly sharer: string
-  /** True: the caller no longer waits for the answer. */
+  /** True: the caller no longer waits for the response. */
   readonly isGone: boolean
 }
 
@@ -85,9 +91,9 @@ export class PasswordVerifier {
 
   /**
    * @param known the stored hash; null if there is none. The verifier then does the same work and
-   * answers false, so that the response time does not reveal which user names exist.
+   * returns false, so that the response time does not reveal which user names exist.
    * @param reserve called when this attempt leaves the queue, so that a refused attempt does not
-   * count. If it returns false, the verifier does the same work and answers false.
+   * count. If it returns false, the verifier does the same work and returns false.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the queue is full; TIMEOUT when the caller left
    * before its turn: nothing was counted or computed.
    */

@@ -11,7 +11,7 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { mfaPausedUntilMs } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
-import { isSameCode, totpStep } from '../../pki/secrets/totp.ts'
+import { equalsInConstantTime, totpStep } from '../../pki/secrets/totp.ts'
 import { systemActor } from '../../ports/actor.ts'
 import { FactorVault } from './factor-vault.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
@@ -26,7 +26,7 @@ type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
 /** A submitted code, with the address of its source. */
 interface ProofGiven {
-  readonly purpose: ProofPurpose
+  readonly purpose: FactorCodePurpose
   readonly code: string
   readonly address: string
 }
@@ -35,11 +35,11 @@ interface ProofGiven {
  * Purpose of a submitted code: to verify a new factor, to complete a session, to get a TOTP token,
  * to view or renew the recovery codes, or to remove the factor.
  */
-export type ProofPurpose = 'verify' | 'pass' | 'token' | 'view' | 'renew' | 'end'
+export type FactorCodePurpose = 'verify' | 'pass' | 'token' | 'view' | 'renew' | 'end'
 
 /** Accepted codes by purpose: `any` means a time-based code or a recovery code. */
 const uses: Readonly<
-  Record<ProofPurpose, { readonly purpose: Purpose; readonly codes: 'any' | 'timeBased' }>
+  Record<FactorCodePurpose, { readonly purpose: Purpose; readonly codes: 'any' | 'timeBased' }>
 > = {
   verify: { purpose: Purpose.VERIFY, codes: 'timeBased' },
   pass: { purpose: Purpose.PASS, codes: 'any' },
@@ -88,10 +88,10 @@ export class SecondFactors {
   }
 
   /**
-   * Uses a code. Apply checks again whether it may be used.
+   * Uses a code. Apply checks again whether the code may be used.
    * @param require throws unless the factor, as read from the latest state, may be used.
    * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many
-   * wrong ones.
+   * wrong codes.
    */
   async prove(
     origin: WriteOrigin,
@@ -114,7 +114,8 @@ export class SecondFactors {
       }
       if (!isCounted) await this.#reserve(identityId, given.address)
       isCounted = true
-      // Apply has processed the reservation and every entry before it.
+      // Reads the factor again: this controller has now applied the reservation and every entry
+      // before it.
       const mfa = this.find(identityId)
       require(mfa)
       const factor = await this.vault.open(mfa)
@@ -129,7 +130,8 @@ export class SecondFactors {
 
   async #use(origin: WriteOrigin, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
-    // Stores no request id, because its record would contain an unsalted hash of the code.
+    // Stores no request id, because the record of the id would contain an unsalted hash of the
+    // code.
     const unkept = principalOrigin(origin, origin.actor, { case: 'notKept' })
     await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_PROVE, payload })
   }
@@ -147,7 +149,7 @@ export class SecondFactors {
     if (kinds === 'any') {
       let position = -1
       recoveryCodes.forEach((one, at) => {
-        if (isSameCode(one, code) && !mfa.usedCodes.includes(at)) position = at
+        if (equalsInConstantTime(one, code) && !mfa.usedCodes.includes(at)) position = at
       })
       const { codesId } = mfa
       if (position >= 0) return { case: 'recoveryCode', value: { codesId, position } }
@@ -195,7 +197,7 @@ const enrolled: RequireFactor = (found) => {
 }
 
 /** The state of the factor that each use requires; apply checks it again. */
-export const requiredFactorByPurpose: Readonly<Record<ProofPurpose, RequireFactor>> = {
+export const requiredFactorByPurpose: Readonly<Record<FactorCodePurpose, RequireFactor>> = {
   verify: unverified,
   pass: enrolled,
   token: enrolled,

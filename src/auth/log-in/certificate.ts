@@ -23,16 +23,16 @@ export interface CertificateProofDeps {
 
 /**
  * Authenticates by the client certificate of the connection.
- * @returns the reason of a refusal for the operator. The client receives the same answer for every
- * reason, so that it does not learn which certificates, CAs and identities exist.
+ * @returns the reason of a refusal for the operator. The client receives the same response for
+ * every reason, so that it does not learn which certificates, CAs and identities exist.
  */
 export async function authenticateByCertificate(
   deps: CertificateProofDeps,
   chain: PeerChain,
   address: string,
 ): Promise<CredentialProof | RefusalCause> {
-  // This state may lack a change that another controller has just made to the certificate or its
-  // CA.
+  // Reads the latest state, because this state may lack a change that another controller has just
+  // made to the certificate or its CA.
   await deps.reads.reachLatest()
   const adoptable = deps.adoption.adoptableHolder(chain)
   if (adoptable !== null && refusalOf(deps, adoptable) === null) {

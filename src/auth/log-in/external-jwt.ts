@@ -4,7 +4,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { TokenChallenge } from '../tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
 import {
   type TokenVerifier,
   unreadableTokenRefusal,
@@ -33,15 +33,16 @@ export async function authenticateByToken(
   if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   const readable = texts.filter((text) => readToken(text) !== null)
   if (readable.length === 0) return { ...unreadableTokenRefusal(first), error: 'missing' }
-  // This state may lack a change that another controller has just made to the signer or the
-  // identity.
+  // Reads the latest state, because this state may lack a change that another controller has just
+  // made to the signer or the identity.
   await deps.reads.reachLatest()
   return await proofOf(deps, address, readable)
 }
 
 /**
  * Accepts the first token that authenticates an identity. If another token authenticates a
- * different identity, the request is refused: a proxy may have used the other one.
+ * different identity, the request is refused: a proxy may have judged the request by that other
+ * token.
  */
 async function proofOf(
   deps: TokenProofDeps,
@@ -92,7 +93,7 @@ function holderOf(
 
 /** A refused log-in by token: the error for the client, and the cause for the operator. */
 export interface TokenRefusal {
-  readonly error: TokenChallenge['error']
+  readonly error: ExternalJwtChallenge['error']
   readonly cause: RefusalCause
 }
 
@@ -102,8 +103,8 @@ export interface TokenRefusal {
  */
 export function tokenChallenge(
   { state }: Pick<TokenProofDeps, 'state'>,
-  error: TokenChallenge['error'],
-): TokenChallenge {
+  error: ExternalJwtChallenge['error'],
+): ExternalJwtChallenge {
   const signers = state.findAll('externalJwtSigner', 'enabled', 'true')
   return { realm: 'openziti-primary-ext-jwt', error, signers }
 }

@@ -15,8 +15,8 @@ import { systemActor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { TokenChallenge } from '../tokens/challenge.ts'
-import type { TokenFactor } from '../principal/token-factor.ts'
+import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
+import type { ExternalJwtFactor } from '../principal/token-factor.ts'
 import type { HashCaller } from '../factors/password-verifier.ts'
 import type { ApiName } from '../principal/permissions.ts'
 import { type CertificateProofDeps, authenticateByCertificate } from './certificate.ts'
@@ -34,7 +34,7 @@ import type { CredentialProof } from './proof.ts'
 /** Code and challenge are the same for all reasons that a client must not learn. */
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
-  readonly challenge: TokenChallenge | null
+  readonly challenge: ExternalJwtChallenge | null
   /** Shown to operators only; undefined if the credential was not checked. */
   readonly cause?: RefusalCause
 }
@@ -44,7 +44,10 @@ export function logInProblem({ code, cause }: LogInRefusal): Problem {
   return new Problem(code, cause === undefined ? {} : { refusal: cause })
 }
 
-/** The credential of a log-in: `cert` and `ext-jwt` are in the client's credentials. */
+/**
+ * The credential of a log-in. For `cert` and `ext-jwt`, the caller's connection or headers contain
+ * the credential.
+ */
 export type LogInCredential =
   | { readonly by: 'cert' }
   | { readonly by: 'ext-jwt' }
@@ -99,7 +102,7 @@ interface LogInDeps extends PasswordProofDeps, CertificateProofDeps, TokenProofD
   readonly writer: CommandWriter
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
-  readonly tokenFactor: TokenFactor
+  readonly tokenFactor: ExternalJwtFactor
 }
 
 type Revisions = NonNullable<ProposalInput['judgedOn']>
@@ -108,7 +111,7 @@ const utf8 = new TextEncoder()
 const INFO_CHARACTERS_MAX = 255
 
 /** Primary authentication: verifies a credential and opens a session. */
-export class LogIns {
+export class LogInService {
   readonly #deps: LogInDeps
 
   constructor(deps: LogInDeps) {
@@ -187,8 +190,8 @@ export class LogIns {
     const { address } = shown
     // No session exists yet, so the system acts on behalf of the identity.
     const actor = systemActor({ address, identityId })
-    // With a request id, the log would store a plain hash over a password. A second session does no
-    // harm.
+    // With a request id, the log would store an unsalted hash of the password, so none is used. A
+    // second session does no harm.
     const id = await writer.write(principalOrigin(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
@@ -240,7 +243,7 @@ export class LogIns {
     return configTypeIds(state, asked.slice(0, limits.configTypesMax))
   }
 
-  #refused(error: TokenChallenge['error'], cause: RefusalCause): LogInRefusal {
+  #refused(error: ExternalJwtChallenge['error'], cause: RefusalCause): LogInRefusal {
     return { code: 'UNAUTHORIZED', challenge: tokenChallenge(this.#deps, error), cause }
   }
 }
@@ -279,8 +282,8 @@ function judgedOnOf(
 }
 
 /**
- * Keeps only known members, ignoring the case of names, because SDKs differ in case. Empty bytes if
- * nothing was reported.
+ * Keeps only known JSON fields, ignoring the case of their names, because SDKs differ in case.
+ * Empty bytes if nothing was reported.
  */
 function infoJson(
   info: Readonly<Record<string, unknown>> | null | undefined,

@@ -31,7 +31,7 @@ export interface PasswordCredential {
 /**
  * Authenticates by user name and password.
  * @returns the reason of a refusal, for the operator. For every reason the client receives the same
- * answer after the same amount of work, so that it does not learn which user names exist.
+ * response after the same amount of work, so that it does not learn which user names exist.
  */
 export async function authenticateByPassword(
   deps: PasswordProofDeps,

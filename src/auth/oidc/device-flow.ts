@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto'
 
-import { type Clock, commonNowMs } from '../../lib/clock.ts'
+import { type Clock, quorumOrLocalNowMs } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LogInRequest, LogIns } from '../log-in/log-in.ts'
+import type { LogInRequest, LogInService } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
 import { type FlowSessions, redeemedCodeHash, sessionFields } from './flow-sessions.ts'
-import { type BegunFlow, type OpenedDeviceCode, REQUEST_MS } from './flow-steps.ts'
+import { type StartedFlow, type OpenedDeviceCode, LOG_IN_FLOW_TIMEOUT_MS } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
-import type { SealedTexts } from './sealed-texts.ts'
+import type { FlowStateSealer } from './sealed-texts.ts'
 
 /** Path below the issuer: the last page for a user who approved the log-in of a device. */
 export const DEVICE_DONE_PATH = '/device/done'
@@ -22,10 +22,10 @@ interface DeviceFlowDeps {
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'quorumClockMs'>
   readonly reads: LatestReads
-  readonly logIns: LogIns
+  readonly logIns: LogInService
   readonly oidcTokens: OidcTokens
   readonly flowSessions: FlowSessions
-  readonly seals: SealedTexts
+  readonly seals: FlowStateSealer
 }
 
 /**
@@ -46,11 +46,11 @@ export class DeviceFlow {
     userCode: string,
   ): Promise<{ readonly id: string; readonly deviceCode: string }> {
     const { seals } = this.#deps
-    const flow: BegunFlow = {
+    const flow: StartedFlow = {
       clientId,
       scopes,
       issuer,
-      // The flow issues no code, so no verifier has to match this challenge.
+      // Empty: the flow issues no code, so no verifier has to match a challenge.
       challenge: '',
       redirectUri: `${issuer}${DEVICE_DONE_PATH}`,
       state: '',
@@ -59,13 +59,13 @@ export class DeviceFlow {
       sessionId: randomUUID(),
       isOfDevice: true,
     }
-    const endsAtMs = commonNowMs(this.#deps) + REQUEST_MS
+    const endsAtMs = quorumOrLocalNowMs(this.#deps) + LOG_IN_FLOW_TIMEOUT_MS
     const waiting = { flow, userCode, endsAtMs }
     return {
-      id: await seals.seal('request', flow, REQUEST_MS),
+      id: await seals.seal('request', flow, LOG_IN_FLOW_TIMEOUT_MS),
       // The code stays recognizable for a while after it expires, so that the device gets
       // `expired_token`.
-      deviceCode: await seals.seal('device', waiting, 2 * REQUEST_MS),
+      deviceCode: await seals.seal('device', waiting, 2 * LOG_IN_FLOW_TIMEOUT_MS),
     }
   }
 
@@ -75,7 +75,7 @@ export class DeviceFlow {
     const found = await this.#deps.seals.open('device', deviceCode)
     if (found === null) return null
     const { flow, userCode, endsAtMs } = found
-    const isOver = commonNowMs(this.#deps) >= endsAtMs
+    const isOver = quorumOrLocalNowMs(this.#deps) >= endsAtMs
     const { clientId, sessionId } = flow
     return { flow, clientId, sessionId, userCode, isOver, keyRevision }
   }

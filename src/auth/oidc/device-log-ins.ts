@@ -18,19 +18,22 @@ export const deviceLimits = {
   deviceLogInMs: 10 * 60_000,
   /** Interval at which a device polls for approval. */
   devicePollMs: 5000,
-  /** Maximum devices that wait at one controller, shared by sources; beyond: 429. */
+  /**
+   * Maximum devices that wait at one controller, shared fairly by the sources; above the limit, the
+   * response is 429.
+   */
   deviceLogInsMax: 1000,
   /** Maximum number of devices whose polls are counted. */
   devicePollsMax: 4096,
   /**
-   * User codes that one source may enter: burst, then per second; beyond: 429. Up to three thousand
-   * of 25,600 million possible codes are valid at a time ...
+   * User codes that one source may enter: burst, then per second; above the limit, the response is
+   * 429. Up to three thousand of 25,600 million possible codes are valid at a time.
    */
   userCodesAtOnceMax: 20,
   userCodesPerSecond: 0.2,
   /**
-   * ... and all sources together can enter about three thousand codes during the lifetime of one of
-   * them.
+   * The same for all sources together, which can enter about three thousand codes during the
+   * lifetime of a code.
    */
   userCodesOfAllAtOnceMax: 200,
   userCodesOfAllPerSecond: 5,
@@ -42,7 +45,7 @@ const ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ'
 const CODE_CHARACTERS = 8
 
 /** A device log-in that waits for approval. */
-export interface WaitingDevice {
+export interface PendingDeviceLogIn {
   readonly userCode: string
   /** Id of the flow that the user goes through. */
   readonly id: string
@@ -69,7 +72,7 @@ interface OwnDevice {
 
 /**
  * Device authorization grant (RFC 8628). The device has a sealed code, which any controller can
- * open. The user enters a short code, for which the soft state has the flow. The session of the
+ * open. The user enters a short code, which the soft state maps to the flow. The session of the
  * flow, in the replicated state, records the approval.
  */
 export class DeviceLogIns {
@@ -100,7 +103,8 @@ export class DeviceLogIns {
       clock,
     )
     this.#polls = new KeyedRate(
-      // A poll may arrive early by the network delay of the previous one.
+      // The burst of two tolerates a poll that arrives early by the network delay of the previous
+      // poll.
       {
         burst: 2,
         perSecond: 1000 / deviceLimits.devicePollMs,
@@ -144,7 +148,7 @@ export class DeviceLogIns {
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, correct or not: an attacker who
    * guesses could mix in valid codes of attacking devices.
    */
-  async find(typed: string, source: string): Promise<WaitingDevice | null> {
+  async find(typed: string, source: string): Promise<PendingDeviceLogIn | null> {
     // @guard device-codes--all, device-codes--guesses
     if (!this.#entries.take(source) || !this.#allEntries.take()) {
       throw tooMany('too many codes were entered')
@@ -206,7 +210,7 @@ export class DeviceLogIns {
     throw new OAuthError('authorization_pending', 'nobody has allowed the log-in yet')
   }
 
-  /** The values with that key, of all controllers. */
+  /** The values that all controllers published under this key. */
   #values(key: string): { readonly request: string; readonly address: string }[] {
     const { cluster, topic } = this.#deps
     const owners = new Set([cluster.selfId, ...cluster.members().map(({ id }) => id)])

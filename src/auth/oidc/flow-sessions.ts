@@ -13,10 +13,10 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LogInRequest, LogIns, OidcSessionOptions } from '../log-in/log-in.ts'
+import type { LogInRequest, LogInService, OidcSessionOptions } from '../log-in/log-in.ts'
 import type { CredentialProof } from '../log-in/proof.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { BegunFlow, PassedLogIn, StoredProof } from './flow-steps.ts'
+import type { StartedFlow, AuthenticatedLogIn, StoredProof } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 
 /**
@@ -30,10 +30,10 @@ interface FlowSessionsDeps {
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'quorumClockMs'>
   readonly proposer: Proposer
-  readonly logIns: LogIns
+  readonly logIns: LogInService
 }
 
-/** The hash that a session stores for the code that was redeemed for it. */
+/** Hash of a redeemed code, as the session that the code opened stores it. */
 export function redeemedCodeHash(code: string): string {
   return createHash('sha256').update(code).digest('hex')
 }
@@ -55,7 +55,7 @@ export class FlowSessions {
   }
 
   /** The session of a flow; undefined before it was created, and after it ended. */
-  get({ sessionId }: BegunFlow): ApiSession | undefined {
+  get({ sessionId }: StartedFlow): ApiSession | undefined {
     return this.#deps.state.get('apiSession', sessionId)
   }
 
@@ -63,7 +63,7 @@ export class FlowSessions {
    * The session of a flow with its validity; null if it does not exist or lacks a factor of its
    * identity.
    */
-  complete({ sessionId }: BegunFlow): ReturnType<typeof sessionValidity> {
+  complete({ sessionId }: StartedFlow): ReturnType<typeof sessionValidity> {
     const validity = sessionValidity(this.#deps.state.recordsNow, sessionId)
     return validity === null || lacksSessionFactor(validity.pendingFactors) ? null : validity
   }
@@ -74,7 +74,7 @@ export class FlowSessions {
    * @throws {OAuthError} invalid_grant if the code was redeemed earlier, or its tokens were used.
    * The session ends in that case.
    */
-  async redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
+  async redeemed(flow: StartedFlow, codeHash: string): Promise<ApiSession | null> {
     const session = this.get(flow)
     if (session === undefined || session.codeHash === '') return null
     const nowMs = majorityNowMs(this.#deps) ?? proposalNowMs(this.#deps)
@@ -91,7 +91,7 @@ export class FlowSessions {
    * @throws {OAuthError} invalid_grant when the credential changed since the log-in.
    */
   async redeem(
-    { flow, proof }: PassedLogIn,
+    { flow, proof }: AuthenticatedLogIn,
     { codeHash, keyRevision }: { readonly codeHash: string; readonly keyRevision: number },
     shown: CallerCredentials,
     request: LogInRequest,
@@ -107,7 +107,7 @@ export class FlowSessions {
       await this.#deps.logIns.open(credentialProof, shown, client, request.write)
     } catch (error) {
       if (!(error instanceof Problem && lostCodes.has(error.code))) throw error
-      // Another controller may have redeemed the same code at the same time.
+      // Checks again, because another controller may have redeemed the same code at the same time.
       const other = await this.redeemed(flow, codeHash)
       if (other !== null) return other
       throw credentialChangedError()
@@ -125,8 +125,8 @@ export class FlowSessions {
     if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
     if (lacksSessionFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
-    // Apply checks a certificate again. Its authenticator changes when the first log-in is recorded
-    // there, and that must not end other log-ins in progress.
+    // Apply checks a certificate again. The authenticator changes when its first log-in is
+    // recorded, and this change must not end other log-ins in progress.
     const isByCertificate = certificate !== null && certificate !== undefined
     const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
     // @guard oidc/code-flow--password
@@ -140,10 +140,10 @@ export class FlowSessions {
   }
 
   /**
-   * The proof by a session that already has all factors: its identity, without an authenticator.
-   * Null if the session does not exist or lacks a factor.
+   * Proof by a session that already has all factors: the identity of the session, without an
+   * authenticator. Null if the session does not exist or lacks a factor.
    */
-  #recordedProof(flow: BegunFlow): CredentialProof | null {
+  #recordedProof(flow: StartedFlow): CredentialProof | null {
     const validity = this.complete(flow)
     if (validity === null) return null
     return { identityId: validity.identity.id, authenticator: undefined }
@@ -168,7 +168,7 @@ const lostCodes: ReadonlySet<ProblemCode> = new Set([
 export function sessionFields({
   sessionId,
   clientId,
-}: BegunFlow): Pick<OidcSessionOptions, 'sessionId' | 'clientId'> {
+}: StartedFlow): Pick<OidcSessionOptions, 'sessionId' | 'clientId'> {
   return { sessionId, clientId }
 }
 

@@ -3,14 +3,14 @@ import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { LogInClientInfo, LogInRefusal, OidcSessionOptions } from '../log-in/log-in.ts'
 import type { CredentialProof } from '../log-in/proof.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
-import type { TokenChallenge } from '../tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
 /** Time within which a user has to complete a log-in. */
-export const REQUEST_MS = 10 * 60_000
+export const LOG_IN_FLOW_TIMEOUT_MS = 10 * 60_000
 
 /** A begun flow. Its sealed id contains all of this; controllers store nothing about it. */
-export interface BegunFlow extends AuthorizationRequest {
+export interface StartedFlow extends AuthorizationRequest {
   readonly sessionId: string
   readonly issuer: string
   /** True: the user authorizes a device, which has a separate code. */
@@ -18,8 +18,8 @@ export interface BegunFlow extends AuthorizationRequest {
 }
 
 /** A completed primary authentication, before the code is issued. */
-export interface PassedLogIn {
-  readonly flow: BegunFlow
+export interface AuthenticatedLogIn {
+  readonly flow: StartedFlow
   /**
    * Null: the session already exists, because it had to record a factor. Otherwise the session is
    * created with this proof.
@@ -68,13 +68,13 @@ export type LogInStep =
       readonly factors: readonly PendingFactor[]
       readonly identityId: string
       /** Set if none of the request's bearer tokens is the required external JWT. */
-      readonly challenge: TokenChallenge | null
+      readonly challenge: ExternalJwtChallenge | null
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
 
 /** Contents of a sealed device code. */
-export interface WaitingDeviceFlow {
-  readonly flow: BegunFlow
+export interface PendingDeviceFlow {
+  readonly flow: StartedFlow
   readonly userCode: string
   /** UTC ms. */
   readonly endsAtMs: number
@@ -82,7 +82,7 @@ export interface WaitingDeviceFlow {
 
 /** The flow of a device code, and whether the code expired. */
 export interface OpenedDeviceCode {
-  readonly flow: BegunFlow
+  readonly flow: StartedFlow
   readonly clientId: string
   readonly sessionId: string
   readonly userCode: string
@@ -92,7 +92,7 @@ export interface OpenedDeviceCode {
 }
 
 /** The code of a completed log-in, and where the client receives it. */
-export interface CodeAnswer {
+export interface AuthorizationCodeResponse {
   readonly redirectUri: string
   readonly code: string
   readonly state: string

@@ -11,7 +11,9 @@ import {
 } from '../sessions/made-certificate.ts'
 import { OAuthError } from './oauth-error.ts'
 
-/** Maximum characters of a request; it is sent inside the code, which is part of a URL. */
+/**
+ * Maximum characters of a certificate request; it is sent inside the code, which is part of a URL.
+ */
 const REQUEST_CHARACTERS_MAX = 4096
 const UNREADABLE = 'unreadable'
 

@@ -13,28 +13,33 @@ import type { Clock } from '../../lib/clock.ts'
 import type { WriteRequest } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { LogInClientInfo, LogInCredential, LogInRequest, LogIns } from '../log-in/log-in.ts'
+import type {
+  LogInClientInfo,
+  LogInCredential,
+  LogInRequest,
+  LogInService,
+} from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
-import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
+import { factorChallenge, type ExternalJwtFactor } from '../principal/token-factor.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
-import type { RefreshUses } from '../sessions/refresh-uses.ts'
+import type { RefreshTokenReuse } from '../sessions/refresh-uses.ts'
 import { invalidGrantError, OAuthError } from './oauth-error.ts'
 import { type FlowSessions, redeemedCodeHash, sessionFields } from './flow-sessions.ts'
 import type { OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
 import { type AuthorizationRequest, matchesChallenge } from './public-clients.ts'
 import {
-  REQUEST_MS,
-  type BegunFlow,
+  LOG_IN_FLOW_TIMEOUT_MS,
+  type StartedFlow,
   type StoredProof,
   storedProof,
-  type CodeAnswer,
+  type AuthorizationCodeResponse,
   type FlowTokens,
   type LogInStep,
   type TokenSession,
 } from './flow-steps.ts'
-import type { SealedTexts } from './sealed-texts.ts'
+import type { FlowStateSealer } from './sealed-texts.ts'
 import type { KeyBinding } from './key-binding.ts'
 
 const PROGRESS_MS = 60_000
@@ -49,11 +54,11 @@ interface LogInFlowDeps {
   readonly clock: Clock
   readonly reads: LatestReads
   readonly flowSessions: FlowSessions
-  readonly logIns: LogIns
-  readonly tokenFactor: TokenFactor
+  readonly logIns: LogInService
+  readonly tokenFactor: ExternalJwtFactor
   readonly sessions: SessionTracker
-  readonly refreshUses: RefreshUses
-  readonly seals: SealedTexts
+  readonly refreshUses: RefreshTokenReuse
+  readonly seals: FlowStateSealer
   readonly oidcTokens: OidcTokens
   readonly keyBinding: KeyBinding
 }
@@ -67,8 +72,8 @@ interface LogInFlowDeps {
 export class LogInFlow {
   readonly #deps: LogInFlowDeps
   /**
-   * Sessions whose log-in request contained the required external JWT, with the time until which it
-   * counts, monotonic ms.
+   * Sessions whose log-in request contained the required external JWT, with the time until which
+   * this JWT counts, monotonic ms.
    */
   readonly #tokenCountsUntil = new Map<string, number>()
 
@@ -79,7 +84,7 @@ export class LogInFlow {
   /** @returns the id of the flow. */
   begin(request: AuthorizationRequest, issuer: string): Promise<string> {
     const contents = { ...request, issuer, sessionId: randomUUID() }
-    return this.#deps.seals.seal('request', contents, REQUEST_MS)
+    return this.#deps.seals.seal('request', contents, LOG_IN_FLOW_TIMEOUT_MS)
   }
 
   /** The redirect URI of a flow; null for an unknown id. */
@@ -91,7 +96,7 @@ export class LogInFlow {
    * Everybody who knows a user code knows the id of its flow, and must neither join nor end the
    * log-in of another identity.
    */
-  #isOfOther(flow: BegunFlow, { id }: Identity): boolean {
+  #isOfOther(flow: StartedFlow, { id }: Identity): boolean {
     const begun = this.#deps.flowSessions.get(flow)
     return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
   }
@@ -107,7 +112,8 @@ export class LogInFlow {
     const { certificateRequest: asked = '', ...about } = client
     const flow = await this.#begun(id)
     if (flow === null) return refused
-    // The device receives the tokens, and does not have the key of the user's browser.
+    // No certificate is issued for a device: it receives the tokens, but does not have the key of
+    // the user's browser.
     const certificateRequest = flow.isOfDevice === true ? '' : asked
     // A device cannot use a log-in by certificate, because its tokens would be valid only with the
     // certificate's key.
@@ -174,7 +180,7 @@ export class LogInFlow {
    * contained it.
    */
   async #lacking(
-    { sessionId }: BegunFlow,
+    { sessionId }: StartedFlow,
     identity: Identity,
     required: readonly PendingFactor[],
     shown: CallerCredentials,
@@ -186,7 +192,7 @@ export class LogInFlow {
     const found = await tokenFactor.tokenFor(shown, { identity, pendingFactors: required })
     if (found === null && givenUntilMs <= nowMs) return required
     if (this.#tokenCountsUntil.size >= TOKENS_GIVEN_MAX) this.#tokenCountsUntil.clear()
-    if (found !== null) this.#tokenCountsUntil.set(sessionId, nowMs + REQUEST_MS)
+    if (found !== null) this.#tokenCountsUntil.set(sessionId, nowMs + LOG_IN_FLOW_TIMEOUT_MS)
     return required.filter(({ kind }) => kind !== 'extJwt')
   }
 
@@ -200,7 +206,7 @@ export class LogInFlow {
   }
 
   /** Seals a completed log-in as its code. @returns null for an unknown or expired log-in. */
-  async code(progressId: string): Promise<CodeAnswer | null> {
+  async code(progressId: string): Promise<AuthorizationCodeResponse | null> {
     const { seals } = this.#deps
     const passed = await seals.open('progress', progressId)
     if (passed === null || passed.flow.isOfDevice === true) return null
@@ -257,8 +263,8 @@ export class LogInFlow {
   }
 
   /**
-   * Exchanges a refresh token or an access token for new tokens; those for an access token expire
-   * with it. Only the first use of a session's tokens needs a write.
+   * Exchanges a refresh token or an access token for new tokens; tokens exchanged for an access
+   * token expire with that access token. Only the first use of a session's tokens needs a write.
    * @param certificateRequest PEM of a request for another key, which replaces the key to which the
    * session is bound; '': none.
    * @throws {OAuthError} invalid_grant; access_denied without the certificate of a bound session.
@@ -279,8 +285,8 @@ export class LogInFlow {
     if (endsAtMsMax - clock.nowMs() < TOKEN_MS_MIN) throw invalidGrantError('the token has expired')
     const { session, identity } = await this.holderOf(token, shown)
     const generation = token.generation + 1
-    // With a certificate, others cannot use the token. Without one, reuse shows that a token was
-    // stolen.
+    // A token that is bound to a certificate is useless to others. Reuse of any other token shows
+    // that it was stolen.
     const isBound = isKeyBound(session)
     const isOpen = !isBound && token.generation > 0
     // @guard oidc/refresh--reused
@@ -359,11 +365,11 @@ export class LogInFlow {
     if (isOfSession) await flowSessions.end(sessionId)
   }
 
-  async #begun(id: string): Promise<BegunFlow | null> {
+  async #begun(id: string): Promise<StartedFlow | null> {
     return await this.#deps.seals.open('request', id)
   }
 
-  async #passed(flow: BegunFlow, proof: StoredProof | null): Promise<LogInStep> {
+  async #passed(flow: StartedFlow, proof: StoredProof | null): Promise<LogInStep> {
     const passed = { flow, proof }
     const progressId = await this.#deps.seals.seal('progress', passed, PROGRESS_MS)
     return { kind: 'passed', issuer: flow.issuer, progressId }

@@ -35,7 +35,7 @@ export interface AuthorizationRequest {
 type Parameters = (name: string) => string | undefined
 
 /**
- * The redirect URI of a request, if it is safe to send an answer to it.
+ * The redirect URI of a request, if it is safe to send a response to this URI.
  * @throws {OAuthError} to be shown to the user, never sent to the redirect URI.
  */
 export function validateRedirectUri(of: Parameters, places: RedirectTargets): string {
@@ -86,8 +86,8 @@ export function validateAuthorizationRequest(
 
 /**
  * Accepts a redirect URI whose scheme, host and path equal a registered one; only for loopback may
- * the port differ (RFC 8252, 7.3). It must have no user, query or fragment. A redirect URI of an
- * administrator's setting must be equal as a whole.
+ * the port differ (RFC 8252, 7.3). It must have no user, query or fragment. A redirect URI in an
+ * administrator's setting must match completely.
  */
 export function isRedirectAllowed(
   text: string,

@@ -3,24 +3,27 @@ import { hkdfSync } from 'node:crypto'
 import { CompactEncrypt, compactDecrypt } from 'jose'
 
 import { Problem } from '../../lib/problems.ts'
-import { type Clock, commonNowMs } from '../../lib/clock.ts'
+import { type Clock, quorumOrLocalNowMs } from '../../lib/clock.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
-import type { BegunFlow, PassedLogIn, WaitingDeviceFlow } from './flow-steps.ts'
+import type { StartedFlow, AuthenticatedLogIn, PendingDeviceFlow } from './flow-steps.ts'
 
 /**
  * Contents by purpose. Each purpose has its own key, so a text sealed for one purpose cannot be
  * opened for another.
  */
 export interface SealedContents {
-  readonly request: BegunFlow
-  readonly progress: PassedLogIn
-  readonly code: PassedLogIn
-  readonly device: WaitingDeviceFlow
+  readonly request: StartedFlow
+  readonly progress: AuthenticatedLogIn
+  readonly code: AuthenticatedLogIn
+  readonly device: PendingDeviceFlow
 }
 export type SealPurpose = keyof SealedContents
 
-/** OpenZiti's C SDK allows 8,196 bytes for a whole request head. */
+/**
+ * Limit for a text that is sent in a URL: OpenZiti's C SDK allows 8,196 bytes for a whole request
+ * head.
+ */
 const SEALED_CHARACTERS_MAX = 6 * 1024
 
 const KEY_BYTES = 32
@@ -34,9 +37,10 @@ interface SealedTextsDeps {
 /**
  * Stores the state of a log-in flow in texts that the client sends back (compact JWE, RFC 7516:
  * `dir`, A256GCM), under a key that is derived from the cluster key. Any member can open them, and
- * any number of begun flows needs no memory. `kid` is the version of the cluster key.
+ * flows in progress need no memory, however many there are. `kid` is the version of the cluster
+ * key.
  */
-export class SealedTexts {
+export class FlowStateSealer {
   readonly #parts: SealedTextsDeps
 
   constructor(parts: SealedTextsDeps) {
@@ -60,7 +64,10 @@ export class SealedTexts {
       })
     }
     // @guard oidc/sealed-by-a-wrong-clock--sealed
-    const text = JSON.stringify({ contents, expiresAtMs: commonNowMs(this.#parts) + lifetimeMs })
+    const text = JSON.stringify({
+      contents,
+      expiresAtMs: quorumOrLocalNowMs(this.#parts) + lifetimeMs,
+    })
     const sealed = await new CompactEncrypt(Buffer.from(text, 'utf8'))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: `${key.version}` })
       .encrypt(keyOf(key.secret, purpose))
@@ -77,7 +84,7 @@ export class SealedTexts {
   async open<P extends SealPurpose>(purpose: P, sealed: string): Promise<SealedContents[P] | null> {
     if (sealed.length > SEALED_CHARACTERS_MAX) return null
     // @guard oidc/sealed-by-a-wrong-clock--opened
-    const nowMs = commonNowMs(this.#parts)
+    const nowMs = quorumOrLocalNowMs(this.#parts)
     const key = await this.#keyInForce()
     if (key === undefined) return null
     try {

@@ -8,9 +8,11 @@ import type { Actor } from '../../ports/actor.ts'
 export interface CallerCredentials {
   /** Address of the peer, without its port. */
   readonly address: string
-  /** Name of the source of that address, for sharing limits. */
+  /**
+   * Name of the network to which this address belongs; limits apply to this network as a whole.
+   */
   readonly source: string
-  /** Undefined without a token. An empty one is refused like a forged one. */
+  /** Undefined without a token. An empty token is refused like a forged token. */
   readonly sessionToken: string | undefined
   /** The certificates that the client presented in the handshake; null: none. */
   readonly peerChain: () => PeerChain | null

@@ -16,8 +16,8 @@ const nobody = unsetRecord(identityKind, '')
  * address of a request. A request with a session token has the rights of its session, so a proxy in
  * front of the admin socket grants no rights.
  * @returns null at every other listener, and with a session token.
- * @throws {Problem} for an operation on the caller's own identity or session, which the host user
- * does not have.
+ * @throws {Problem} for an operation on the caller's own identity or session, because the host user
+ * has neither.
  */
 export function admitHostUser(
   { hostUser, sessionToken }: Pick<CallerCredentials, 'hostUser' | 'sessionToken'>,
@@ -51,8 +51,9 @@ function requireNoSession(permission: Permission): void {
 }
 
 /**
- * The only list of the operations that only the admin socket serves, with the reasons. With any of
- * them, a stolen session could do as much as a user of the controller's host.
+ * The only list of the operations that only the admin socket serves, with the reasons. If another
+ * listener served one of them, a stolen session could do as much as a user of the controller's
+ * host.
  */
 export const socketOnlyOperations: Readonly<Record<string, string>> = {
   clusterBackup: 'a backup contains the keys of the cluster',
@@ -76,7 +77,7 @@ export function isSocketOnly({ operationId }: NamedOperation): boolean {
   return Object.hasOwn(socketOnlyOperations, operationId)
 }
 
-/** @throws {Problem} ADMIN_SOCKET_ONLY for such an operation. */
+/** @throws {Problem} ADMIN_SOCKET_ONLY if only the host user may call the operation. */
 export function requireNotSocketOnly(operation: NamedOperation): void {
   // @guard system-caller-over-tcp--socket-only
   if (!isSocketOnly(operation)) return

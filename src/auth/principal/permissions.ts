@@ -4,7 +4,7 @@ import {
   isSessionPermission,
   type SessionPermission,
 } from '../../lib/permissions.ts'
-import { reachRefusalReason } from '../../fsm/apply/authority.ts'
+import { actOnIdentityRefusal } from '../../fsm/apply/authority.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionHolder, SessionPrincipal } from './principal.ts'
@@ -50,8 +50,8 @@ export function permissionOnApi<P extends Permission>(api: ApiName, permission: 
 }
 
 /**
- * Whether a caller may call an operation, by its current record and the factors that its session
- * lacks.
+ * Whether a caller may call an operation, by the caller's current record and the factors that the
+ * caller's session lacks.
  */
 export function mayCall(
   caller: Pick<SessionHolder, 'identity' | 'isAdmin' | 'pendingFactors'>,
@@ -68,8 +68,9 @@ export function mayCall(
 }
 
 /**
- * The permission that a refused caller lacks, so that it can request it. Null while a second factor
- * is missing, and for an operation that every fully authenticated session may call.
+ * The permission that a refused caller lacks, so that the caller can request it from an
+ * administrator. Null while a second factor is missing, and for an operation that every fully
+ * authenticated session may call.
  */
 export function missingPermission({
   permission,
@@ -85,16 +86,16 @@ export function missingPermission({
 }
 
 /**
- * Checks an action on an identity that writes nothing: apply checks only writes.
+ * Checks an action on an identity that writes nothing; apply checks the actions that write.
  * @throws {Problem} UNAUTHORIZED when that identity has a permission that the caller lacks.
  */
-export function requireReach(
+export function requirePermissionsOf(
   records: Pick<StateView, 'get'>,
   caller: Pick<SessionHolder, 'identity' | 'isAdmin'>,
   identityId: string,
 ): void {
   if (caller.isAdmin) return
-  const detail = reachRefusalReason(records, identityId, caller.identity.permissions)
+  const detail = actOnIdentityRefusal(records, identityId, caller.identity.permissions)
   // @guard privilege-escalation--unlogged
   if (detail !== null) throw new Problem('UNAUTHORIZED', { detail })
 }

@@ -23,14 +23,14 @@ export interface SessionHolder {
 export interface SessionPrincipal extends SessionHolder {
   readonly kind: 'session'
   readonly address: string
-  /** The permission for which it was admitted; apply checks it again. */
+  /** The permission for which the identity was admitted; apply checks it again. */
   readonly permission: SessionPermission
   /**
-   * Version of the cluster key that signed its token; absent if this very request opened the
-   * session.
+   * Version of the cluster key that signed the session token; absent if this request itself opened
+   * the session.
    */
   readonly keyVersion?: number
-  /** The access token with which it was admitted, in an OIDC session. */
+  /** The access token with which the identity was admitted, in an OIDC session. */
   readonly accessToken?: OidcToken
 }
 
@@ -66,7 +66,7 @@ interface EnrollingPrincipal {
   readonly address: string
 }
 
-/** Everyone that a request can come from. */
+/** All kinds of senders that a request can have. */
 export type Principal = SessionPrincipal | HostUser | Monitor | RouterPrincipal | EnrollingPrincipal
 
 /** Principals that may call operations that require a permission. */

@@ -1,7 +1,7 @@
 import { claimNamesIdentity, pendingFactorsWithToken } from '../../fsm/apply/external-tokens.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { SessionHolder } from './principal.ts'
-import type { TokenChallenge } from '../tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
 import type { TokenVerifier, VerifiedToken } from '../tokens/token-verifier.ts'
 import { readToken } from '../tokens/token-text.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -9,7 +9,10 @@ import type { StateView } from '../../ports/state-view.ts'
 /** A caller whose second factors are checked. */
 type FactorHolder = Pick<SessionHolder, 'identity' | 'pendingFactors'>
 
-/** Requests with a token of the required signer that was valid except for its time. */
+/**
+ * Requests whose token from the required signer has a valid signature, but is expired or not yet
+ * valid.
+ */
 const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
 
 /**
@@ -17,7 +20,7 @@ const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
  * record it. It counts only for the identity that its claim names; otherwise any token of the
  * provider would be valid for any identity.
  */
-export class TokenFactor {
+export class ExternalJwtFactor {
   readonly #state: StateView
   readonly #judge: TokenVerifier
 
@@ -85,7 +88,7 @@ export function factorChallenge(
   { state }: { readonly state: StateView },
   shown: Pick<CallerCredentials, 'bearers'>,
   caller: Pick<SessionHolder, 'pendingFactors'>,
-): TokenChallenge | null {
+): ExternalJwtChallenge | null {
   const signerId = signerAsked(caller)
   if (signerId === null) return null
   const signer = state.get('externalJwtSigner', signerId)
@@ -103,10 +106,10 @@ export function factorChallenge(
 function factorError(
   shown: Pick<CallerCredentials, 'bearers'>,
   issuer: string | null | undefined,
-): TokenChallenge['error'] {
+): ExternalJwtChallenge['error'] {
   if (expiredAt.has(shown)) return 'expired'
-  // The token of the session itself, or the token of another signer that opened it, may be among
-  // the bearer tokens.
+  // Other bearer tokens are ignored: the token of the session itself, or the token of another
+  // signer that opened it, may be among them.
   const isOfSigner = (text: string): boolean => readToken(text)?.issuer === issuer
   return issuer && shown.bearers().some(isOfSigner) ? 'invalid' : 'missing'
 }

@@ -11,7 +11,10 @@ import type { JwtSigner } from './jwt-signer.ts'
 import { belongsToSession, holderClaims, sessionClaims } from './oidc-tokens.ts'
 import { isSameAddress } from './same-address.ts'
 
-/** Controllers notice a removal at slightly different times, and their clocks differ. */
+/**
+ * Tolerance, because controllers notice a removal at slightly different times, and their clocks
+ * differ.
+ */
 const LEEWAY_MS = 60_000
 
 interface FormerTokensDeps {
@@ -24,10 +27,10 @@ interface FormerTokensDeps {
 /**
  * Accepts refresh tokens that a removed controller signed (ADR 48). That controller knows every
  * session as of its removal and can still sign tokens, so the state must confirm each of them. Such
- * a token is exchanged for one of a current member, only from the address or with the key of its
- * session, and only for the lifetime of a refresh token after the removal.
+ * a token can be exchanged for a token of a current member, but only from the address or with the
+ * key of its session, and only for the lifetime of a refresh token after the removal.
  */
-export class FormerTokens {
+export class FormerMemberTokens {
   readonly #deps: FormerTokensDeps
   readonly #checks: FairShare
 
@@ -72,7 +75,10 @@ export class FormerTokens {
     }
   }
 
-  /** The signer chooses the times in the token, so both its start and its length are limited. */
+  /**
+   * Whether the times in the token are plausible. The signer chooses them, so both the start and
+   * the length of the validity are limited.
+   */
   #isOfItsTime({ issuedAtMs, expiresAtMs }: OidcToken, removedAtMs: number): boolean {
     const { refreshTokenMs } = this.#deps.limits
     // @guard tokens-of-a-former-member--issued

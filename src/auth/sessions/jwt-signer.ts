@@ -41,8 +41,8 @@ export interface JwtSigner {
   /** Keys of all current members, this one first. `verify` accepts no others. */
   publicJwks(): readonly JsonObject[]
   /**
-   * Signs a text unchanged, as JWS does (RFC 7518, 3). `signature` is base64url; for an EC key it
-   * is both numbers in a row.
+   * Signs a string unchanged, as JWS does (RFC 7518, 3). `signature` is base64url; for an EC key it
+   * is the concatenation of both numbers.
    */
   signText(text: string): Promise<{
     readonly algorithm: string

@@ -2,8 +2,11 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { SessionCertificateCreateSchema } from '../../../proto/gen/command_pb.ts'
 import { newShortId } from '../../lib/random.ts'
-import type { CertificateIssuer, SessionOrder } from '../../ports/certificate-issuer.ts'
-import { networkCertificate } from '../certificates/trusted-authorities.ts'
+import type {
+  CertificateIssuer,
+  SessionCertificateRequest,
+} from '../../ports/certificate-issuer.ts'
+import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
 
 /**
  * A certificate issued for a session. It becomes valid for the session when its command is applied.
@@ -13,15 +16,15 @@ export interface IssuedSessionCertificate {
   readonly apiSessionId: string
   /** PEM, leaf first, then the intermediates. */
   readonly chainPem: string
-  /** A SessionCertificateCreate. */
+  /** Encoded SessionCertificateCreate message, the payload of the command. */
   readonly payload: Uint8Array
 }
 
 /** @throws {Problem} as {@link CertificateIssuer}. */
 export async function issueSessionCertificate(
   issuer: CertificateIssuer,
-  order: Omit<SessionOrder, 'certificateId'>,
-  /** True: earlier certificates of the session become invalid then. */
+  order: Omit<SessionCertificateRequest, 'certificateId'>,
+  /** True: earlier certificates of the session become invalid when this one becomes valid. */
   replacesOthers = false,
 ): Promise<IssuedSessionCertificate> {
   const id = newShortId()
@@ -30,7 +33,7 @@ export async function issueSessionCertificate(
   const message = create(SessionCertificateCreateSchema, {
     id,
     apiSessionId,
-    certificate: networkCertificate(issued),
+    certificate: toNetworkCommandCertificate(issued),
     subject: issued.subject,
     validFromMs: BigInt(issued.notBeforeMs),
     validToMs: BigInt(issued.notAfterMs),

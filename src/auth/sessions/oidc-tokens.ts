@@ -21,8 +21,8 @@ import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 
 /**
- * Tokens begin this much earlier, because OpenZiti verifiers allow no leeway, and clocks differ by
- * more than a second.
+ * The validity of tokens begins this much earlier, because OpenZiti verifiers allow no leeway, and
+ * clocks differ by more than a second.
  */
 const EARLIER_SECONDS = 60
 /** OpenZiti's type of TOTP tokens. */
@@ -116,7 +116,7 @@ export class OidcTokens {
     }
   }
 
-  /** A token that was verified before; null: it has to be verified. */
+  /** Returns a token that was verified before; null: the token has to be verified. */
   recall(text: string): OidcToken | null {
     const token = this.#verified.get(text)
     return token !== undefined && this.isInForce(token) ? token : null
@@ -189,7 +189,10 @@ export class OidcTokens {
       : null
   }
 
-  /** Whether this particular token was revoked. An ended session is detected by its record. */
+  /**
+   * Whether this particular token was revoked. An ended session needs no check here, because its
+   * record shows it.
+   */
   #isRevoked({ tokenId }: OidcToken): boolean {
     return this.#deps.state.get('revocation', tokenId)?.type === 'JTI'
   }
@@ -281,8 +284,8 @@ export class OidcTokens {
 }
 
 /**
- * Whether a token is of the kind that its session has: OIDC tokens once its code is redeemed,
- * otherwise a token derived from its id.
+ * Whether a token is of the right kind for its session: OIDC tokens once the code of the session is
+ * redeemed, otherwise a token derived from the session id.
  */
 export function belongsToSession(
   { identityId, clientId }: OidcToken,

@@ -46,7 +46,8 @@ export async function openServiceSession(
   const shownBy = (session: ApiSession): EvaluatedPosture =>
     isJudgedLater(session) ? judgedLater : posture.ofSession(session)
   const isFailing = posture.failures(wanted, shownBy(apiSession)).length > 0
-  // The client may have reported to another controller just before.
+  // Reads the latest state, because the client may have just reported its posture to another
+  // controller.
   if (isFailing) await posture.reachLatest()
   for (let judgements = 1; ; judgements += 1) {
     // Read again, because the client may have submitted a code since it was admitted.

@@ -21,11 +21,11 @@ interface RefreshUsesDeps {
 
 /**
  * Detects reuse of refresh tokens (RFC 9700, 4.14.2). For a short time a used token is accepted
- * again, because OpenZiti clients send it twice, and repeat it after a lost answer; later reuse
+ * again, because OpenZiti clients send it twice, and repeat it after a lost response; later reuse
  * means theft. A refresh writes nothing: controllers share the last used token of each session as
  * soft state, which is lost if all of them stop at once.
  */
-export class RefreshUses {
+export class RefreshTokenReuse {
   readonly #deps: RefreshUsesDeps
   readonly #bySession = new Map<string, RefreshUse>()
   #stop: () => void = () => undefined
@@ -46,7 +46,10 @@ export class RefreshUses {
     this.#stop()
   }
 
-  /** Records the use of a token. @returns whether it was used before, too long ago. */
+  /**
+   * Records the use of a token.
+   * @returns whether the token was already used so long ago that another use means theft.
+   */
   isReused(sessionId: string, generation: number): boolean {
     const { clock, limits, refreshes } = this.#deps
     // Reuse ends the session, so the clock of this controller must not decide alone.

@@ -3,7 +3,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { lacksSessionFactor } from '../../fsm/apply/authentication.ts'
 import {
   isUsableWithCertificate,
-  hasUndecidedApi,
+  isNotBoundToApi,
   isAcceptedByManagement,
 } from '../../fsm/apply/session-reach.ts'
 import {
@@ -17,11 +17,11 @@ import { isMonitor } from '../principal/monitor.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { Caller, Monitor, SessionPrincipal } from '../principal/principal.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import type { TokenChallenge } from '../tokens/challenge.ts'
-import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
+import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
+import { factorChallenge, type ExternalJwtFactor } from '../principal/token-factor.ts'
 import type { VerifiedToken } from '../tokens/token-verifier.ts'
 import type { SessionLookup, SessionTracker } from './session-tracker.ts'
-import type { HonoredToken, TokenSigner } from './token-signer.ts'
+import type { AcceptedSessionToken, TokenSigner } from './token-signer.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -44,7 +44,7 @@ export type RequestAdmission =
       readonly isAdmitted: false
       /** The known caller, which lacks the permission; null: the session is invalid. */
       readonly principal: SessionPrincipal | null
-      readonly challenge: Challenge | TokenChallenge | null
+      readonly challenge: Challenge | ExternalJwtChallenge | null
     }
 
 /** An operation and the permission that it requires. */
@@ -63,7 +63,7 @@ interface SessionGuardDeps {
 }
 
 /** The token of a session, of either kind. */
-type SessionToken = HonoredToken | OidcToken
+type SessionToken = AcceptedSessionToken | OidcToken
 
 /**
  * Maximum requests that wait for an unknown key version; further ones are refused, because anybody
@@ -76,7 +76,7 @@ export class SessionGuard {
   readonly #parts: SessionGuardDeps
   readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
-  readonly #factor: TokenFactor
+  readonly #factor: ExternalJwtFactor
   readonly #accessTokens: OidcTokens
   /**
    * Session that each connection's certificate chain has proved; each connection has its own chain
@@ -89,7 +89,7 @@ export class SessionGuard {
     parts: SessionGuardDeps,
     sessions: SessionTracker,
     tokens: TokenSigner,
-    factor: TokenFactor,
+    factor: ExternalJwtFactor,
     accessTokens: OidcTokens,
   ) {
     this.#parts = parts
@@ -104,7 +104,8 @@ export class SessionGuard {
    * state. The result is a promise only if the guard must query the cluster or verify a signature:
    * for an unknown session or a newer key version, which another controller may have just created,
    * or for an external JWT that the session requires.
-   * @throws {Problem} CLUSTER_NO_LEADER when the answer is unknown; SERVER_TOO_MANY_REQUESTS.
+   * @throws {Problem} CLUSTER_NO_LEADER when the result depends on the cluster and no leader
+   * responds; SERVER_TOO_MANY_REQUESTS.
    */
   admit(shown: CallerCredentials, wanted: Permitted): RequestAdmission | Promise<RequestAdmission> {
     const { sessionToken: token } = shown
@@ -133,11 +134,12 @@ export class SessionGuard {
     const found = this.#sessions.find(good.sessionId)
     if (found === 'unknown' || found === 'expired') return this.#confirm(shown, good, wanted)
     if (lacksFactor(found, wanted.permission)) return this.#confirm(shown, good, wanted)
-    if ('text' in good && typeof found !== 'string' && hasUndecidedApi(found.session)) {
+    if ('text' in good && typeof found !== 'string' && isNotBoundToApi(found.session)) {
       return this.#confirm(shown, good, wanted)
     }
     const admission = this.#accept(shown, found, good, wanted)
-    // This state may lack a certificate of the session that another controller has just issued.
+    // Such a refusal may be wrong, because this state may lack a certificate of the session that
+    // another controller has just issued.
     const isOther = admission === notShown.session || admission === notShown.bearer
     return isOther && shown.peerChain() !== null ? this.#confirm(shown, good, wanted) : admission
   }
@@ -173,8 +175,9 @@ export class SessionGuard {
   /**
    * Admits a request again after it waited for a later state: if its session or key ended
    * meanwhile, the caller must not see that state.
-   * @param principal as admitted before.
-   * @param permission of the operation; for a public one, the earlier admission stays.
+   * @param principal the principal as admitted before.
+   * @param permission the permission of the operation; for a public operation, the earlier
+   * admission stays.
    */
   admitAgain(
     shown: CallerCredentials,
@@ -240,7 +243,7 @@ export class SessionGuard {
   ): Promise<RequestAdmission> {
     await this.#parts.reads.reachLatest()
     const found = this.#sessions.find(token.sessionId)
-    if ('text' in token && typeof found !== 'string' && hasUndecidedApi(found.session)) {
+    if ('text' in token && typeof found !== 'string' && isNotBoundToApi(found.session)) {
       return await this.#settle(shown, token, wanted)
     }
     return await this.#accept(shown, found, token, wanted)
@@ -279,7 +282,7 @@ export class SessionGuard {
     const factor = isFull ? null : this.#factor.tokenFor(shown, found)
     if (!(factor instanceof Promise)) return this.#seat(shown, found, token, wanted, factor)
     return factor.then((verified) => {
-      // The session may have ended while the token was verified.
+      // Looks the session up again, because it may have ended while the token was verified.
       const again = this.#sessions.find(token.sessionId)
       return this.#seat(shown, again, token, wanted, verified)
     })
@@ -349,13 +352,18 @@ function isNoToken(text: string): boolean {
   return unverifiedClaims(text) === null
 }
 
-/** This state may lack a code that another controller has just accepted. */
+/**
+ * Whether a factor is missing. The latest state may have it: another controller may have just
+ * accepted a code.
+ */
 function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false
   return found.pendingFactors.length > 0 && lacksSessionFactor(found.pendingFactors)
 }
 
-/** A session at an API that does not accept it, or without its certificate. */
+/**
+ * Refusals of a session that is used at an API that does not accept it, or without its certificate.
+ */
 const notShown = { session: refused('invalid'), bearer: refused('bearer-invalid') }
 
 function refused(challenge: Challenge): RequestAdmission {

@@ -73,7 +73,8 @@ export class SessionTracker {
   constructor(parts: SessionTrackerDeps) {
     this.#parts = parts
     parts.activity.onChange((_owner, sessionId, atMs) => {
-      // A clock that is ahead at another controller must not prolong a session here.
+      // Limits the reported time to the present, because a clock that is ahead at another
+      // controller must not prolong a session here.
       if (atMs !== undefined) this.#note(sessionId, Math.min(atMs, parts.clock.nowMs()))
     })
   }
@@ -219,9 +220,9 @@ export class SessionTracker {
   }
 
   /**
-   * Sets uses that were recorded while the local clock was ahead back to now. Otherwise such a use
-   * would keep its session alive until that time, and hide every later use from the other
-   * controllers.
+   * Resets uses that were recorded while the local clock was ahead to the current time. Otherwise
+   * such a use would keep its session alive until the recorded time, and hide every later use from
+   * the other controllers.
    */
   #bringBackUses(): void {
     const { activity, clock, cluster } = this.#parts
@@ -301,7 +302,7 @@ export class SessionTracker {
   }
 
   /**
-   * Logs errors other than a missing leader or answer, which are normal; the next round tries
+   * Logs errors other than a missing leader or response, which are normal; the next round tries
    * again.
    */
   #logUnexpected(error: unknown, message: string): void {
@@ -316,7 +317,10 @@ interface EndDeps {
   readonly limits: Pick<SessionLimits, 'sessionTimeoutMs'>
 }
 
-/** Expiry of the caller's access token; without one, of its session if it stays unused. */
+/**
+ * Expiry of the caller's access token; without an access token, expiry of the session if it stays
+ * unused.
+ */
 export function callerExpiry(
   { sessions, clock, limits }: EndDeps,
   { session, accessToken }: Pick<SessionPrincipal, 'session' | 'accessToken'>,

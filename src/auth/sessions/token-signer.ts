@@ -7,7 +7,7 @@ const VERIFIED_TOKENS_MAX = 16_384
 const TOKEN = /^([1-9][0-9]{0,8})\.([0-9A-Za-z_-]{1,64})\.([0-9A-Za-z_-]{43})$/
 
 /** A token signed with a version of the cluster key that is accepted now. */
-export interface HonoredToken {
+export interface AcceptedSessionToken {
   readonly sessionId: string
   readonly version: number
   /**
@@ -21,7 +21,7 @@ export interface HonoredToken {
  * `unknown-version`: newer than any key known here; another controller may have just rotated the
  * key. `no-key`: this controller has no key, so it cannot verify the token.
  */
-type TokenFinding = HonoredToken | 'invalid' | 'unknown-version' | 'no-key'
+type TokenFinding = AcceptedSessionToken | 'invalid' | 'unknown-version' | 'no-key'
 
 interface KnownKey {
   readonly secret: KeyObject
@@ -36,8 +36,8 @@ interface Verified {
 
 /**
  * Session tokens `<keyVersion>.<sessionId>.<base64url HMAC-SHA256(clusterKey, sessionId)>`. They
- * are derived, so they are not stored anywhere, and a forged one is refused without asking another
- * controller. A token has three parts like a JWT, but its first part is a number.
+ * are derived, so they are not stored anywhere, and a forged one is refused without a query to
+ * another controller. A token has three parts like a JWT, but its first part is a number.
  */
 export class TokenSigner {
   readonly #source: Pick<TokenKeys, 'clusterKeys'>
@@ -88,8 +88,8 @@ export class TokenSigner {
   }
 
   /**
-   * Checks the key version of a verified token at each use, because its overlap ends without any
-   * other change.
+   * Checks the key version of a verified token at each use, because the overlap of a version ends
+   * without any other change.
    */
   #found({ sessionId, version }: Verified, nowMs: number): TokenFinding {
     const key = this.#keys.get(version)
@@ -104,13 +104,14 @@ export class TokenSigner {
     const version = Number(match[1])
     const key = this.#keys.get(version)
     if (this.#signing === null) return 'no-key'
-    // An older version that is missing was removed permanently.
+    // A missing version that is older than the current one was removed permanently, so its tokens
+    // are invalid.
     if (key === undefined) return version > this.#signing ? 'unknown-version' : 'invalid'
     const expected = macOf(key.secret, sessionId)
     const text = match[3] ?? ''
     const given = Buffer.from(text, 'base64url')
-    // The last base64url character has unused bits. Of the texts that decode to the same bytes,
-    // only one is the token.
+    // The last base64url character has unused bits. Of the strings that decode to the same bytes,
+    // only one is accepted as the token.
     if (given.toString('base64url') !== text) return 'invalid'
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return 'invalid'
     return { sessionId, version }

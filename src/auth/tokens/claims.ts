@@ -22,7 +22,8 @@ export function selectClaim(claims: JsonObject, selector: string): Json | undefi
 }
 
 /**
- * A claim that is a text and not empty; otherwise null. A number or a list never counts as a name.
+ * A claim that is a string and not empty; otherwise null. A number or a list never counts as a
+ * name.
  */
 export function textClaim(claims: JsonObject, selector: string): string | null {
   const value = selectClaim(claims, selector)

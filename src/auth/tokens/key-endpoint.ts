@@ -108,8 +108,8 @@ export class KeyEndpoint {
   }
 
   /**
-   * A hanging lookup continues after its fetch has timed out. It occupies a thread that the state
-   * store needs too.
+   * A hanging lookup continues after its fetch has timed out, and occupies a thread that the state
+   * store needs too. So the number of lookups is limited.
    */
   async #lookUp(host: string): Promise<readonly LookupAddress[]> {
     // @guard signer-keys--lookups

@@ -72,8 +72,8 @@ export class KeySets {
   }
 
   /**
-   * The set that contains the key with that name, fetched if necessary; otherwise the known one.
-   * Null: none.
+   * The set that contains the key with this id, fetched if necessary. If no set contains the key,
+   * the known set; null: there is none.
    */
   async holding(signer: ExternalJwtSigner, kid: string): Promise<KeySet | null> {
     const source = this.#sourceOf(signer)
@@ -94,7 +94,8 @@ export class KeySets {
       endpoint: jwksEndpoint ?? '',
       set: null,
       fetchedAtMs: -Infinity,
-      // A signer with a new URL does not get an additional fetch.
+      // The time of the last attempt stays, so that a signer with a new URL does not get an
+      // additional fetch.
       triedAtMs: known?.triedAtMs ?? -Infinity,
       fetching: null,
       isFailing: false,
@@ -141,7 +142,7 @@ export class KeySets {
       source.fetchedAtMs = this.#clock.monotonicMs()
       source.isFailing = false
     } catch (error) {
-      // Only the first failure is logged, until the endpoint answers again, because senders of
+      // Only the first failure is logged, until the endpoint responds again, because senders of
       // tokens could otherwise fill the log.
       if (!source.isFailing) {
         const reason = error instanceof KeyFetchError ? error.message : 'the keys cannot be read'

@@ -8,22 +8,24 @@ export const externalTokenLimits = {
    */
   tokenClockSkewMs: 30 * SECOND_MS,
   /**
-   * Maximum tokens that are verified at a time, shared by callers; beyond the total or the caller's
-   * share: 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum tokens that are verified at a time, shared fairly by callers. A caller above the total
+   * or its share gets 429 SERVER_TOO_MANY_REQUESTS.
    */
   tokenChecksMax: 256,
-  /** Maximum cached verified tokens; the next request with one costs no signature check. */
+  /**
+   * Maximum cached verified tokens; another request with a cached token needs no signature check.
+   */
   verifiedTokensMax: 16_384,
   /** Maximum time that a verified token is cached. */
   verifiedTokenMsMax: 10 * MINUTE_MS,
   /**
    * Maximum time for fetching the keys of a signer, from resolving its name to the end of the
-   * answer.
+   * response.
    */
   keyFetchMsMax: 5 * SECOND_MS,
   /**
-   * Names resolved for that at a time, each in one thread of libuv; beyond: the known keys stay in
-   * use.
+   * Maximum concurrent DNS lookups for key fetches, each in one thread of libuv. Above the limit,
+   * the known keys stay in use.
    */
   keyLookupsMax: 2,
   /** Minimum time between two fetches for one signer, even if tokens name unknown keys. */
@@ -34,9 +36,9 @@ export const externalTokenLimits = {
   keySetBytesMax: 256 * 1024,
   /** Maximum keys of a key set; a larger one is refused. */
   keySetKeysMax: 100,
-  /** Older keys are fetched again when they are used. */
+  /** Age above which keys are fetched again when they are used. */
   keySetFreshMs: 15 * MINUTE_MS,
-  /** Keys stay valid for this time while their provider does not answer. */
+  /** Keys stay valid for this time while their provider does not respond. */
   keySetStaleMsMax: 24 * 60 * MINUTE_MS,
   /** Maximum signers whose keys are stored. */
   keySetsMax: 256,

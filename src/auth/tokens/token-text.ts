@@ -5,7 +5,7 @@ import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 export const tokenLimits = {
   /** Maximum characters of a token; a longer one is not read. */
   charactersMax: 24 * 1024,
-  /** Maximum nesting of its header and of its claims. */
+  /** Maximum nesting depth of the token's header, and of its claims. */
   depthMax: 16,
   /** Maximum bearer tokens that are read of one request. */
   candidatesMax: 3,

@@ -74,9 +74,9 @@ interface TokenVerifierDeps {
 }
 
 /**
- * Verifies external JWTs with the enabled signer that has their issuer; at most one signer has it.
- * The token cannot choose how it is verified: signer and `kid` select the key, and the algorithm
- * must fit the key.
+ * Verifies external JWTs with the enabled signer whose issuer they name; at most one signer has
+ * this issuer. The token cannot choose how it is verified: signer and `kid` select the key, and the
+ * algorithm must fit the key.
  */
 export class TokenVerifier {
   readonly #state: TokenVerifierDeps['state']
@@ -99,7 +99,7 @@ export class TokenVerifier {
     this.#checks = new FairShare(limits.tokenChecksMax)
   }
 
-  /** A token that was verified before; null: it has to be verified. */
+  /** Returns a token that was verified before; null: the token has to be verified. */
   recall(text: string): VerifiedToken | null {
     const digest = hash('sha256', text, 'base64url')
     const known = this.#remembered.get(digest)

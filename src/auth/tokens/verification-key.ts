@@ -65,9 +65,9 @@ export function verificationKeyFromCertificate(pem: string, kid: string): Verifi
 }
 
 /**
- * One member of a JWK set (RFC 7517); null if it cannot be used here: without a `kid`, for
- * encryption, symmetric, or for an algorithm that does not fit it. If it contains a certificate,
- * the key of the certificate is used.
+ * One entry of a JWK set (RFC 7517); null if it cannot be used here: without a `kid`, for
+ * encryption, symmetric, or for an algorithm that does not fit the key. If the entry contains a
+ * certificate, the key of the certificate is used.
  */
 export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   if (!isObject(jwk)) return null
@@ -83,7 +83,7 @@ export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   return { kid, algorithms, key, notBeforeMs: -Infinity, notAfterMs: Infinity }
 }
 
-/** Programs that write all members of a key write null or an empty value for unused ones. */
+/** Programs that write all fields of a key write null or an empty value for unused ones. */
 function isUnset(value: Json | undefined): boolean {
   return value === undefined || value === null || value === ''
 }
@@ -101,7 +101,7 @@ function isForSignatures(operations: Json | undefined): boolean {
 function publicKeyOf(jwk: JsonObject): KeyObject | null {
   const { kty, x5c } = jwk
   const [first] = Array.isArray(x5c) ? (x5c as readonly unknown[]) : []
-  // A certificate itself shows the type of its key.
+  // A key without `kty` is accepted if it has a certificate, which shows the type of the key.
   const isKnown =
     kty === 'RSA' || kty === 'EC' || kty === 'OKP' || (isUnset(kty) && typeof first === 'string')
   if (!isKnown) return null
@@ -109,7 +109,7 @@ function publicKeyOf(jwk: JsonObject): KeyObject | null {
     if (typeof first === 'string')
       return new X509Certificate(Buffer.from(first, 'base64')).publicKey
     const { n, e, crv, x, y } = jwk
-    // Only these members are read, so that a private member that a provider publishes by mistake is
+    // Only these fields are read, so that a private field that a provider publishes by mistake is
     // ignored.
     const parameters =
       kty === 'RSA' ? { kty, n, e } : kty === 'OKP' ? { kty, crv, x } : { kty, crv, x, y }

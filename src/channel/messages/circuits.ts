@@ -15,26 +15,29 @@ import { messageContentLimits } from './limits.ts'
 import type { DialError } from './dial-error.ts'
 import { controlMessage } from './control.ts'
 
-/** Headers of the answer to a route: `RouteResult…Header` of ctrl_msg. */
+/** Headers in the response to a route: `RouteResult…Header` of OpenZiti's ctrl_msg. */
 export const routeResultHeader = {
   attempt: 1101,
   success: 1102,
   error: 1103,
   errorCode: 1104,
 } as const
-/** Controllers send the ID of the dialing identity in this tag of a route. */
+/** Tag of a route in which controllers send the ID of the dialing identity. */
 const CLIENT_TAG = 'clientId'
-/** Tags of a route that are kept for usage reports. */
+/** Tags of a route that are stored for usage reports. */
 const KEPT_TAGS = [CLIENT_TAG, 'hostId', 'serviceId'] as const
 const NANOSECONDS_A_MS = 1_000_000n
-/** Attempt number of a reroute; a router keeps the ends of an existing circuit. */
+/**
+ * Attempt number that marks a reroute; with it, a router keeps the endpoints of an existing
+ * circuit.
+ */
 export const REROUTE_ATTEMPT = 99_969_996
 
 /** One entry of a forwarding table: frames from `from` go to `to`. */
 export interface RouteForward {
   readonly from: string
   readonly to: string
-  /** Type of destination that `to` names. */
+  /** Type of the destination `to`. */
   readonly kind: 'start' | 'end' | 'link'
 }
 
@@ -44,23 +47,23 @@ export interface Route {
   readonly attempt: number
   readonly forwards: readonly RouteForward[]
   readonly timeoutMs: number
-  /** The identity that dials; '' if the controller does not report it. */
+  /** The identity that dials; '' if the controller did not send it. */
   readonly clientId: string
   /** IDs of the dialing identity, the hosting identity and the service; limited in length. */
   readonly tags: Readonly<Record<string, string>>
-  /** Null if this is not the last router, or if the circuit is rerouted. */
+  /** Null if this router is not the egress router, or if the circuit is rerouted. */
   readonly egress: RouteEgress | null
-  /** The circuit and both its ends exist already; only its path changes. */
+  /** True if the circuit and both its endpoints exist already and only its path changes. */
   readonly isReroute: boolean
-  /** Logged with the outcome of the route; null if the identity is not traced. */
+  /** Fields to log with the outcome of the route; null if the identity is not traced. */
   readonly traced: Readonly<Record<string, string>> | null
 }
 
-/** The trace channel that logs routes. */
+/** Bit of the trace channel that logs routes. */
 const ESTABLISH_PATH = 2
 const TRACE_FIELDS = ['traceId', 'sessionId', 'apiSessionId'] as const
 
-/** The terminator that the last router of a circuit dials. */
+/** The terminator that the egress router of a circuit dials. */
 export interface RouteEgress {
   readonly binding: string
   readonly address: string
@@ -74,13 +77,13 @@ const kinds: ReadonlyMap<DestinationType, RouteForward['kind']> = new Map([
   [DestinationType.TO_LINK, 'link'],
 ])
 
-/** Whether the text fits the limit for IDs and addresses, which controllers choose. */
+/** Whether a string fits the limit for IDs and addresses; controllers choose these. */
 export function isCircuitName(text: string): boolean {
   return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
 }
 
 /**
- * Null when it contains an invalid name.
+ * Null when the route contains an invalid name.
  * @throws when the bytes cannot be decoded.
  */
 export function readRoute(body: Uint8Array): Route | null {
@@ -135,7 +138,7 @@ export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boole
 }
 
 /**
- * Ends the part of a circuit that a router carries.
+ * Ends a circuit at a router on its path.
  * @param isNow false: the router first delivers the data in flight.
  */
 export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessage {
@@ -143,7 +146,7 @@ export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessa
   return { contentType: controlMessage.unroute, body }
 }
 
-/** @param peerData of the terminator; keys of the channel's own headers are left out. */
+/** @param peerData from the terminator; keys of the channel's own headers are omitted. */
 export function routeSucceededMessage(
   { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
   peerData: ReadonlyMap<number, Uint8Array>,
@@ -161,7 +164,7 @@ export function routeSucceededMessage(
 }
 
 /**
- * A router's answer that it could not set up its part of a circuit.
+ * A router's response that it could not set up its part of a circuit.
  * @param reason shown to operators.
  */
 export function routeFailedMessage(
@@ -180,7 +183,7 @@ export function routeFailedMessage(
   return { contentType: controlMessage.routeResult, headers, body: encodeText(circuitId) }
 }
 
-/** Subjects of faults, as the protocol numbers them. */
+/** Subjects of faults, with their protocol numbers. */
 const subjects = {
   ingress: FaultSubject.INGRESS,
   egress: FaultSubject.EGRESS,
@@ -189,7 +192,7 @@ const subjects = {
   unknownOwner: FaultSubject.UNKNOWN_OWNER_FORWARD,
 } as const
 
-/** @param ids of circuits, or of a single link. */
+/** @param ids IDs of circuits, or the ID of a single link. */
 export function faultMessage(
   subject: keyof typeof subjects,
   ids: readonly string[],
@@ -204,7 +207,7 @@ export interface IdleCircuit {
   readonly idleMs: number
 }
 
-/** Asks a controller whether circuits without traffic still exist. */
+/** Asks a controller whether idle circuits still exist. */
 export function circuitConfirmationMessage(circuits: readonly IdleCircuit[]): OutboundMessage {
   const message = create(CircuitConfirmationSchema, {
     circuitIds: circuits.map(({ id }) => id),

@@ -19,19 +19,19 @@ export interface ClientApiSession {
   readonly id: string
   readonly token: string
   readonly identityId: string
-  /** Hex SHA-1 of the certificates that its client may present. */
+  /** Hex SHA-1 of the certificates that the session's client may present. */
   readonly fingerprints: ReadonlySet<string>
 }
 
-/** API sessions to add; with `part`, they belong to a full state. */
+/** API sessions to add. If `part` is set, they are part of a full list. */
 export interface SessionsUpdate {
   readonly sessions: readonly ClientApiSession[]
   /** Part of a full list of sessions; null if the sessions are additions. */
-  readonly part: FullStateMessage | null
+  readonly part: FullListPart | null
 }
 
-/** One message of a full state. */
-export interface FullStateMessage {
+/** Position of one message within a full list. */
+export interface FullListPart {
   readonly id: string
   readonly sequence: number
   readonly isLast: boolean
@@ -49,12 +49,12 @@ export function readSessionsAdded({ headers, body }: ChannelMessage): SessionsUp
   return { sessions, part: isFullState ? syncPart(headers) : null }
 }
 
-/** A full state that is not split counts as its only part. */
-function syncPart(headers: ChannelMessage['headers']): FullStateMessage {
+/** A full list that is sent in one message counts as the only part. */
+function syncPart(headers: ChannelMessage['headers']): FullListPart {
   const whole = { id: '', sequence: 0, isLast: true }
   const text = readText(headers, controlHeader.syncStrategyState)
   if (text === null) return whole
-  const state = JSON.parse(text) as Partial<Record<keyof FullStateMessage, unknown>> | null
+  const state = JSON.parse(text) as Partial<Record<keyof FullListPart, unknown>> | null
   return {
     id: String(state?.id ?? ''),
     sequence: Number(state?.sequence ?? 0),
@@ -72,7 +72,9 @@ export function readServiceSessionsRemoved(body: Uint8Array) {
   return fromBinary(SessionRemovedSchema, body)
 }
 
-/** Reports the API sessions that clients of the router use, so that they do not expire. */
+/**
+ * Reports the API sessions that clients of the router use, so that these sessions do not expire.
+ */
 export function heartbeatMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ApiSessionHeartbeatSchema, { tokens: [...tokens] })
   return {
@@ -81,7 +83,7 @@ export function heartbeatMessage(tokens: readonly string[]): OutboundMessage {
   }
 }
 
-/** Asks a controller which of the API sessions still exist. */
+/** Asks a controller which of the given API sessions still exist. */
 export function validateSessionsMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ValidateSessionsSchema, { sessionTokens: [...tokens] })
   return {
@@ -94,7 +96,7 @@ export function validateSessionsMessage(tokens: readonly string[]): OutboundMess
 export interface RouterClientClaim {
   readonly sessionToken: string
   readonly apiSessionToken: string
-  /** Hex SHA-1 of its certificate. */
+  /** Hex SHA-1 of the client's certificate. */
   readonly fingerprint: string
 }
 

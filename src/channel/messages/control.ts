@@ -18,12 +18,13 @@ import {
 import { formatHostPort } from '../../lib/text/names.ts'
 
 /**
- * Content types between controllers and routers, by the names of OpenZiti without `Type` and, of
- * requests, `Request`. The only other names are `updateEdgeTerminator`, which OpenZiti calls
- * UpdateTerminator like that of its fabric, and the message of this product.
+ * Content types between controllers and routers, with OpenZiti's names without `Type` and, for
+ * requests, without `Request`. Two names differ: `updateEdgeTerminator`, because OpenZiti has two
+ * types UpdateTerminator, and the message type that only Flotilla has.
  */
 export const controlMessage = {
-  // ctrl_pb.ContentType, and ctrl_msg for the answers to requests for circuits and to routes
+  // Numbers from ctrl_pb.ContentType, and from ctrl_msg for the responses to circuit requests and
+  // routes.
   circuitRequest: 1000,
   circuitSuccess: 1001,
   fault: 1004,
@@ -103,7 +104,10 @@ export const controlMessage = {
   clientPosture: 29_000,
 } as const
 
-/** Headers between controllers and routers: ControlHeaders of ctrl_pb, Header of edge_ctrl_pb. */
+/**
+ * Headers between controllers and routers: ControlHeaders of OpenZiti's ctrl_pb, Header of
+ * edge_ctrl_pb.
+ */
 export const controlHeader = {
   listeners: 1000,
   capabilities: 1002,
@@ -117,7 +121,7 @@ export const controlHeader = {
   clusterId: 2004,
 } as const
 
-/** Hello headers with these meanings in routers and controllers before 2.0. */
+/** Keys of hello headers with these meanings in routers and controllers before 2.0. */
 export const legacyControlHeader = { listeners: 10, capabilities: 12, clusterId: 15 } as const
 
 /** The application protocol of control channels. */
@@ -153,13 +157,16 @@ export interface ControllerAddress {
   readonly id: string
   /** `tls:host:port`. */
   readonly address: string
-  /** Where routers renew their certificates: origins of its client API, `https://host:port`. */
+  /**
+   * Origins of the controller's client API, `https://host:port`, where routers renew their
+   * certificates.
+   */
   readonly clientApis: readonly string[]
-  /** SHA-256 of its pinned key. */
+  /** SHA-256 of the controller's pinned key. */
   readonly publicKeySha256: Uint8Array
 }
 
-/** A key that a member had before it was removed. */
+/** A key that a controller had when it was a member, before its removal. */
 export type RemovedController = Pick<ControllerAddress, 'id' | 'publicKeySha256'>
 
 /** The controllers of the cluster, as sent to a router. */
@@ -167,7 +174,7 @@ export interface ClusterAddresses {
   readonly controllers: readonly ControllerAddress[]
   readonly removed: readonly RemovedController[]
   /**
-   * A router accepts a list only if its index is greater than the known one. Followers send the
+   * A router accepts a list only if this index is greater than the known one. Followers send the
    * index of the membership configuration. The leader sends its log index, because an address can
    * change without a change of members.
    */
@@ -178,14 +185,15 @@ export interface ClusterAddresses {
 }
 
 /**
- * @param isInterim the list temporarily lacks some members; Flotilla routers ignore such a list.
+ * @param isInterim true if some members are temporarily missing from the list; Flotilla routers
+ * ignore such a list.
  */
 export function addressesMessage(
   { controllers, removed, index, isLeader }: ClusterAddresses,
   isInterim = false,
 ): OutboundMessage {
   const update = create(UpdateCtrlAddressesSchema, {
-    // Older routers read these; newer ones read the list with IDs.
+    // Older routers read this field; newer routers read the list with IDs.
     addresses: controllers.map(({ address }) => address),
     controllers: controllers.map(({ id, address, publicKeySha256, clientApis }) => ({
       id,
@@ -204,7 +212,10 @@ export function addressesMessage(
   }
 }
 
-/** @param index increases with each leader; a router ignores one below the last it received. */
+/**
+ * @param index grows with each new leader; a router ignores an index below the last one that it
+ * received.
+ */
 export function leaderMessage(index: number): OutboundMessage {
   const update = create(UpdateClusterLeaderSchema, { index: BigInt(index) })
   return {
@@ -237,7 +248,10 @@ export interface ClientAddress {
   readonly port: number
 }
 
-/** The answer to the hello of a controller. @param addresses for clients. */
+/**
+ * The reply of an edge router to a controller's hello.
+ * @param addresses where clients can connect.
+ */
 export function clientHello(
   version: string,
   hostname: string,
@@ -263,7 +277,7 @@ export function clientHello(
   }
 }
 
-/** Answer of an edge router to the hello of a controller. */
+/** Reply of an edge router to a controller's hello. */
 export interface ClientHello {
   readonly hostname: string
   /** `protocol://host:port` for each client protocol of the router. */

@@ -1,4 +1,6 @@
-/** Why a router could not dial a terminator, in its route result; `ErrorType…` of OpenZiti. */
+/**
+ * Reasons why a router could not dial a terminator, in its route result; `ErrorType…` of OpenZiti.
+ */
 export const dialError = {
   other: 0,
   invalidTerminator: 1,

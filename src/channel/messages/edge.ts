@@ -9,15 +9,15 @@ import {
   encodeUint64,
 } from '../headers.ts'
 import { headerKey } from '../numbers.ts'
-import type { Piece } from './payload.ts'
+import type { PayloadContent } from './payload.ts'
 import type { TraceAnswer, TraceRequest } from './route-trace.ts'
 
 /** The application protocol of the channels of clients. */
 export const EDGE_PROTOCOL = 'ziti-edge'
 
 /**
- * Content types between a client and a router: ContentType of edge_client_pb. Those of circuits are
- * in payload.ts, because links use them too.
+ * Content types between a client and a router: ContentType of OpenZiti's edge_client_pb. The types
+ * for circuit data are in payload.ts, because links use them too.
  */
 export const edgeMessage = {
   /** Posture report of a client. */
@@ -57,7 +57,7 @@ export const edgeHeader = {
   callerId: 1008,
   flags: 1010,
   appData: 1011,
-  /** A flag in a bind request and its answer; the ID itself in a dial. */
+  /** A flag in a bind request and the response to it; in a dial, the ID itself. */
   routerProvidedConnId: 1012,
   healthStatus: 1013,
   errorCode: 1014,
@@ -69,7 +69,7 @@ export const edgeHeader = {
   listenerId: 1021,
   connType: 1022,
   supportsInspect: 1023,
-  /** Flag in the answer to a hello, and in a bind request. */
+  /** Flag in the reply to a hello, and in a bind request. */
   supportsBindSuccess: 1024,
   connectionMarker: 1025,
   circuitId: 1026,
@@ -77,29 +77,32 @@ export const edgeHeader = {
   useXgressToSdk: 1028,
   xgressCtrlId: 1029,
   xgressAddress: 1030,
-  /** Flag in the answer to a hello: OIDC clients may report their posture to this router. */
+  /** Flag in the reply to a hello: OIDC clients may send their posture to this router. */
   supportsPostureChecks: 1032,
   structuredError: 1033,
   dialerIdentityId: 1034,
   dialerIdentityName: 1035,
   serviceId: 1036,
-  /** 1: the service is identified by name, not by ID. */
+  /** Value 1: the service is identified by name, not by ID. */
   serviceIdentifierType: 1037,
-  /** Mask in the answer to a hello. */
+  /** Capability mask in the reply to a hello. */
   routerCapabilities: 1039,
 } as const
 
 /** Capability bits that this router announces to clients. */
 export const clientCapabilities: readonly number[] = [CONNECT_BY_SERVICE]
 
-/** Clients choose IDs below this value, routers choose IDs from it on, so they never collide. */
+/**
+ * Clients choose connection IDs below this value and routers choose IDs from this value upward, so
+ * the IDs never collide.
+ */
 export const ROUTER_CONNECTION_ID_MIN = 0x80_00_00_00
 export const CONNECTION_ID_MAX = 0xff_ff_ff_ff
 
-/** Bits of the flags header of data messages; `fin`: the sender sends no more data. */
+/** Bits of the flags header in data messages; `fin`: the sender sends no more data. */
 export const edgeFlag = { fin: 1 } as const
 
-/** Codes of refusals: Error of edge_client_pb. */
+/** Error codes of refusals: Error of OpenZiti's edge_client_pb. */
 export const edgeErrorCode = {
   internal: 1,
   invalidApiSession: 2,
@@ -117,15 +120,15 @@ export const edgeErrorCode = {
 } as const
 
 /**
- * Text with which clients of OpenZiti's C SDK drop a cached service session and request another;
- * they compare nothing else.
+ * Message that makes clients with OpenZiti's C SDK drop a cached service session and request a new
+ * one; they compare only this string.
  */
 export const INVALID_SESSION = 'Invalid Session'
 
 /** Hints for a client whether to retry. */
 export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const
 
-/** Connection types in the answer to a connection inspection; 0: no such connection. */
+/** Connection types in the response to a connection inspection; 0: no such connection. */
 export const connType = { dial: 1, bind: 2 } as const
 
 type Headers = ChannelMessage['headers']
@@ -142,7 +145,7 @@ export function readUint16(headers: Headers, key: number): number | null {
   return value?.length === 2 ? (value[0] ?? 0) | ((value[1] ?? 0) << 8) : null
 }
 
-/** A message of one connection, with additional headers. */
+/** A message for one connection, with additional headers. */
 export function connectionMessage(
   contentType: number,
   connectionId: number,
@@ -179,7 +182,7 @@ export function stateClosedMessage(connectionId: number, reason: ClosedReason): 
 
 export function dataMessage(
   connectionId: number,
-  { body, edgeFlags, traceId }: Piece,
+  { body, edgeFlags, traceId }: PayloadContent,
 ): OutboundMessage {
   const headers: [number, Uint8Array][] = []
   if (edgeFlags !== 0) headers.push([edgeHeader.flags, encodeInt32(edgeFlags)])
@@ -188,7 +191,7 @@ export function dataMessage(
 }
 
 /** Reads the content of a data message. */
-export function readPiece({ headers, body }: ChannelMessage): Piece {
+export function readPiece({ headers, body }: ChannelMessage): PayloadContent {
   return {
     body,
     edgeFlags: (readInt32(headers, edgeHeader.flags) ?? 0) >>> 0,
@@ -196,7 +199,10 @@ export function readPiece({ headers, body }: ChannelMessage): Piece {
   }
 }
 
-/** Headers for a client that keeps its end of the circuit: circuit, end address and controller. */
+/**
+ * Headers for a client that runs its own circuit endpoint: circuit ID, endpoint address and
+ * controller ID.
+ */
 export function xgressHeaders(circuit: {
   readonly id: string
   readonly address: string
@@ -209,7 +215,9 @@ export function xgressHeaders(circuit: {
   ]
 }
 
-/** A client's trace request; the answer repeats its sequence number as `userValue`. */
+/**
+ * A client's trace request; the response contains the request's sequence number as `userValue`.
+ */
 export function readTraceRequest({ headers, sequence }: ChannelMessage): TraceRequest {
   return {
     hops: (readInt32(headers, edgeHeader.traceHopCount) ?? 0) >>> 0,
@@ -218,8 +226,10 @@ export function readTraceRequest({ headers, sequence }: ChannelMessage): TraceRe
   }
 }
 
-/** The router to which the client is connected is the first hop. */
-export function firstHopAnswer({ hops, ...asked }: TraceRequest, error = ''): TraceAnswer {
+/**
+ * Response to a trace that ends at the first hop, the router to which the client is connected.
+ */
+export function firstHopTraceResponse({ hops, ...asked }: TraceRequest, error = ''): TraceAnswer {
   return { ...asked, hops: Math.max(0, hops - 1), hopType: 'xgress/edge', hopId: '', error }
 }
 

@@ -1,10 +1,13 @@
 /** Limits of the contents of messages, in addition to the body limits in message-bounds.ts. */
 export const messageContentLimits = {
-  /** IDs of circuits, addresses of their ends and values of their tags. */
+  /** Maximum length of circuit IDs, endpoint addresses and tag values. */
   circuitNameCharactersMax: 128,
-  /** Reason why a circuit could not be routed. */
+  /** Maximum length of the reason why a circuit could not be routed. */
   reasonCharactersMax: 1024,
-  /** Sequences in one acknowledgement, bytes of a trace ID, and of a control; beyond: refused. */
+  /**
+   * Maximum sequences in one acknowledgement, bytes in a trace ID, and bytes in a control message;
+   * more is refused.
+   */
   xgressSequencesPerMessageMax: 16_384,
   xgressTraceIdBytesMax: 64,
   xgressControlBytesMax: 256,

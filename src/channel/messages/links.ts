@@ -14,12 +14,16 @@ import { type HelloGroup, readHello } from '../hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
 import { controlMessage } from './control.ts'
 
-/** Types of the sockets of one link: the first one, and one for acknowledgments. */
+/** Socket types of one link: the first socket, and the socket for acknowledgements. */
 export const linkSocketTypes = ['link.default', 'link.ack'] as const
-/** Payloads use sockets of one type, acknowledgements those of the other. */
+/**
+ * Payloads are sent over sockets of one type, acknowledgements over sockets of the other type.
+ */
 export type LinkSocketType = (typeof linkSocketTypes)[number]
 
-/** Identity of a link with several sockets; a further socket presents the ID and the secret. */
+/**
+ * Identity of a link with several sockets; each further socket must present its ID and secret.
+ */
 export interface LinkGroup {
   readonly id: string
   readonly secret: Uint8Array
@@ -33,8 +37,8 @@ export const LINK_TYPE: LinkSocketType = 'link.default'
 const BINDING = 'default'
 
 /**
- * Headers of the hello of a link: LinkHeader of xlink_transport. Other messages use the same
- * numbers for other headers.
+ * Headers in the hello of a link: LinkHeader of OpenZiti's xlink_transport. Other messages use the
+ * same numbers for other headers.
  */
 export const linkHeader = {
   routerId: 2,
@@ -71,7 +75,8 @@ export function linkHello(options: {
   readonly dialedVersion: string
   readonly iteration: number
   /**
-   * The group of a link with several sockets: 'first' creates one. Absent: the link has one socket.
+   * The group of a link with several sockets; 'first' creates a group. Absent: the link has one
+   * socket.
    */
   readonly group?: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType }
 }): ChannelMessage {
@@ -112,7 +117,7 @@ function groupHeaders(
   ]
 }
 
-/** The group in the answer to a hello that creates one; null: the link has only one socket. */
+/** The group in the reply to a hello that creates a group; null: the link has only one socket. */
 export function readLinkGroup(headers: ChannelMessage['headers']): LinkGroup | null {
   const id = readText(headers, headerKey.connectionId) ?? ''
   const secret = headers.get(headerKey.groupSecret)
@@ -127,12 +132,12 @@ export function readLinkGroup(headers: ChannelMessage['headers']): LinkGroup | n
 export interface LinkHello {
   readonly linkId: string
   readonly routerId: string
-  /** Null if the dialer does not name the router that it dials. */
+  /** Null if the hello does not contain the ID of the dialed router. */
   readonly dialedId: string | null
   readonly iteration: number
   /** Null if the dialer creates a link with one socket. */
   readonly group: HelloGroup | null
-  /** The type of the socket according to the dialer. */
+  /** The socket type that the dialer claims. */
   readonly type: string
 }
 
@@ -190,8 +195,8 @@ export function routerLinksMessage(
 }
 
 /**
- * @param isDuplicate whether another link to the same router makes it superfluous; otherwise it was
- * lost.
+ * @param isDuplicate true if the link is superfluous because of another link to the same router;
+ * false if the link was lost.
  */
 export function linkFaultMessage(
   { id, iteration }: Pick<LinkReport, 'id' | 'iteration'>,
@@ -211,7 +216,7 @@ export function readLinkFault(body: Uint8Array): { id: string; iteration: number
   return subject === FaultSubject.LINK ? { id, iteration } : null
 }
 
-/** @param sha1 of the leaf, lower-case hex. */
+/** @param sha1 SHA-1 of the leaf certificate, lowercase hex. */
 export function verifyRouterMessage(routerId: string, sha1: string): OutboundMessage {
   const message = create(VerifyRouterSchema, { routerId, fingerprints: [sha1] })
   return { contentType: controlMessage.verifyRouter, body: toBinary(VerifyRouterSchema, message) }

@@ -26,11 +26,11 @@ export interface ModelComparison {
 
 /** Request of a router to receive changes of the data model. */
 export interface SubscribeRequest {
-  /** Index and timeline of the router's model; 0 and '' if it has none. */
+  /** Index and timeline of the router's model; 0 and '' if the router has no model. */
   readonly index: bigint
   readonly timelineId: string
   readonly seconds: number
-  /** Only the subscription time is extended. */
+  /** True if the router only extends the time of its subscription. */
   readonly renews: boolean
   readonly subscriptionId: string
 }

@@ -3,8 +3,8 @@ import { encodeText } from '../headers.ts'
 import { messageContentLimits } from './limits.ts'
 
 /**
- * Content types between the ends of a circuit, on links and on channels of SDKs: ContentType of
- * xgress. `close` is XgClose of edge_client_pb.
+ * Content types of messages between the endpoints of a circuit, on links and on channels of SDKs:
+ * ContentType of OpenZiti's xgress. `close` is XgClose of edge_client_pb.
  */
 export const circuitMessage = {
   payload: 1100,
@@ -13,11 +13,14 @@ export const circuitMessage = {
   close: 1103,
 } as const
 
-/** Channels read these without a rate limit: the ends of a circuit bound them. */
+/**
+ * Channels read these types without a rate limit, because the endpoints of a circuit limit their
+ * number.
+ */
 export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circuitMessage))
 
 export const payloadFlag = {
-  /** The circuit ends; for the receiver the same as `endOfFile`. */
+  /** The circuit ends; the receiver handles it like `endOfFile`. */
   circuitEnd: 1,
   /** Also set in acknowledgments. */
   fromTerminator: 2,
@@ -31,7 +34,7 @@ export const payloadFlag = {
 /** Bits of `capabilities`. */
 export const END_OF_FILE_CAPABILITY = 1 << 8
 
-/** Headers of payloads and acknowledgements; the ends of a circuit use keys 2000 to 2255. */
+/** Headers of payloads and acknowledgements; endpoints of a circuit use keys 2000 to 2255. */
 export const circuitHeader = {
   uuid: 2000,
   capabilities: 2001,
@@ -58,18 +61,24 @@ export const TRACE_ANSWER = 2
 /** Maximum sequence number: OpenZiti routers use signed 32-bit integers. */
 export const SEQUENCE_MAX = 0x7fff_ffff
 /**
- * Value for an acknowledgment without a count of buffered bytes; it blocks the sender of payloads.
+ * Value in an acknowledgement whose sender does not know how many bytes are buffered; it blocks the
+ * sender of payloads.
  */
 const BUFFERED_UNKNOWN = 0xffff_ffff
 
 const empty = new Uint8Array(0)
 
-/** Content of one payload, without its place in the stream. It is neither cut nor joined. */
-export interface Piece {
+/**
+ * Content of one payload, without its position in the stream. Contents of payloads are never split
+ * or merged.
+ */
+export interface PayloadContent {
   readonly body: Uint8Array
-  /** `edgeHeader.flags` of the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none. */
+  /**
+   * Value of the SDK protocol's `edgeHeader.flags`: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none.
+   */
   readonly edgeFlags: number
-  /** UUID of a traced payload, passed on unread; null: none. */
+  /** UUID of a traced payload, forwarded without parsing; null: none. */
   readonly traceId: Uint8Array | null
 }
 
@@ -77,43 +86,52 @@ export interface Piece {
 export interface Payload {
   readonly sequence: number
   readonly flags: number
-  /** Clock of the sender at the time of sending, ms modulo 2^16; 0: none. */
+  /** Low 16 bits of the sender's clock when it sent the payload, ms; 0: none. */
   readonly stamp: number
   readonly body: Uint8Array
   readonly edgeFlags: number
   readonly traceId: Uint8Array | null
-  /** null in most payloads; only the first one of an end has capabilities. */
+  /** null in most payloads; only the first payload of an endpoint contains capabilities. */
   readonly capabilities: number | null
 }
 
-/** Acknowledges payloads and reports how much the receiver buffers. The body lists sequences. */
+/**
+ * Acknowledges payloads and reports how much its sender has buffered. The body is a list of
+ * sequence numbers.
+ */
 export interface Acknowledgement {
   readonly flags: number
-  /** Bytes at the sender that its application has not read yet. */
+  /**
+   * Bytes that the sender of this acknowledgement has received and its application has not read
+   * yet.
+   */
   readonly bufferedBytes: number
-  /** Stamp of the acknowledged payload, unchanged; 0: none. */
+  /** Stamp of the acknowledged payload, returned unchanged; 0: none. */
   readonly stamp: number
-  /** Sequences in their wire form; see `readSequenceAt`. */
+  /** Sequence numbers in wire form; see `readSequenceAt`. */
   readonly body: Uint8Array
 }
 
 const utf8 = new TextDecoder()
 
-/** Circuit id of a payload, acknowledgment or control message; null: none. */
+/** Circuit id in a payload, acknowledgement or control message; null: none. */
 export function readCircuitId({ contentType, headers, body }: ChannelMessage): string | null {
-  // The body of a control message is one byte for the kind, then the circuit id.
+  // The body of a control message is one byte for the kind, followed by the circuit id.
   const isControl = contentType === circuitMessage.control
   const value = isControl ? body.subarray(1) : headers.get(circuitHeader.circuitId)
   if (value === undefined || value.length === 0) return null
   return value.length > messageContentLimits.circuitNameCharactersMax ? null : utf8.decode(value)
 }
 
-/** Headers of the ends of a circuit, and of its frames. */
+/**
+ * Range of header keys that are forwarded with a frame: headers of the circuit's endpoints and of
+ * its frames.
+ */
 const onwardKeys = { from: circuitHeader.uuid, to: circuitHeader.rtt } as const
 
 /**
- * The frame to forward, without headers of the channel that it arrived on, such as a reply number,
- * which the next channel would misinterpret.
+ * The frame to forward, without the headers of the channel that the frame arrived on. The next
+ * channel would misinterpret them, for example a reply number.
  */
 export function frameToForward({ contentType, headers, body }: ChannelMessage): OutboundMessage {
   const kept = new Map<number, Uint8Array>()
@@ -142,7 +160,7 @@ export function readPayload(message: ChannelMessage): Payload | null {
   return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
 }
 
-/** False for payloads that only number or start the stream. */
+/** False for payloads without data, which only start the stream or use up a sequence number. */
 export function hasContent({ body, flags, edgeFlags, traceId, capabilities }: Payload): boolean {
   if (body.length > 0 || edgeFlags !== 0 || traceId !== null) return true
   return (
@@ -170,7 +188,7 @@ export function readSequenceAt(body: Uint8Array, at: number): number {
   return high | ((body[at + 2] ?? 0) << 8) | (body[at + 3] ?? 0)
 }
 
-interface OutgoingPayload extends Piece {
+interface OutgoingPayload extends PayloadContent {
   readonly sequence: number
   readonly flags: number
   readonly capabilities: number | null
@@ -195,7 +213,7 @@ export function payloadMessage(
   return { contentType: circuitMessage.payload, headers, body }
 }
 
-/** @param sequences may be empty, to send only the buffered bytes. */
+/** @param sequences may be empty, to report only the number of buffered bytes. */
 export function acknowledgementMessage(
   circuitId: Uint8Array,
   {
@@ -221,7 +239,7 @@ export function acknowledgementMessage(
   return { contentType: circuitMessage.acknowledgement, headers, body }
 }
 
-/** Answer to a route trace request; null when the control message is not one. */
+/** Response to a route trace request; null when the control message is not such a request. */
 export function routeTraceAnswerMessage(
   request: ChannelMessage,
   { type, id }: { readonly type: string; readonly id: string },
@@ -234,7 +252,7 @@ export function routeTraceAnswerMessage(
   headers.set(circuitControlHeader.hopCount, integerValue(Math.max(0, hops - 1), 4))
   headers.set(circuitControlHeader.hopType, encodeText(type))
   headers.set(circuitControlHeader.hopId, encodeText(id))
-  // With these, the requesting end identifies its request.
+  // Returned unchanged, because the requesting endpoint identifies its request by these headers.
   for (const key of [
     circuitControlHeader.timestamp,
     circuitControlHeader.userVal,
@@ -250,7 +268,10 @@ export function routeTraceAnswerMessage(
   return { contentType: circuitMessage.control, headers, body: answer }
 }
 
-/** An absent integer is 0. Avoids DataView objects, because this runs for each payload. */
+/**
+ * An absent integer is 0. Reads bytes directly instead of through a DataView, because this runs for
+ * each payload.
+ */
 function littleEndian(bytes: Uint8Array | undefined, length: 2 | 4): number | null {
   if (bytes === undefined) return 0
   if (bytes.length !== length) return null
@@ -297,7 +318,10 @@ function capabilitiesValue(capabilities: number): Uint8Array {
   return integerValue(capabilities, 4).reverse()
 }
 
-/** A view keeps its whole buffer in memory; acceptable up to this factor. */
+/**
+ * A stored view keeps its whole buffer in memory. A buffer up to this many times larger than the
+ * view is acceptable.
+ */
 const PINNED_SCALE_MAX = 8
 
 /** A body that may be stored: a copy if the view would keep a much larger buffer in memory. */

@@ -2,7 +2,7 @@ import type { ChannelMessage } from '../frame.ts'
 import { encodeText } from '../headers.ts'
 import { edgeHeader } from './edge.ts'
 
-/** Data that the ends of a circuit exchange through controllers. */
+/** Keys of the data that the endpoints of a circuit exchange through controllers. */
 export const peerDataKey = {
   publicKey: edgeHeader.publicKey,
   callerId: edgeHeader.callerId,
@@ -17,7 +17,7 @@ export const peerDataKey = {
   dialerIdentityName: 1116,
 } as const
 
-/** Headers of the SDK protocol with the same key as the peer data. */
+/** Headers of the SDK protocol that have the same key in the peer data. */
 export const sharedPeerDataKeys: readonly number[] = [
   peerDataKey.publicKey,
   peerDataKey.callerId,
@@ -25,20 +25,23 @@ export const sharedPeerDataKeys: readonly number[] = [
   peerDataKey.connectionMarker,
 ]
 
-/** Headers of a connect request that the host receives. */
+/**
+ * Headers of a client's connect request that are forwarded to the host, each with its peer data
+ * key.
+ */
 const dialData: readonly (readonly [edge: number, peer: number])[] = [
   ...sharedPeerDataKeys.map((key) => [key, key] as const),
   [edgeHeader.stickinessToken, peerDataKey.stickinessToken],
 ]
 
-/** Headers in which the host receives them. */
+/** Peer data keys, each with the header in which the host receives the value. */
 const hostData: readonly (readonly [peer: number, edge: number])[] = [
   ...sharedPeerDataKeys.map((key) => [key, key] as const),
   [peerDataKey.dialerIdentityId, edgeHeader.dialerIdentityId],
   [peerDataKey.dialerIdentityName, edgeHeader.dialerIdentityName],
 ]
 
-/** Peer data of a connecting client that a controller forwards to the host. */
+/** Peer data that a controller forwards from a connecting client to the host. */
 export function clientPeerData({ headers }: ChannelMessage, identityId: string) {
   const data = new Map<number, Uint8Array>()
   for (const [key, to] of dialData) {
@@ -50,8 +53,8 @@ export function clientPeerData({ headers }: ChannelMessage, identityId: string) 
 }
 
 /**
- * Headers of the answer to a client, from the circuit's peer data; the rest is not sent to the
- * client.
+ * Headers of the response to a client, from the circuit's peer data; the remaining peer data is not
+ * sent to the client.
  */
 export function* connectAnswerHeaders(data: ReadonlyMap<number, Uint8Array>) {
   for (const [key, value] of data) {

@@ -15,7 +15,7 @@ export function readInspection(body: Uint8Array): readonly string[] {
   return fromBinary(InspectRequestSchema, body).requestedValues
 }
 
-/** Answer of a router to an inspection. */
+/** A router's response to an inspection. */
 export interface InspectionAnswer {
   readonly errors: readonly string[]
   readonly values: readonly { readonly name: string; readonly value: string }[]
@@ -39,7 +39,7 @@ export interface HostInterface {
   readonly hardwareAddress: string
   readonly mtu: number
   readonly index: number
-  /** Bits as in `interfaceFlag`. */
+  /** Flag bits, see `interfaceFlag`. */
   readonly flags: number
   /** Addresses with their prefix length. */
   readonly addresses: readonly string[]
@@ -79,15 +79,17 @@ export function readInterfaces(body: Uint8Array): HostInterface[] {
   )
 }
 
-/** A count that another program reports; 0 if it is not one. */
+/** A count that another program reports; 0 if the value is not a valid count. */
 function count(value: bigint): number {
   return value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER) ? 0 : Number(value)
 }
 
-/** Names of counters in the protocol; rx: read by this router, tx: written. */
+/**
+ * Names of counters in the protocol; rx: bytes that this router read, tx: bytes that it wrote.
+ */
 export type UsageCounterKind = `${'fabric' | 'ingress' | 'egress'}.${'rx' | 'tx'}`
 
-/** Unreported bytes of one circuit. */
+/** Bytes of one circuit that were not reported yet. */
 export interface CircuitByteCounts {
   readonly circuitId: string
   readonly tags: Readonly<Record<string, string>>
@@ -95,7 +97,7 @@ export interface CircuitByteCounts {
   readonly bytes: Readonly<Partial<Record<UsageCounterKind, number>>>
 }
 
-/** Bytes of circuits in one interval; times in seconds. */
+/** Bytes carried by circuits in one interval; times in seconds. */
 export interface UsageReport {
   /** UTC, s. */
   readonly startS: number
@@ -103,7 +105,7 @@ export interface UsageReport {
   readonly circuits: readonly CircuitByteCounts[]
 }
 
-/** Bytes of circuits in one interval, as a separate metrics message. */
+/** The usage report of one interval, as a separate metrics message. */
 export function usageMessage(
   routerId: string,
   { startS, lengthS, circuits }: UsageReport,
@@ -133,17 +135,17 @@ function timestampOf(atMs: number): { seconds: bigint; nanos: number } {
 /** Metrics of one interval by name. */
 export interface MetricsBatch {
   readonly eventId: string
-  /** UTC ms; end of the interval. */
+  /** End of the interval, UTC ms. */
   readonly atMs: number
   readonly integers: Readonly<Record<string, number>>
   readonly numbers: Readonly<Record<string, number>>
-  /** Latencies by histogram name; one sample each. */
+  /** Latencies by histogram name; each histogram has one sample. */
   readonly latenciesNs: Readonly<Record<string, number>>
 }
 
 /**
- * @param isPropagated true for only one controller, because each such controller would count the
- * values.
+ * @param isPropagated set it for only one controller, because every controller that gets it set
+ * counts the values.
  */
 export function metricsMessage(
   routerId: string,

@@ -3,25 +3,30 @@ import { encodeInt32, readInt32, readText, readUint64, encodeUint64 } from '../h
 import { messageContentLimits } from './limits.ts'
 import { circuitControlHeader, circuitMessage, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
 
-/** Route trace request of a circuit; one of its routers or the other end answers. */
+/**
+ * Request for a route trace over a circuit; a router on the path or the other endpoint responds.
+ */
 export interface TraceRequest {
-  /** Position of the answering router, counted from the first one on the route. */
+  /** Position of the responding router on the route, counted from the first router. */
   readonly hops: number
-  /** Time of the requester, repeated in the answer. */
+  /** The requester's time, repeated in the response. */
   readonly timestamp: bigint
-  /** Request number of the requester. */
+  /** Number that the requester gave to its request. */
   readonly userValue: number
 }
 
-/** The hop that answered a route trace. */
+/** Response to a route trace request, from the hop that the request reached. */
 export interface TraceAnswer extends TraceRequest {
   readonly hopType: string
   readonly hopId: string
-  /** Reason why the route ends here; '' if none. */
+  /** Why the trace ends at this hop; '' if there is no error. */
   readonly error: string
 }
 
-/** A route trace over a circuit: `hops` counts down at each router, and the one at 0 answers. */
+/**
+ * A route trace over a circuit: each router decrements `hops`, and the router that reaches 0
+ * responds.
+ */
 export function traceRequestMessage(
   circuitId: Uint8Array,
   { hops, timestamp, userValue }: TraceRequest,
@@ -37,7 +42,7 @@ export function traceRequestMessage(
   return { contentType: circuitMessage.control, headers, body }
 }
 
-/** null when the control message is not an answer, or has no request number. */
+/** null when the control message is not a trace response, or has no request number. */
 export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer | null {
   const userValue = readInt32(headers, circuitControlHeader.userVal)
   if (body[0] !== TRACE_ANSWER || userValue === null) return null
@@ -54,7 +59,8 @@ export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer 
 }
 
 /**
- * Remaining hops of a route trace request; null when the message is not one, or has no hops left.
+ * Remaining hops of a route trace request; null when the message is not such a request, or has no
+ * hops left.
  */
 export function remainingTraceHops({ contentType, headers, body }: ChannelMessage): number | null {
   if (contentType !== circuitMessage.control || body[0] !== TRACE_REQUEST) return null

@@ -27,13 +27,13 @@ export const terminatorPrecedence = {
 
 export type Precedence = keyof typeof terminatorPrecedence
 
-/** An unknown precedence is the default. */
+/** An unknown number gives the default precedence. */
 export function precedenceName(precedence: number): Precedence {
   if (precedence === ModelPrecedence.REQUIRED) return 'required'
   return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
 }
 
-/** The precedence of a number sent by a client. */
+/** The precedence for a number that a client sent. */
 export function modelPrecedence(number: number): ModelPrecedence {
   return terminatorPrecedence[precedenceName(number)]
 }
@@ -45,11 +45,14 @@ export interface OfferedTerminator {
   readonly cost: number
   readonly precedence: Precedence
   readonly instanceId: string
-  /** One key of the host for all its clients; absent: the host has a key for each client. */
+  /**
+   * One key of the host that is used for all clients; absent: the host uses a separate key for each
+   * client.
+   */
   readonly publicKey?: Uint8Array
 }
 
-/** @param startMs UTC; the answer repeats it. */
+/** @param startMs UTC; the response repeats this time. */
 export function createTunnelTerminatorMessage(
   offered: OfferedTerminator,
   startMs: number,
@@ -67,7 +70,7 @@ export function createTunnelTerminatorMessage(
   return { contentType: controlMessage.createTunnelTerminatorV2, body }
 }
 
-/** Answer of a controller to a terminator request. */
+/** A controller's response to a terminator request. */
 export interface TerminatorAnswer {
   readonly id: string
   readonly outcome: 'created' | 'busy' | 'taken' | 'refused'
@@ -151,14 +154,14 @@ export function healthEventMessage(
 }
 
 /**
- * Reads the terminators in a controller's validation request. @throws when the bytes are no such
- * message.
+ * Reads the terminators in a controller's validation request.
+ * @throws when the bytes are not a validation request.
  */
 export function readTerminatorQuery(body: Uint8Array) {
   return fromBinary(ValidateTerminatorsSchema, body)
 }
 
-/** A router's answer about the state of its terminators. */
+/** A router's response with the states of its terminators. */
 export function terminatorStatesMessage(
   states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,
 ): OutboundMessage {

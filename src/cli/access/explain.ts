@@ -16,8 +16,8 @@ export interface ExplainOptions extends ContextOptions {
 const PAGE = 100
 
 /**
- * Prints why an identity can reach a service, or why not. If only one of the two is given, prints
- * one line for each pair.
+ * Prints why an identity can or cannot reach a service. If only the identity or only the service is
+ * given, prints one line for each pair.
  */
 export async function explainPairs(
   identity: string | undefined,

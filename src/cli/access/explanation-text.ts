@@ -1,13 +1,15 @@
 import { formatTable } from '../terminal/output.ts'
 import type {
   ExplainedCheck,
-  ExplainedLink,
+  ExplainedPolicyMatch,
   ExplainedPair,
   ExplainedPairRight,
   NamedRecord,
 } from './pair.ts'
 
-/** Explains one pair, with each policy that connects the identity and the service. */
+/**
+ * Explains one identity-service pair, with each policy that connects the identity and the service.
+ */
 export function pairText(pair: ExplainedPair): string {
   const lines = [
     `${pair.identity.name} -> ${pair.service.name}`,
@@ -22,7 +24,9 @@ export function pairText(pair: ExplainedPair): string {
   return lines.join('\n')
 }
 
-/** One line for each pair. `listed` names the side that differs from line to line. */
+/**
+ * One line for each pair. `listed` selects whether each line names the identity or the service.
+ */
 export function pairsText(pairs: readonly ExplainedPair[], listed: 'identity' | 'service'): string {
   if (pairs.length === 0) return 'no pair'
   const rows = pairs.map((pair) => [
@@ -39,7 +43,10 @@ function stateText({ isGranted, isReachable }: ExplainedPairRight): string {
   return isGranted ? 'granted, unreachable' : 'no'
 }
 
-/** A granted right that does not work comes before a dial right that no policy grants. */
+/**
+ * The first missing piece of a pair. A missing piece of a granted right takes precedence over a
+ * dial right that no policy grants.
+ */
 function firstMissing({ dial, bind }: ExplainedPair): string {
   const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)
   const shown = broken ?? (dial.isGranted || bind.isGranted ? null : dial)
@@ -81,7 +88,7 @@ function nearestLines(
   return [`  nearest policy ${name}: ${lacking.join('; ')}`]
 }
 
-/** The names of the records, except the identity and the service themselves. */
+/** The names of the records, without the identity and the service of the pair. */
 function namesText(records: readonly NamedRecord[], { identity, service }: ExplainedPair): string {
   const others = records.filter(({ id }) => id !== identity.id && id !== service.id)
   return others.length === 0 ? '' : `: ${others.map(({ name, id }) => name || id).join(', ')}`
@@ -94,8 +101,8 @@ function checkText({ name, typeId, state, passing, failing }: ExplainedCheck): s
   return `    posture check ${name} (${typeId}): ${text}`
 }
 
-/** `#staff -> @crm`: the role of each side that the policy matches. */
-function linkText(link: ExplainedLink, pair: ExplainedPair): string {
+/** `#staff -> @crm`: the matched role of the identity and the matched role of the service. */
+function linkText(link: ExplainedPolicyMatch, pair: ExplainedPair): string {
   const lists = [link.identityRoles, link.serviceRoles, link.edgeRouterRoles]
   const sides = lists.flatMap((roles) =>
     roles === undefined ? [] : [roles.map((role) => roleText(role, pair)).join(' ')],

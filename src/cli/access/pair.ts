@@ -10,7 +10,8 @@ import {
 } from '../client/answer-shape.ts'
 
 /**
- * The printed fields of a row of `GET /access/explain`. A null field: the caller may not see it.
+ * The printed fields of a row of `GET /access/explain`. A field is null if the caller may not see
+ * it.
  */
 
 export interface NamedRecord {
@@ -22,7 +23,7 @@ export interface ExplainedPairRight {
   readonly isGranted: boolean
   readonly isReachable: boolean
   readonly policies:
-    | readonly (ExplainedLink & { readonly checks: readonly ExplainedCheck[] | null })[]
+    | readonly (ExplainedPolicyMatch & { readonly checks: readonly ExplainedCheck[] | null })[]
     | null
   readonly policiesCount: number | null
   readonly missing: readonly {
@@ -40,7 +41,7 @@ export interface ExplainedPairRight {
     | null
 }
 
-export interface ExplainedLink extends NamedRecord {
+export interface ExplainedPolicyMatch extends NamedRecord {
   readonly semantic: string
   readonly identityRoles?: readonly string[]
   readonly serviceRoles?: readonly string[]
@@ -62,8 +63,8 @@ export interface ExplainedPair {
   readonly routers: {
     readonly commonCount: number
     readonly common: readonly (NamedRecord & { readonly isOnline: boolean })[]
-    readonly identityPolicies: readonly ExplainedLink[] | null
-    readonly servicePolicies: readonly ExplainedLink[] | null
+    readonly identityPolicies: readonly ExplainedPolicyMatch[] | null
+    readonly servicePolicies: readonly ExplainedPolicyMatch[] | null
   } | null
   readonly terminators: {
     readonly totalCount: number
@@ -73,7 +74,7 @@ export interface ExplainedPair {
       readonly isOnline: boolean
     }[]
   } | null
-  /** An older controller does not send `notIntercepted`. */
+  /** `notIntercepted` is optional, because an older controller does not send it. */
   readonly configs:
     | readonly (NamedRecord & { readonly notIntercepted?: readonly string[] })[]
     | null
@@ -122,7 +123,7 @@ const right = objectShape<ExplainedPairRight>({
     ),
   ),
 })
-const links = nullableShape(listShape(objectShape<ExplainedLink>(linkMembers)))
+const links = nullableShape(listShape(objectShape<ExplainedPolicyMatch>(linkMembers)))
 
 export const pairsShape = listShape(
   objectShape<ExplainedPair>({

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { completeBody, treeToJson } from '../records/bodies.ts'
 import { findField, type Kind, findKind } from '../records/kinds.ts'
-import { Names } from '../records/names.ts'
+import { RecordNameResolver } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
 import { requestPreview, CHANGES_MAX, type PreviewChange, previewText } from './previewed.ts'
@@ -19,17 +19,17 @@ export interface PreviewOptions extends ContextOptions {
 
 const PAIRS = 100
 
-/** Prints which access the changes of a file would grant and revoke. */
+/** Prints the access that the changes in a file would grant and revoke. */
 export async function previewFile(options: PreviewOptions): Promise<void> {
   const wanted = wantedIn(options.file)
   const client = connect(options)
-  const changes = await resolvedChanges(new Names(client), wanted)
+  const changes = await resolvedChanges(new RecordNameResolver(client), wanted)
   const previewed = await requestPreview(client, changes, options.limit ?? PAIRS)
   if (options.json === true) printJson(previewed)
   else printLine(previewText(previewed))
 }
 
-/** One change of a file: `create: service-policy`, `update: identity`, or `delete: service`. */
+/** One change in the file: `create: service-policy`, `update: identity`, or `delete: service`. */
 interface WantedChange {
   readonly verb: (typeof verbs)[number]
   readonly kind: Kind
@@ -41,7 +41,10 @@ interface WantedChange {
 const verbs = ['create', 'update', 'delete'] as const
 const shape = 'expected a list of changes, each with create, update or delete: KIND'
 
-/** @throws {CommandFailure} exit 2 with the position of the fault. */
+/**
+ * Reads the changes from the file.
+ * @throws {CommandFailure} exit 2 with the position of the fault.
+ */
 function wantedIn(path: string): readonly WantedChange[] {
   const parsed = parseYamlTree(textOf(path))
   if (!parsed.ok) {
@@ -80,9 +83,9 @@ function wantedChange(path: string, number: number, change: Json): WantedChange 
   return { verb, kind, record: String(record), fields: Object.fromEntries(fields) as JsonObject }
 }
 
-/** Replaces names with ids. Later changes can name a record that an earlier change creates. */
+/** Replaces record names with ids. A change can name a record that an earlier change creates. */
 async function resolvedChanges(
-  names: Names,
+  names: RecordNameResolver,
   wanted: readonly WantedChange[],
 ): Promise<readonly PreviewChange[]> {
   const changes: PreviewChange[] = []

@@ -31,8 +31,8 @@ interface PreviewedRef {
   readonly name: string
 }
 
-/** The printed fields of the answer. A null field: the caller may not see it. */
-export interface Previewed {
+/** The printed fields of the preview response. A field is null if the caller may not see it. */
+export interface PreviewResponse {
   readonly counts: {
     readonly dial: Counts
     readonly bind: Counts
@@ -58,8 +58,8 @@ export interface Previewed {
 const ref = objectShape<PreviewedRef>({ id: textShape, name: textShape })
 const counts = objectShape<Counts>({ given: numberShape, taken: numberShape })
 
-export const previewedShape = objectShape<Previewed>({
-  counts: objectShape<Previewed['counts']>({
+export const previewedShape = objectShape<PreviewResponse>({
+  counts: objectShape<PreviewResponse['counts']>({
     dial: counts,
     bind: counts,
     router: nullableShape(counts),
@@ -74,7 +74,7 @@ export const previewedShape = objectShape<Previewed>({
     }),
   ),
   rows: listShape(
-    objectShape<Previewed['rows'][number]>({
+    objectShape<PreviewResponse['rows'][number]>({
       right: textShape,
       change: textShape as Shape<'given' | 'taken'>,
       identity: nullableShape(ref),
@@ -82,15 +82,15 @@ export const previewedShape = objectShape<Previewed>({
       router: nullableShape(ref),
     }),
   ),
-  pagination: objectShape<Previewed['pagination']>({ totalCount: numberShape }),
+  pagination: objectShape<PreviewResponse['pagination']>({ totalCount: numberShape }),
 })
 
-/** Requests a preview of the changes; the controller writes nothing. */
+/** Requests a preview of the changes; the controller does not write them. */
 export async function requestPreview(
   client: ApiClient,
   changes: readonly PreviewChange[],
   limit: number,
-): Promise<Previewed> {
+): Promise<PreviewResponse> {
   const path = `/access/preview?limit=${limit}`
   const request = { method: 'POST', path, body: { changes } } as const
   return (await client.ask(request, previewedShape)).data
@@ -103,8 +103,8 @@ const rights = [
   ['serviceRouter', 'edge routers of services'],
 ] as const
 
-/** The counts, then the pairs of the first page. */
-export function previewText(previewed: Previewed): string {
+/** Text with the counts, followed by the pairs of the first page. */
+export function previewText(previewed: PreviewResponse): string {
   const { counts, postureChanges, rows, pagination } = printableValue(previewed)
   const counted = rights.flatMap(([right, words]) => {
     const count = counts[right]
@@ -119,7 +119,13 @@ export function previewText(previewed: Previewed): string {
   ].join('\n')
 }
 
-function rowText({ right, change, identity, service, router }: Previewed['rows'][number]): string {
+function rowText({
+  right,
+  change,
+  identity,
+  service,
+  router,
+}: PreviewResponse['rows'][number]): string {
   const sides = [identity, service, router].flatMap((one) => (one === null ? [] : [one.name]))
   const word = right === 'serviceRouter' ? 'router' : right
   return `${change === 'given' ? '+' : '-'} ${word} ${sides.join(' -> ')}`
@@ -130,7 +136,7 @@ function postureText({
   given,
   taken,
   written,
-}: Previewed['postureChanges'][number]): string {
+}: PreviewResponse['postureChanges'][number]): string {
   const signed = (sign: string, refs: readonly PreviewedRef[]): string[] =>
     refs.map(({ name }) => `${sign}${name}`)
   const all = [...signed('+', given), ...signed('-', taken), ...signed('~', written)]

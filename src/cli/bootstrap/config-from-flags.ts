@@ -28,7 +28,7 @@ export interface PlannedConfig {
   readonly folder: string
   readonly config: ControllerConfig
   readonly text: string
-  /** False: the configuration was composed from flags and is not written yet. */
+  /** False: the configuration was composed from flags, and its file is not written yet. */
   readonly isThere: boolean
 }
 
@@ -36,9 +36,9 @@ const DEFAULT_BINDS = { api: '0.0.0.0:1280', router: '0.0.0.0:1380', cluster: '0
 const EVERY_HOST = new Set(['0.0.0.0', '::'])
 
 /**
- * Loads the configuration at `path` if it exists; otherwise composes one from flags. Writes
- * nothing.
- * @param trustDomain for a composed configuration; null if the file must contain it.
+ * Loads the configuration at `path` if it exists; otherwise composes a configuration from flags.
+ * Writes nothing.
+ * @param trustDomain for a composed configuration; null if the file must contain the trust domain.
  * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that contradicts the
  * file.
  */
@@ -87,8 +87,8 @@ function settingsOf(
 }
 
 /**
- * The given host, else the bound host. A wildcard address is replaced with this host's name,
- * because a peer cannot dial a wildcard.
+ * The host given with the flag, otherwise the bound host. A wildcard address is replaced with the
+ * name of this host, because a peer cannot dial a wildcard.
  */
 function advertiseOf(
   bind: { readonly host: string; readonly port: number },
@@ -104,7 +104,7 @@ function advertiseOf(
   return address
 }
 
-/** Removes the brackets that an IPv6 address has before a port. */
+/** Removes the brackets that surround an IPv6 address in front of a port. */
 function advertisedHost({ advertise }: ConfigFlags): string | undefined {
   return advertise?.replace(/^\[([0-9a-f:.]+)\]$/i, '$1')
 }
@@ -116,7 +116,7 @@ function bindOf(flag: string, text: string): { readonly host: string; readonly p
   return address
 }
 
-/** Otherwise a flag that differs from the file would be ignored silently. */
+/** Refuses a flag that differs from the file; otherwise the flag would be ignored silently. */
 function refuseContradictions(path: string, config: ControllerConfig, flags: ConfigFlags): void {
   const [web] = config.web
   const pairs: readonly (readonly [string, string | undefined, string | null | undefined])[] = [

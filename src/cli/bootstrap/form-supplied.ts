@@ -12,11 +12,11 @@ import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
-/** Authorities that an operator supplies, in place of generated ones. */
+/** Certificate authorities that an operator supplies instead of generated ones. */
 export interface SuppliedAuthorities {
   readonly issuing: CertifiedKey
   readonly caPem: string
-  /** Certificate and key of the controller; null when they must be created. */
+  /** Certificate and key of the controller; null when they must be generated. */
   readonly leaf: CertifiedKey | null
 }
 
@@ -26,7 +26,7 @@ export interface SuppliedAuthorities {
  * @param isHalfFormed true after an interrupted attempt, which may have left a key without a
  * certificate.
  * @returns null when the configuration names no authority.
- * @throws {CommandFailure} exit 1, one sentence.
+ * @throws {CommandFailure} exit 1 with one sentence.
  */
 export function readSuppliedAuthorities(
   config: ControllerConfig,

@@ -10,9 +10,9 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/gen/membership_pb.ts'
 import { hashPassword } from '../../auth/factors/password-verifier.ts'
-import { type BootstrapMember, formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
+import { type BootstrapMember, bootstrapSecrets } from '../../cluster/secrets/wrap-secrets.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { formingRecords } from '../../fsm/seed/seed.ts'
+import { initialRecords } from '../../fsm/seed/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import {
@@ -23,45 +23,48 @@ import {
   ISSUING_LIFETIME_MS,
   LEAF_LIFETIME_MS,
   ROOT_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../pki/authority/authority.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { validityWithin } from '../../pki/authority/renewal.ts'
+import { validityLimitedBy } from '../../pki/authority/renewal.ts'
 import { systemActor } from '../../ports/actor.ts'
 import { FEATURE_LEVEL, commandLevel } from '../../ports/feature-level.ts'
 import type { Entry } from '../../raft/types.ts'
-import { formDataFolder } from '../../store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../store/folder/form-data-folder.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
 import type { SuppliedAuthorities } from './form-supplied.ts'
 
 /**
- * Marker file beside a configuration while its controller is being formed. As long as it exists,
- * files there without a data folder are ours and may be overwritten.
+ * Marker file next to a configuration while its controller is being created. As long as the marker
+ * exists and there is no data folder, this program wrote the files there and may overwrite them.
  */
-export const FORMING_MARK = '.forming'
+export const CREATION_MARKER_NAME = '.forming'
 const MARK_SUPPLIED = 'with an authority that was supplied\n'
 
 interface FormInput {
-  /** The first members; `cluster init` has one. All share a trust domain. */
+  /** The first members (`cluster init` has one). All must have the same trust domain. */
   readonly controllers: readonly [PlannedConfig, ...PlannedConfig[]]
   readonly adminName: string
   readonly password: string
   readonly nowMs: number
-  /** Used instead of generated authorities; for a single controller. */
+  /** Supplied authorities, used instead of generated ones; only for a single controller. */
   readonly supplied?: SuppliedAuthorities | null
   /**
-   * Called after everything is written except the data folders, without which no controller can
-   * start.
+   * Called after everything except the data folders is written; no controller can start without its
+   * data folder.
    */
   readonly beforeData?: () => void
 }
 
 interface FormedCluster {
   readonly clusterId: string
-  /** 0600; only needed to renew the issuing authority. Null when the authority was supplied. */
+  /**
+   * Path of the root key (mode 0600); the key is only needed to renew the issuing authority. Null
+   * when the authority was supplied.
+   */
   readonly rootKeyPath: string | null
   readonly caPem: string
 }
@@ -69,7 +72,7 @@ interface FormedCluster {
 interface Authorities {
   readonly issuing: CertifiedKey
   readonly caPem: string
-  /** Null when the operator keeps it. */
+  /** PEM of the root key; null when the operator keeps the root key. */
   readonly rootKeyPem: string | null
 }
 
@@ -79,7 +82,7 @@ interface FormedMember {
   readonly member: Member
 }
 
-/** Path of the root key of a cluster formed with this configuration. */
+/** Path of the root key of a cluster that was created with this configuration. */
 export function clusterRootKeyPath(folder: string): string {
   return join(folder, 'pki', 'root.key')
 }
@@ -87,10 +90,10 @@ export function clusterRootKeyPath(folder: string): string {
 /**
  * Creates everything that a new cluster needs to start: authorities, keys, certificates, the
  * default admin, and a data folder for each of its first controllers. The data folders are created
- * last and complete, and no controller can run without one, so the same call can be repeated after
- * a crash at any point. The caller has checked that this overwrites nothing of value.
+ * last and complete, and no controller can run without one. So the same call can be repeated after
+ * a crash at any point. The caller must have checked that this overwrites nothing of value.
  */
-export async function formCluster(input: FormInput): Promise<FormedCluster> {
+export async function createCluster(input: FormInput): Promise<FormedCluster> {
   const { controllers, nowMs } = input
   const supplied = input.supplied ?? null
   const [first] = controllers
@@ -98,13 +101,13 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
   const clusterId = formatUuid(newUuidv7(nowMs))
   for (const { folder } of controllers) {
     makeFolder(folder, 0o700)
-    writePublicFile(join(folder, FORMING_MARK), markOf(supplied))
+    writePublicFile(join(folder, CREATION_MARKER_NAME), markOf(supplied))
   }
   const authorities = await authoritiesOf(supplied, trustDomain, nowMs)
   const rootKeyPath = writeRootKey(first.folder, authorities)
   const members: FormedMember[] = []
   for (const planned of controllers) members.push(await makeMember(planned, authorities, input))
-  const secrets = await formingSecrets({
+  const secrets = await bootstrapSecrets({
     clusterId,
     admissions: members.map(admissionOf),
     issuing: authorities.issuing,
@@ -123,21 +126,23 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
   input.beforeData?.()
   for (const { planned, member } of members) {
     const { id: nodeId, storeId } = member
-    formDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
-    rmSync(join(planned.folder, FORMING_MARK), { force: true })
-    // If a power cut restored the marker, a later attempt could replace the keys of this cluster.
+    createDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
+    rmSync(join(planned.folder, CREATION_MARKER_NAME), { force: true })
+    // Syncs the folder after the marker was removed: if a power failure restored the marker, a
+    // later attempt could replace the keys of this cluster.
     syncFolder(planned.folder)
   }
   return { clusterId, rootKeyPath, caPem: authorities.caPem }
 }
 
 /**
- * True when an interrupted forming left its marker beside this configuration.
- * @param isSupplied true when the operator supplies the authority: only then may files beside the
- * marker be the operator's.
+ * True when an interrupted attempt to create the cluster left its marker next to this
+ * configuration.
+ * @param isSupplied true when the operator supplies the authority: only then may files next to the
+ * marker belong to the operator.
  */
-export function isHalfFormed(folder: string, isSupplied: boolean): boolean {
-  const path = join(folder, FORMING_MARK)
+export function isClusterCreationInterrupted(folder: string, isSupplied: boolean): boolean {
+  const path = join(folder, CREATION_MARKER_NAME)
   return existsSync(path) && readFileSync(path, 'utf8') === (isSupplied ? MARK_SUPPLIED : '')
 }
 
@@ -154,7 +159,7 @@ function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | nul
   return path
 }
 
-/** Writes credentials; supplied ones stay unchanged. */
+/** Writes keys and certificates; files that the operator supplied stay unchanged. */
 function writeCredentials(
   config: ControllerConfig,
   leaf: CertifiedKey,
@@ -181,12 +186,12 @@ async function authoritiesOf(
 async function makeAuthorities(trustDomain: string, nowMs: number): Promise<Authorities> {
   const root = await createRootAuthority({
     commonName: `${trustDomain} root`,
-    validity: validityFrom(nowMs, ROOT_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, ROOT_LIFETIME_MS),
   })
   const issuing = await createIssuingAuthority({
     commonName: `${trustDomain} issuing`,
     root,
-    validity: validityFrom(nowMs, ISSUING_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, ISSUING_LIFETIME_MS),
   })
   return { issuing, caPem: root.certificatePem, rootKeyPem: root.privateKeyPem }
 }
@@ -205,8 +210,8 @@ async function makeMember(
       trustDomain: config.trustDomain,
       id: config.id,
       hosts: advertisedHosts(config),
-      // A supplied authority may expire sooner.
-      validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
+      // Ends no later than the issuer, because a supplied authority may expire sooner.
+      validity: validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS),
     }))
   const [certificate] = parseCertificates(leaf.certificatePem)
   const member = create(MemberSchema, {
@@ -228,7 +233,7 @@ function admissionOf({ leaf, member }: FormedMember): BootstrapMember {
 }
 
 async function adminRecords({ adminName, password }: FormInput): Promise<SeedRecord[]> {
-  return formingRecords({
+  return initialRecords({
     adminId: newShortId(),
     adminAuthenticatorId: newShortId(),
     adminName,
@@ -251,7 +256,7 @@ function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
   )
 }
 
-/** The initial log, identical on all members byte for byte. */
+/** The first log entries, which are identical on all members byte for byte. */
 function firstEntries(members: readonly Member[], command: Uint8Array, timeMs: number): Entry[] {
   const sorted = [...members].sort((a, b) => (a.id < b.id ? -1 : 1))
   const configuration = toBinary(

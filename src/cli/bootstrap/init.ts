@@ -21,12 +21,12 @@ import {
   EXIT_USAGE,
   operatorFailure,
 } from '../../controller/failure.ts'
-import { formCluster, isHalfFormed, clusterRootKeyPath } from './form.ts'
+import { createCluster, isClusterCreationInterrupted, clusterRootKeyPath } from './form.ts'
 import { readSuppliedAuthorities } from './form-supplied.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
-/** 24 characters of base64url: 144 random bits. */
+/** 18 bytes give 24 characters of base64url: 144 random bits. */
 const PASSWORD_BYTES = 18
 
 export interface InitOptions extends ConfigFlags {
@@ -43,17 +43,19 @@ export interface InitResult {
   readonly trustDomain: string
   readonly config: string
   readonly ca: string
-  /** Null when the authority was supplied. */
+  /** Path of the root key; null when the authority was supplied. */
   readonly rootKey: string | null
   readonly admin: string
-  /** Holds the generated password, 0600; null when the caller chose it. */
+  /** File with the generated password (mode 0600); null when the caller chose the password. */
   readonly adminFile: string | null
 }
 
 /**
  * `cluster init CONFIG` creates the first controller of a new cluster, ready to run. It is safe to
- * repeat: it starts over after an interrupted attempt, and refuses to change a completed one.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that are in the way.
+ * repeat: it starts over after an interrupted attempt, and refuses to change a completed
+ * controller.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
+ * overwrite.
  */
 export async function initCluster(path: string, options: InitOptions): Promise<void> {
   const planned = planConfig(path, options, trustDomainOf(options))
@@ -69,7 +71,7 @@ export async function initCluster(path: string, options: InitOptions): Promise<v
 }
 
 /**
- * @param password null to generate one and write it to a separate file.
+ * @param password null: a password is generated and written to a separate file.
  * @throws {CommandFailure} exit 1.
  */
 export async function initController(
@@ -83,13 +85,13 @@ export async function initController(
   refuseFormed(config)
   const nowMs = systemClock.nowMs()
   const isSupplied = config.identity.signer.cert !== null
-  const isRepeated = isHalfFormed(folder, isSupplied)
+  const isRepeated = isClusterCreationInterrupted(folder, isSupplied)
   const supplied = readSuppliedAuthorities(config, isRepeated, nowMs)
   if (!isRepeated) refuseOverwriting(planned, isSupplied)
   const drawn = password ?? randomBytes(PASSWORD_BYTES).toString('base64url')
   const adminFile = password === null ? join(folder, ADMIN_FILE_NAME) : null
   try {
-    const { clusterId, rootKeyPath } = await formCluster({
+    const { clusterId, rootKeyPath } = await createCluster({
       controllers: [planned],
       adminName,
       password: drawn,
@@ -133,7 +135,7 @@ function refuseOtherTrustDomain(planned: PlannedConfig, { clusterName }: InitOpt
 }
 
 function checkPassword(password: string): string {
-  // A new network begins with its default policy.
+  // Checks the password against the default auth policy, which a new network has.
   const reason = passwordFault(undefined, password)
   if (reason === null) return password
   throw new CommandFailure(EXIT_FAILED, `choose another password: ${reason}`)
@@ -147,7 +149,7 @@ function refuseFormed({ data, id }: ControllerConfig): void {
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
     if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
-    // The folder contains none of our data; whose data it is, is unknown.
+    // The folder exists, but its data is not ours; the code below refuses to overwrite it.
   }
   throw new CommandFailure(
     EXIT_FAILED,
@@ -156,8 +158,8 @@ function refuseFormed({ data, id }: ControllerConfig): void {
 }
 
 /**
- * Any existing key may be the root key of another cluster. Without it, that cluster could never
- * renew its certificates.
+ * Any existing key may be the root key of another cluster. Without the key, that cluster could
+ * never renew its certificates.
  */
 function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity

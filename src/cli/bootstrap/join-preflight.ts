@@ -24,12 +24,15 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000
-/** A member reports its time in whole seconds, and its answer takes a moment to arrive. */
+/**
+ * Uncertainty of a measured clock difference: a member reports its time in whole seconds, and its
+ * response takes a moment to arrive.
+ */
 const CLOCK_DOUBT_MS = 600
 
 /**
- * Each function here prints the line of its check, and ends the join if the check fails. The checks
- * run before anything is changed.
+ * Each function in this file prints the result line of its check, and ends the join if the check
+ * fails. The checks run before anything is changed.
  */
 
 export function checkTicket(text: string, checks: CheckList, nowMs: number): Ticket {
@@ -43,7 +46,8 @@ export function checkTicket(text: string, checks: CheckList, nowMs: number): Tic
   const { isVoter, clusterId, expiresAtMs } = ticket
   const role = isVoter ? 'voter' : 'learner'
   const until = isoTime(expiresAtMs)
-  // The cluster's clock decides; this one may be wrong, so it only warns.
+  // Only a warning: the cluster decides whether the ticket has expired, and the clock of this host
+  // may be wrong.
   if (nowMs > expiresAtMs) {
     checks.warn('ticket', `expired at ${until} by this host's clock`)
   } else {
@@ -65,7 +69,7 @@ export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: Chec
   checks.ok('names', `certificate for ${hosts.join(', ')}`)
 }
 
-/** @returns `own` when everything except the data folder has been written already. */
+/** @returns `own` when an earlier attempt has already created the data folder. */
 export function checkJoinFolder(
   { data, id }: ControllerConfig,
   ticket: Ticket,
@@ -97,8 +101,8 @@ export function checkJoinFolder(
 }
 
 /**
- * An interrupted join continues with the key of its first attempt. Otherwise the operator's
- * certificate and key are used, if both exist.
+ * Determines the key: an interrupted join continues with the key of its first attempt. Otherwise
+ * the operator's certificate and key are used, if both exist.
  */
 export function checkIdentity(
   { identity, id, trustDomain }: ControllerConfig,
@@ -156,7 +160,7 @@ export async function checkPorts(config: ControllerConfig, checks: CheckList): P
   checks.ok('ports', `${binds.join(', ')} available`)
 }
 
-/** @returns the members that answered, at least one. */
+/** @returns the members that responded, at least one. */
 export async function checkMembers(
   ticket: Ticket,
   checks: CheckList,
@@ -173,7 +177,10 @@ export async function checkMembers(
   return reached
 }
 
-/** The median of the members' clocks, so that one wrong clock has no influence. */
+/**
+ * Compares this host's clock with the median of the members' clocks, so that one wrong clock has no
+ * influence.
+ */
 function checkClock(reached: readonly ReachedMember[], checks: CheckList): void {
   const offsets = reached.flatMap(({ clockOffsetMs }) => clockOffsetMs ?? []).sort((a, b) => a - b)
   const offset = offsets[Math.floor(offsets.length / 2)]

@@ -8,14 +8,18 @@ import { isCount } from '../../lib/text/json-value.ts'
 
 const REACH_MS = 5_000
 /**
- * Signing, wrapping secrets and a write to the log take longer than a controller retries a write.
+ * Time limit of one join request: signing, wrapping secrets and a log write take longer than the
+ * time for which a controller retries a write.
  */
 const ANSWER_MS = 15_000
-/** Time for the election of a leader, or for the failure of the member. */
+/**
+ * Total time for the request; allows for the election of a leader, or for the failure of the
+ * queried member.
+ */
 const PATIENCE_MS = 45_000
 const PAUSE_MS = 500
 
-/** A member of the ticket that answered, and its time. */
+/** A member named in the ticket that responded, and its clock. */
 export interface ReachedMember {
   readonly address: string
   readonly id: string
@@ -24,8 +28,8 @@ export interface ReachedMember {
 }
 
 /**
- * Trusts only the CA of the ticket, and accepts only a controller of its trust domain. The host
- * name of the controller does not matter.
+ * Verifies a member: trusts only the CA in the ticket, and accepts only a controller of the
+ * ticket's trust domain. The host name of the controller does not matter.
  */
 class MemberAdmission {
   /** Id of the last controller that presented a valid certificate. */
@@ -60,8 +64,8 @@ class MemberAdmission {
 }
 
 /**
- * Tries every address of the ticket at once.
- * @returns the members that answered as a controller of the cluster.
+ * Connects to every address in the ticket at once.
+ * @returns the members that responded as controllers of the cluster.
  */
 export async function reachMembers(
   ticket: Ticket,
@@ -74,7 +78,8 @@ export async function reachMembers(
       try {
         const { dateMs } = await door.ask(address, undefined, REACH_MS)
         const middle = (before + Date.now()) / 2
-        // The header contains whole seconds, so half a second is the best estimate of the rest.
+        // The header contains whole seconds, so half a second is added as the best estimate of the
+        // fraction.
         const clockOffsetMs = dateMs === null ? null : middle - (dateMs + 500)
         return [{ address, id: door.memberId, clockOffsetMs }]
       } catch (error) {
@@ -91,15 +96,15 @@ type JoinOutcome =
   | { readonly type: 'admitted'; readonly answer: JoinAnswer }
   /**
    * The cluster refused the request, and would refuse it again. `isOpen`: an earlier attempt may
-   * have succeeded, so the cluster may know the key.
+   * have succeeded, so the cluster may have stored the key.
    */
   | { readonly type: 'refused'; readonly sentence: string; readonly isOpen: boolean }
-  /** No member gave a final answer before the deadline. */
+  /** No member gave a final response before the deadline. */
   | { readonly type: 'unknown'; readonly sentence: string; readonly isSent: boolean }
 
 /**
- * Sends the request to one member after the other until one gives a final answer. The same request
- * is safe to repeat.
+ * Sends the request to one member after the other until a member gives a final response. It is safe
+ * to repeat the same request.
  */
 export async function requestJoin(
   ticket: Ticket,
@@ -165,8 +170,8 @@ function answerOf(data: unknown): JoinAnswer | null {
 }
 
 /**
- * The options whose values are texts, numbers or booleans. Other values come from a later release
- * and are left out.
+ * The options whose values are strings, numbers or booleans. Options with other values come from a
+ * later release and are omitted.
  */
 function optionsOf(data: unknown): readonly SharedOption[] | null {
   if (!Array.isArray(data) || data.length === 0) return null

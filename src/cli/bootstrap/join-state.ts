@@ -9,17 +9,17 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 /**
- * State that makes a repeated attempt the same join: the cluster accepts a used ticket only from
- * the same key and store. Stored beside CONFIG with mode 0600, from before the first request until
- * everything is written.
+ * State with which a repeated attempt counts as the same join: the cluster accepts a used ticket
+ * only from the same key and store. The state is stored next to CONFIG with mode 0600, from before
+ * the first request until everything is written.
  */
 export interface JoinState {
   readonly id: string
   readonly clusterId: string
-  /** 16 bytes, for the data folder that the join will create. */
+  /** Id of the data folder that the join will create, 16 bytes. */
   readonly storeId: Uint8Array
   readonly privateKeyPem: string
-  /** The operator supplied key and certificate, which stay unchanged. */
+  /** True: the operator supplied key and certificate, which stay unchanged. */
   readonly keepsCertificate: boolean
   /** True: this attempt created the state and has not sent it to any member yet. */
   readonly isNew: boolean
@@ -29,7 +29,7 @@ export const JOINING_NAME = '.joining'
 const FORMAT = 1
 
 /**
- * @returns null when no join is under way here.
+ * @returns null when no join is in progress in this folder.
  * @throws {CommandFailure} exit 1 when the file is damaged.
  */
 export function readJoinState(folder: string): JoinState | null {

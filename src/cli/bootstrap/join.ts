@@ -14,7 +14,7 @@ import {
 } from './config-from-flags.ts'
 import { baseUrl } from '../client/api-client.ts'
 import { operatorFailure } from '../../controller/failure.ts'
-import { checkAnswer, writeJoinFiles } from './lay-down.ts'
+import { verifyJoinResponse, writeJoinFiles } from './lay-down.ts'
 import {
   checkConfig,
   checkJoinFolder,
@@ -24,7 +24,7 @@ import {
   checkTicket,
 } from './join-preflight.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
-import { takeOptions } from './take-options.ts'
+import { adoptClusterOptions } from './take-options.ts'
 import { beginJoinState, endJoinState, type JoinState, readJoinState } from './join-state.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
@@ -34,9 +34,12 @@ const FABRIC_API = '/fabric/v1'
 
 export interface JoinOptions extends ConfigFlags {
   readonly ticketFile: string
-  /** Addresses of members as this host reaches them, tried before those of the ticket. */
+  /**
+   * Addresses at which this host reaches members; they are tried before the addresses in the
+   * ticket.
+   */
   readonly controller: readonly string[]
-  /** False: all files are written, and no controller is started. */
+  /** False: write all files, but do not start the controller. */
   readonly run: boolean
   readonly json?: boolean
 }
@@ -44,7 +47,8 @@ export interface JoinOptions extends ConfigFlags {
 /**
  * `cluster join CONFIG` uses one ticket to create everything a new controller needs, then runs the
  * controller. Repeating it resumes an interrupted join; a refused join leaves no files behind.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that are in the way.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
+ * overwrite.
  */
 export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
@@ -75,7 +79,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
 }
 
 /**
- * Checks, sends the request and writes the files, unless an earlier run has done so.
+ * Runs the checks, sends the request and writes the files, unless an earlier run has done so.
  * @throws {CommandFailure}
  */
 export async function prepareJoin(
@@ -90,8 +94,8 @@ export async function prepareJoin(
   checkConfig(planned, ticket, checks)
   const data = checkJoinFolder(config, ticket, checks)
   const earlier = readJoinState(folder)
-  // The steps after the data folder remove the marker, so a missing marker shows that they were
-  // completed.
+  // Nothing is left to do: the marker is removed in the steps after the data folder, so a data
+  // folder without a marker shows that all steps were completed.
   if (data === 'own' && earlier === null) return
   const identity = checkIdentity(config, earlier, ticket, checks, nowMs)
   await checkPorts(config, checks)
@@ -153,9 +157,9 @@ async function askAndLayDown(
         'admission',
         `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, supports feature levels up to ${FEATURE_LEVEL}`,
       )
-      checkAnswer(planned, state, outcome.answer, checks, nowMs)
+      verifyJoinResponse(planned, state, outcome.answer, checks, nowMs)
       writeJoinFiles(
-        takeOptions(planned, outcome.answer.sharedOptions, checks),
+        adoptClusterOptions(planned, outcome.answer.sharedOptions, checks),
         state,
         outcome.answer,
         keepsCertificate,
@@ -165,8 +169,8 @@ async function askAndLayDown(
 }
 
 /**
- * A refused join leaves no files behind. If an earlier attempt may have succeeded, the key and
- * store id are kept.
+ * Removes the files of a refused join. If an earlier attempt may have succeeded, the key and store
+ * id stay.
  */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
   if (!state.isNew) return

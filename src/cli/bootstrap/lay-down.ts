@@ -16,7 +16,7 @@ import {
 } from '../../pki/certificate.ts'
 import { missingHosts } from '../../pki/authority/renewal.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { formDataFolder } from '../../store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../store/folder/form-data-folder.ts'
 import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import type { CheckList } from '../terminal/check-list.ts'
@@ -25,17 +25,17 @@ import type { PlannedConfig } from './config-from-flags.ts'
 import { endJoinState, type JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Maximum number of seeds in a configuration. */
+/** Maximum number of seeds that are written to a configuration. */
 const SEEDS_MAX = 32
 
-/** Mesh addresses of the members, for a controller that has no roster yet. */
+/** Mesh addresses of the members, for a controller that does not have the list of members yet. */
 function seedsOf(answer: JoinAnswer, selfId: string): string[] {
   const { members } = fromBinary(ConfigurationSchema, answer.configuration)
   return members.flatMap(({ id, address }) => (id === selfId ? [] : [address]))
 }
 
-/** Verifies that the answer matches the request; otherwise nothing is written. */
-export function checkAnswer(
+/** Verifies that the join response matches the request; if not, nothing is written. */
+export function verifyJoinResponse(
   { config }: PlannedConfig,
   state: JoinState,
   answer: JoinAnswer,
@@ -45,8 +45,8 @@ export function checkAnswer(
   const leaf = judgedLeaf(config, state, answer, checks, nowMs)
   const lacking = missingHosts(leaf, advertisedHosts(config))
   if (lacking.length > 0) {
-    // A ticket always yields the certificate of its first request, even if a later attempt requests
-    // other hosts.
+    // The hosts differ: a ticket always yields the certificate of its first request, even if a
+    // later attempt requests other hosts.
     checks.fail(
       'certificate',
       `the certificate lacks ${lacking.join(', ')}, which the first attempt with this ticket did not request; rerun the join with a new ticket ('flotilla cluster invite'), or with the addresses of the first attempt`,
@@ -85,7 +85,7 @@ function judgedLeaf(
 }
 
 /**
- * Writes all files in an order in which each step can be repeated. The marker of the join is
+ * Writes all files in an order in which each step can be repeated. The join's marker file is
  * removed last.
  */
 export function writeJoinFiles(
@@ -102,11 +102,11 @@ export function writeJoinFiles(
     writePublicFile(cert, answer.certificatePem)
   }
   if (!keepsCertificate || !existsSync(ca)) writePublicFile(ca, answer.caPem)
-  // Host names from the operator come first, because names outlive addresses.
+  // Host names from the operator come first, because names change less often than addresses.
   const seeds = [...new Set([...config.cluster.seeds, ...seedsOf(answer, config.id)])]
   writePublicFile(path, setOptions(text, { 'cluster.seeds': seeds.slice(0, SEEDS_MAX) }))
   if (!existsSync(config.data) || readdirSync(config.data).length === 0) {
-    formDataFolder(config.data, {
+    createDataFolder(config.data, {
       nodeId: config.id,
       storeId: state.storeId,
       clusterId: answer.clusterId,

@@ -5,19 +5,21 @@ import { runController } from '../controller/run.ts'
 import { printLine } from '../terminal/output.ts'
 
 const POLL_MS = 300
-/** Progress in this step is printed as a new line. */
+/**
+ * A new line is printed each time the number of missing entries has decreased by this fraction.
+ */
 const BEHIND_STEP = 0.25
 
-export interface JoinedGoal {
+export interface JoinTarget {
   readonly isVoter: boolean
   readonly isJson: boolean
 }
 
 /**
- * Runs the controller as `controller run` does, and prints the progress of its join until it has
- * the role that its ticket grants.
+ * Runs the controller like `controller run`, and prints the progress of the join until the
+ * controller has the role that its ticket grants.
  */
-export async function runJoined(path: string, goal: JoinedGoal): Promise<void> {
+export async function runJoined(path: string, goal: JoinTarget): Promise<void> {
   const { data, id } = loadConfigOrFail(path)
   const progress = new JoinProgress(id, goal)
   const timer = setInterval(() => {
@@ -42,20 +44,20 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
     const members = listed as readonly ListedMember[]
     return progress.report(status, members)
   } catch {
-    // The controller does not answer yet, or is stopping. The next poll shows which.
+    // The controller does not respond yet, or is stopping. The next poll shows which.
     return false
   }
 }
 
-/** Prints lines for changes since the last poll. */
+/** Prints a line for each change since the last poll. */
 export class JoinProgress {
   readonly #id: string
-  readonly #goal: JoinedGoal
+  readonly #goal: JoinTarget
   readonly #printed = new Set<string>()
   #isOver = false
   #behindReported = Infinity
 
-  constructor(id: string, goal: JoinedGoal) {
+  constructor(id: string, goal: JoinTarget) {
     this.#id = id
     this.#goal = goal
   }
@@ -92,7 +94,10 @@ export class JoinProgress {
     return true
   }
 
-  /** A controller under load is always slightly behind, so a lag of few entries is not reported. */
+  /**
+   * A lag of a few entries is not reported, because a controller under load is always slightly
+   * behind.
+   */
   #reportBehind(entries: number): boolean {
     if (entries <= 1000) {
       this.#once('caught up', `${this.#id} has caught up`)

@@ -11,11 +11,11 @@ import type { PlannedConfig } from './config-from-flags.ts'
 const PROFILE = 'raft.profile'
 
 /**
- * Gives the new configuration the cluster's values for all options that must be equal on every
- * controller. Prints each option that changes.
+ * Sets all options that must be equal on every controller to the cluster's values. Prints each
+ * option that changes.
  * @param offered null when the member runs a release that does not send its options.
  */
-export function takeOptions(
+export function adoptClusterOptions(
   planned: PlannedConfig,
   offered: readonly SharedOption[] | null,
   checks: CheckList,
@@ -45,8 +45,8 @@ export function takeOptions(
 }
 
 /**
- * The configuration with the cluster's profile, which determines other defaults. Unchanged if the
- * profile is not valid here.
+ * The configuration with the cluster's Raft timing profile, which determines other defaults.
+ * Unchanged if the configuration would not be valid with this profile.
  */
 function withProfile(planned: PlannedConfig, profile: unknown): ControllerConfig {
   if (profile === undefined || profile === planned.config.raft.profile) return planned.config

@@ -16,8 +16,8 @@ const REFUSAL_BYTES_MAX = 64 * 1024
 const TIMEOUT_MS = 15_000
 
 /**
- * The controller refused the request, or could not be reached. `code` is the controller's, or
- * NOT_RUNNING, NO_PERMISSION, NO_ANSWER, OTHER_VERSION.
+ * The controller refused the request, or could not be reached. `code` is the code from the
+ * controller, or NOT_RUNNING, NO_PERMISSION, NO_ANSWER, OTHER_VERSION.
  */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
@@ -29,19 +29,19 @@ export class AdminError extends Error {
   }
 }
 
-/** An operation of the API, sent through the admin socket. */
+/** A request for an API operation, sent through the admin socket. */
 export interface AdminRequest {
   readonly method: 'GET' | 'POST' | 'PUT'
   readonly path: string
   readonly body?: unknown
   readonly timeoutMs?: number
-  /** True when any controller of the cluster can answer in place of the named one. */
+  /** True when any controller of the cluster can respond instead of the named one. */
   readonly isOfAny?: boolean
 }
 
 /**
  * Sends a request to the admin socket of the controller with this data folder.
- * @returns the data of its answer.
+ * @returns the data of the response.
  * @throws {AdminError}
  */
 export async function sendToAdminSocket(
@@ -60,9 +60,9 @@ export async function sendToAdminSocket(
 }
 
 /**
- * Requests an answer and yields it while the controller produces it.
+ * Sends a request and yields the response while the controller produces it.
  * @param silenceMsMax maximum time between two pieces.
- * @throws {AdminError} also when the controller ends the answer early.
+ * @throws {AdminError} also when the controller ends the response early.
  */
 export async function* streamFromAdminSocket(
   dataFolder: string,

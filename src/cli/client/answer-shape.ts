@@ -1,14 +1,13 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
-// Shapes of answers. A server may have another version, or be hostile. A shape names the members
-// that a verb needs. An answer may have more members, and may lack optional ones.
+// Shapes with which responses are checked, because a server may have another version or be hostile.
+// A shape defines the members that a verb needs. A response may have more members, and may lack
+// optional ones.
 
 /**
- * @returns the path of the first unexpected value, '' for the value itself; null: the value
+ * @returns the path of the first unexpected value: '' for the value itself, null if everything
  * matches.
- * `fault` returns the path of the first unexpected value: '' for the value itself, null if
- * everything matches.
  */
 export interface Shape<T> {
   (value: unknown): string | null
@@ -24,7 +23,7 @@ export const anyShape: Shape<unknown> = () => null
 export const textShape: Shape<string> = shapeOf((value) => typeof value === 'string')
 export const flagShape: Shape<boolean> = shapeOf((value) => typeof value === 'boolean')
 export const numberShape: Shape<number> = shapeOf((value) => Number.isFinite(value))
-/** UTC in ms, within the range of `Date`. */
+/** UTC ms, within the range of `Date`. */
 // @guard answers-of-a-hostile-server--time
 export const timeShape: Shape<number> = shapeOf(
   (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime()),
@@ -34,7 +33,7 @@ export function nullableShape<T>(shape: Shape<T>): Shape<T | null> {
   return (value) => (value === null ? null : shape(value))
 }
 
-/** For members that some versions do not send. */
+/** Shape of a member that some versions do not send. */
 export function optionalShape<T>(shape: Shape<T>): Shape<T> {
   return (value) => (value === undefined ? null : shape(value))
 }
@@ -69,10 +68,10 @@ function joined(name: string, inner: string): string {
 }
 
 /**
- * Checks that the answer has the required shape.
+ * Checks that the response has the required shape.
  * @throws {CommandFailure} one sentence with the path of the fault.
  */
-export function checkedAnswer<T>(controller: string, shape: Shape<T>, value: unknown): T {
+export function validatedResponse<T>(controller: string, shape: Shape<T>, value: unknown): T {
   const fault = shape(value)
   if (fault === null) return value as T
   const what = fault === '' ? 'its data' : JSON.stringify(`data.${fault}`)

@@ -7,16 +7,16 @@ import {
   type ClusterRequest,
   type SessionTokenSource,
   MANAGEMENT,
-  type SendTo,
+  type MemberTarget,
 } from '../../client/cluster-client.ts'
 import { MemberOrder } from '../../client/members.ts'
-import { ApiProblem, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
+import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
 import { newRequestId } from '../../client/request-id.ts'
-import { commandWaits } from '../../client/waits.ts'
+import { commandTimeouts } from '../../client/waits.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
   anyShape,
-  checkedAnswer,
+  validatedResponse,
   listShape,
   numberShape,
   objectShape,
@@ -29,38 +29,40 @@ import { sendHttpsRequest } from './https.ts'
 import { ApiRefusal, toApiRefusal } from './refusal.ts'
 import type { RenewedSession } from './session-tokens.ts'
 
-/** A page of a list; each of its records may be as large as a request. */
+/** Limit for a page of a list, in which each record may be as large as a request. */
 export const clientLimits = { answerBytesMax: 64 * 1024 * 1024 } as const
 
 export interface ApiClientOptions {
-  /** Base URLs, in the order in which they are tried. */
+  /** Base URLs of the controllers, in the order in which they are tried. */
   readonly controllers: readonly string[]
   readonly caPem: string | null
   readonly token: string | null | (() => string | null)
-  /** Replaces `token` for a session whose token expires and is renewed. */
+  /** Set instead of `token` for a session whose token expires and is renewed. */
   readonly session?: RenewedSession | undefined
   readonly client?: Peer['client']
   readonly names?: Peer['names']
-  /** Completes "…: " when the session has ended. */
+  /** The command that logs in again; completes the message "…: " when the session has ended. */
   readonly logInAgain: string
-  /** Called when another controller answers, so that the next command tries it first. */
+  /**
+   * Called when another controller responds, so that the next command tries that controller first.
+   */
   readonly onMoved?: (controller: string) => void
   /**
-   * True: the client neither waits for a leader nor skips a controller that has applied less than
-   * an earlier one.
+   * True: the client neither waits for a leader nor skips a controller that has applied less of the
+   * log than an earlier controller.
    */
   readonly isImpatient?: boolean
 }
 
 export interface ApiRequest extends ClusterRequest {
   readonly method: NonNullable<ClusterRequest['method']>
-  /** Path below `api`, which is the management API by default. */
+  /** Path below the base path of `api`, which is the management API by default. */
   readonly path: string
   readonly api?: string
   readonly body?: unknown
-  /** True: the whole answer is data; there is no envelope. */
+  /** True: the whole response body is data; there is no envelope. */
   readonly isBare?: boolean
-  /** Sent as text/plain in place of `body`. */
+  /** Body that is sent as text/plain; set instead of `body`. */
   readonly text?: string
 }
 
@@ -75,14 +77,14 @@ export interface ApiAnswer<T = unknown> {
   readonly meta: {
     readonly ignoredFields?: readonly string[]
     readonly warnings?: readonly string[]
-    /** Records that referred to the deleted record and no longer do. */
+    /** Records that referenced the deleted record before the deletion. */
     readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
   readonly header: ClusterAnswer['header']
 }
 
-/** API client of commands: it uses HTTPS, and reports errors as sentences for people. */
+/** API client of commands: it uses HTTPS, and reports errors as sentences for the user. */
 export class ApiClient {
   readonly #options: ApiClientOptions
   readonly #connections: Connections
@@ -93,21 +95,21 @@ export class ApiClient {
   constructor(options: ApiClientOptions) {
     const { controllers, isImpatient = false } = options
     this.#options = options
-    this.#connections = new Connections(options, commandWaits.answerMs, true)
+    this.#connections = new Connections(options, commandTimeouts.answerMs, true)
     this.#members = new MemberOrder(controllers, systemClock)
     this.#controller = this.#members.current
     this.#core = new ClusterClient({
       members: this.#members,
       session: clientSession(options),
       send: (request, to) => this.#send(request, to),
-      waits: isImpatient ? { ...commandWaits, patienceMs: 0 } : commandWaits,
+      waits: isImpatient ? { ...commandTimeouts, patienceMs: 0 } : commandTimeouts,
       clock: systemClock,
       requestId: (laterMs) => newRequestId(systemClock.nowMs() + laterMs, randomBytes(16)),
       readsOwnWrites: !isImpatient,
     })
   }
 
-  /** The controller that answered or refused the last request. */
+  /** The controller that served or refused the last request. */
   get controller(): string {
     return this.#controller
   }
@@ -117,15 +119,15 @@ export class ApiClient {
     return this.#members.order()
   }
 
-  /** Replaces the list of controllers; the one that answers now stays first. */
+  /** Replaces the list of controllers; the controller in use stays first. */
   follow(controllers: readonly string[]): void {
     this.#members.follow(controllers)
   }
 
   /**
-   * @param shape of the data that the caller needs.
+   * @param shape shape of the data that the caller needs.
    * @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller
-   * answered.
+   * responded.
    */
   async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiAnswer<T>>
   async ask(request: ApiRequest): Promise<ApiAnswer>
@@ -139,13 +141,13 @@ export class ApiClient {
     const whole = request.isBare === true ? { data: body } : (body ?? {})
     const { data = null, meta = {} } = whole as Partial<ApiAnswer>
     // @guard answers-of-a-hostile-server--meta
-    checkedAnswer(origin, metaShape, meta)
+    validatedResponse(origin, metaShape, meta)
     // @guard answers-of-a-hostile-server--records
-    checkedAnswer(origin, shape, data)
+    validatedResponse(origin, shape, data)
     return { data, meta, header }
   }
 
-  async #send(request: ApiRequest, { origin, ...to }: SendTo): Promise<ClusterAnswer> {
+  async #send(request: ApiRequest, { origin, ...to }: MemberTarget): Promise<ClusterAnswer> {
     const { method, path, api = MANAGEMENT, body, text, isOnceOnly = false } = request
     const { caPem, client } = this.#options
     const { headers, ...answer } = await sendHttpsRequest(
@@ -156,8 +158,8 @@ export class ApiClient {
         ...(method === 'GET' ? {} : { body, text }),
         caPem,
         client,
-        // On a kept connection that the controller has just closed, the outcome of the request
-        // would be unknown.
+        // A request that must be sent only once opens a new connection: on a reused connection that
+        // the controller has just closed, the outcome would be unknown.
         connections: isOnceOnly ? undefined : this.#connections,
       },
       clientLimits.answerBytesMax,
@@ -176,7 +178,7 @@ export class ApiClient {
       const sentence = `${origin}: it ${reason}; outcome unknown, check before repeating`
       return new CommandFailure(EXIT_FAILED, sentence, error)
     }
-    if (!(error instanceof ApiProblem)) return error
+    if (!(error instanceof ApiRefusalError)) return error
     this.#controller = error.origin
     if (!isSessionOver(error)) return toApiRefusal(error)
     const sentence = `the session has expired or was ended; log in again: ${this.#options.logInAgain}`
@@ -198,8 +200,10 @@ function clientSession({ token, session }: ApiClientOptions): SessionTokenSource
   }
 }
 
-/** A controller sends a challenge only when a new session would help. */
-function isSessionOver({ status, code, hasChallenge }: ApiProblem): boolean {
+/**
+ * Whether the session has ended: a controller sends a challenge only when a new session would help.
+ */
+function isSessionOver({ status, code, hasChallenge }: ApiRefusalError): boolean {
   return status === 401 && code === 'UNAUTHORIZED' && hasChallenge
 }
 
@@ -228,12 +232,15 @@ function unreachable(error: UnreachableError): CommandFailure {
   return new CommandFailure(EXIT_FAILED, `no controller is reachable: ${each.join('; ')}`, error)
 }
 
-/** The origin of a controller's address. @throws {CommandFailure} exit 2 for anything else. */
+/**
+ * The origin of a controller's address.
+ * @throws {CommandFailure} exit 2 if the address contains anything else.
+ */
 export function baseUrl(text: string, option = ''): string {
   const url = URL.parse(text)
   const isPlain = url?.username === '' && url.password === '' && url.search === ''
   if (isPlain && url.protocol === 'https:' && /^\/?$/.test(url.pathname)) return url.origin
-  // People often type HOST:PORT alone, or with another scheme.
+  // Users often type HOST:PORT without a scheme, or with another scheme.
   const address = text.replace(/^[a-z]+:\/\//i, '').replace(/\/$/, '')
   const isAddress = /^[\w.[\]:-]+:\d{1,5}$/.test(address)
   const hint = isAddress ? `; did you mean https://${address}?` : ''

@@ -2,7 +2,7 @@ import { hostname, release } from 'node:os'
 
 import { CommandFailure } from '../../controller/failure.ts'
 import { programVersion } from '../../controller/version.ts'
-import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import {
   type ApiLogIn,
   type ControllerApi,
@@ -19,17 +19,17 @@ const CLIENT_API = '/edge/client/v1'
 const LOG_IN_AGAIN = 'the tunnel does so by itself'
 
 interface CertificateApiOptions {
-  /** `https://host:port` of controllers. */
+  /** Origins of controllers, `https://host:port`. */
   readonly origins: readonly string[]
   readonly caPem: string
   readonly certificatePem: string
   readonly privateKeyPem: string
-  readonly names?: LastAddresses
+  readonly names?: CachedResolver
 }
 
-/** Client of the controllers of a cluster, with the certificate and session of an identity. */
+/** API client for the controllers of a cluster that uses an identity's certificate to log in. */
 export class CertificateApi implements ControllerApi {
-  /** Addresses from the identity file, used after all others have failed. */
+  /** Controller addresses from the identity file, used after all others have failed. */
   readonly #named: readonly string[]
   readonly #client: ApiClient
   #token: string | null = null
@@ -49,7 +49,7 @@ export class CertificateApi implements ControllerApi {
   async logIn(): Promise<ApiLogIn> {
     this.#token = null
     const body = {
-      // Sessions get configs of services only on request.
+      // Without this, a session gets no config data of services.
       configTypes: ['all'],
       sdkInfo: { type: 'flotilla tunnel', version: programVersion(), appId: 'flotilla' },
       envInfo: {

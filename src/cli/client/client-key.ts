@@ -19,8 +19,8 @@ export function clientKey(cert: string, key: string): ConnectionKey {
 }
 
 /**
- * The key that each connection of a context presents. An OIDC session that began with a certificate
- * is valid only on connections with its key.
+ * The key with which all connections of a context authenticate. An OIDC session that was opened
+ * with a certificate is valid only on connections with the same key.
  * @throws {CommandFailure} exit 1.
  */
 export function contextClientKey({ logIn, renewal }: Context): { readonly client?: ConnectionKey } {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** Options that name the controller. */
+/** Adds the options that select the controller. */
 export function withConnection(command: Command): Command {
   return command
     .option('--config <file>', 'configuration of a controller on this host; uses its admin socket')
@@ -13,7 +13,7 @@ export function withConnection(command: Command): Command {
     )
 }
 
-/** For every verb that uses a context. */
+/** Adds the `--context` option to a verb that uses a context. */
 export function withContextOption(command: Command): Command {
   return command
     .option('--context <name>', 'context to use (default: the current one)')

@@ -7,7 +7,7 @@ import { runningPid } from '../../controller/admin/pid-file.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { AdminError, type AdminRequest, sendToAdminSocket } from './admin-socket.ts'
-import { anyShape, checkedAnswer, type Shape } from './answer-shape.ts'
+import { anyShape, validatedResponse, type Shape } from './answer-shape.ts'
 import { ApiClient, baseUrl } from './api-client.ts'
 import {
   changePlanShape,
@@ -27,8 +27,8 @@ import { ApiRefusal } from './refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Options of a cluster verb that name the controller: the one on this host, or any controller that
- * a session reaches.
+ * Options of a cluster verb that select the controller: the controller on this host, or any
+ * controller that a session reaches.
  */
 export interface ConnectionOptions {
   readonly config?: string
@@ -60,7 +60,8 @@ export type ClusterVerb =
 
 /**
  * Sends a request to a controller.
- * @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options.
+ * @throws {CommandFailure} exit 1 with the error message of the controller, exit 2 for invalid
+ * options.
  */
 export type SendClusterRequest = (
   verb: ClusterVerb,
@@ -68,7 +69,7 @@ export type SendClusterRequest = (
   timeoutMs?: number,
 ) => Promise<unknown>
 
-/** Operations of the fabric API that verbs use, with their parameters as the body. */
+/** Operations of the fabric API that verbs call, with their parameters as the body. */
 const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string]>> = {
   status: ['GET', 'status'],
   list: ['GET', 'list-members'],
@@ -90,7 +91,7 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
   'set-log-level': ['PUT', '/fabric/v1/log-level'],
 }
 
-/** Shapes of the answers. The answer to a change of members is empty or a plan. */
+/** Shapes of the responses. The response to a membership change is empty or contains a plan. */
 const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   status: clusterStatusShape,
   list: listedMembersShape,
@@ -112,7 +113,7 @@ const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   'set-log-level': logLevelShape,
 }
 
-/** The request is about the named controller, so no other one may answer it. */
+/** Verbs whose request is about the named controller, so that no other controller may respond. */
 const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'debug',
   'backups',
@@ -120,7 +121,7 @@ const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'set-log-level',
 ])
 
-/** Request of a verb to a controller. */
+/** The API request of a cluster verb. */
 export function clusterVerbRequest(
   verb: ClusterVerb,
   body?: Readonly<Record<string, unknown>>,
@@ -142,7 +143,11 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
   const controller = options.url ?? options.config ?? options.context ?? 'the controller'
   // @guard answers-of-a-hostile-server--cluster
   return async (verb, params, timeoutMs) =>
-    checkedAnswer(controller, shapes[verb], await ask(clusterVerbRequest(verb, params, timeoutMs)))
+    validatedResponse(
+      controller,
+      shapes[verb],
+      await ask(clusterVerbRequest(verb, params, timeoutMs)),
+    )
 }
 
 /**
@@ -168,14 +173,20 @@ export function operationCaller(options: ConnectionOptions): AskOperation {
   return askThrough(baseUrl(url, '--url: '), ca, sessionFile)
 }
 
-/** @throws {CommandFailure} exit 2, one line for each fault. */
+/**
+ * Loads the configuration.
+ * @throws {CommandFailure} exit 2, one line for each fault.
+ */
 export function loadConfigOrFail(path: string): ControllerConfig {
   const loaded = loadControllerConfig(path, process.env)
   if (loaded.ok) return loaded.config
   throw usageFailure(loaded.faults.map(formatFault).join('\n'))
 }
 
-/** @throws {CommandFailure} exit 2 for the configuration. */
+/**
+ * Sends requests to the admin socket.
+ * @throws {CommandFailure} exit 2 for a faulty configuration.
+ */
 function askAtSocket(path: string): AskOperation {
   const config = loadConfigOrFail(path)
   return async (request) => {
@@ -190,7 +201,8 @@ function askAtSocket(path: string): AskOperation {
 }
 
 /**
- * A starting controller locks its data folder, votes and may lead before its admin socket is open.
+ * Message when the admin socket does not respond. A starting controller already locks its data
+ * folder, votes and may lead before its admin socket is open.
  */
 function notAnswering(path: string, { data }: ControllerConfig): string {
   const pid = runningPid(path, data)
@@ -199,7 +211,10 @@ function notAnswering(path: string, { data }: ControllerConfig): string {
   return `no controller is running on ${data}; start it with: ${start}`
 }
 
-/** @throws {CommandFailure} exit 2 when no context exists. */
+/**
+ * Sends requests with the session of a context.
+ * @throws {CommandFailure} exit 2 when no context exists.
+ */
 function askInContext(wanted: string | undefined): AskOperation {
   const contexts = readContexts()
   if (wanted === undefined && contexts.current === null) {
@@ -213,8 +228,9 @@ function askInContext(wanted: string | undefined): AskOperation {
 }
 
 /**
- * Opens a session from the named files, or uses the one that `flotilla login` stored for that
- * controller. Any controller of the context may answer a request that is not about one controller.
+ * Uses the session from the given files, or the session that `flotilla login` stored for that
+ * controller. Any controller of the context may respond to a request that is not about one
+ * controller.
  */
 function askThrough(
   base: string,
@@ -236,7 +252,10 @@ function askThrough(
   return askWith(contextClient(name, { ...context, controllers }, { isImpatient: true }), base)
 }
 
-/** @throws {CommandFailure} exit 1 when no context has a session for that controller. */
+/**
+ * The context with a session for the controller.
+ * @throws {CommandFailure} exit 1 when no context has one.
+ */
 function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
   const known = contextsForController(readContexts(), base)
   const found = known.find(({ context }) => context.token !== null) ?? known[0]
@@ -246,7 +265,7 @@ function contextFor(base: string): { readonly name: string; readonly context: Co
 }
 
 /**
- * Sends a request to one controller with the session of a file.
+ * A client that sends requests to one controller with the session from a file.
  * @throws {CommandFailure} exit 2 for an invalid address, exit 1 for an unreadable session.
  */
 export function clientWithFiles({ url, ca, sessionFile }: SessionFiles): ApiClient {
@@ -266,7 +285,7 @@ interface SessionFiles {
   readonly sessionFile: string
 }
 
-/** @param origin of the named controller; null: none is named. */
+/** @param origin origin of the named controller; null: no controller is named. */
 function askWith(client: ApiClient, origin: string | null): AskOperation {
   return async ({ method, path, body, timeoutMs, isOfAny }) => {
     if (isOfAny !== true && origin === null) {
@@ -274,7 +293,7 @@ function askWith(client: ApiClient, origin: string | null): AskOperation {
         'this command is about one controller; name it: --url URL, or --config FILE on its host',
       )
     }
-    // Cluster operations do not recognize a repeated request.
+    // Do not repeat these requests: cluster operations do not deduplicate repeated requests.
     const isOnceOnly = method !== 'GET'
     const request = {
       api: '',

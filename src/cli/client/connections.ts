@@ -8,7 +8,7 @@ import {
   type HttpProxy,
   proxyFromEnvironment,
 } from '../../lib/runtime/http-proxy.ts'
-import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { Agent } from '../../lib/runtime/node-http.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
@@ -18,24 +18,28 @@ import {
   parseCertificate,
 } from '../../pki/certificate.ts'
 
-/** The server of a connection, and how it is verified. */
+/** The server of a connection, and how the client verifies it. */
 export interface Peer {
-  /** Path of a unix socket to use without TLS. The host of the URL is ignored then. */
+  /** Path of a Unix socket to use without TLS. The host in the URL is then ignored. */
   readonly socketPath?: string
-  /** PEM of the only trusted CA certificates; null: those of this host. */
+  /** PEM of the only trusted CA certificates; null: the CA certificates of this host. */
   readonly caPem?: string | null | undefined
   /**
-   * How TLS verifies the server before `judge` runs. `chain`: `judge` verifies the name in the
-   * certificate. `nothing`: `judge` verifies the chain as well. By default TLS verifies both.
+   * What TLS verifies before `judge` runs. `chain`: `judge` must verify the name in the
+   * certificate. `nothing`: `judge` must verify the chain as well. By default, TLS verifies both.
    */
   readonly verified?: 'chain and name' | 'chain' | 'nothing'
-  /** Throws to refuse the server, before a byte of a request is sent. */
+  /** Throws to refuse the server, before any byte of a request is sent. */
   readonly judge?: ((leaf: Certificate) => void | Promise<void>) | undefined
-  /** Null or absent: the proxy of HTTPS_PROXY, unless NO_PROXY excludes the server. */
+  /**
+   * HTTP proxy; null or absent: the proxy from HTTPS_PROXY, unless NO_PROXY excludes the server.
+   */
   readonly proxy?: HttpProxy | null | undefined
-  /** Resolves names, even while no name server answers; absent: the system's resolver. */
-  readonly names?: LastAddresses | undefined
-  /** Presented in the handshake; both PEM. */
+  /**
+   * Resolves host names, even while no name server responds; absent: use the system's resolver.
+   */
+  readonly names?: CachedResolver | undefined
+  /** Client certificate and key for the handshake, both PEM. */
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string } | undefined
 }
 
@@ -44,7 +48,7 @@ export class Connections extends Agent {
   readonly #peer: Peer
   readonly #timeoutMs: number
 
-  /** @param isKept true if one connection serves several requests. */
+  /** @param isKept true if a connection is reused for several requests. */
   constructor(peer: Peer, timeoutMs: number, isKept = false) {
     super({ keepAlive: isKept, maxSockets: 8 })
     this.#peer = peer
@@ -68,7 +72,8 @@ export class Connections extends Agent {
     const socket = isPlain
       ? connectPlain(socketPath)
       : await this.#connectTls({ host: host ?? '', port: Number(port) })
-    // An error may also occur while the server is verified; the socket is destroyed then.
+    // Ignored here: an error may also occur while the server is verified, and the socket is then
+    // destroyed.
     socket.on('error', () => undefined)
     const timer = setTimeout(() => socket.destroy(timeoutError()), this.#timeoutMs)
     try {

@@ -18,7 +18,7 @@ export interface ContextOptions {
 
 /**
  * A client with the session of a context.
- * @throws {CommandFailure} exit 3 when nobody is logged in there.
+ * @throws {CommandFailure} exit 3 when the context has no session.
  */
 export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
   const { name, context } = findContext(readContexts(), options.context)
@@ -26,7 +26,10 @@ export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
   return contextClient(name, context)
 }
 
-/** Sends requests to the controllers of a context, with its session if it has one. */
+/**
+ * A client that sends requests to the controllers of a context, with the context's session if it
+ * has one.
+ */
 export function contextClient(
   name: string,
   context: Context,
@@ -45,8 +48,7 @@ export function contextClient(
 }
 
 /**
- * The session of a context whose token expires; undefined if the token of the context does not
- * expire.
+ * The renewable session of a context whose token expires; undefined if the token does not expire.
  */
 export function contextSession(
   name: string,
@@ -57,8 +59,8 @@ export function contextSession(
 }
 
 /**
- * Stores the controller that answered as the first one, so that the next command does not wait for
- * an unreachable one.
+ * Stores the controller that responded as the first one of the context, so that the next command
+ * does not wait for an unreachable controller.
  */
 function askFirst(name: string, controller: string): void {
   changeContexts((file) => {
@@ -69,7 +71,7 @@ function askFirst(name: string, controller: string): void {
   })
 }
 
-/** @throws {CommandFailure} exit 3. */
+/** @throws {CommandFailure} exit 3 when the context has no session. */
 export function checkLoggedIn(name: string, context: Context): void {
   if (context.token !== null) return
   throw new CommandFailure(

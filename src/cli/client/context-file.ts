@@ -18,46 +18,50 @@ export const contextLimits = {
   contextsMax: 64,
   controllersMax: 16,
   fileBytesMax: 4 * 1024 * 1024,
-  /** How long a change of the file waits for another command. */
+  /** Time that a command waits to change the file while another command changes it. */
   lockWaitMs: 5000,
   lockStaleMs: 10_000,
 } as const
 
-/** How a session was opened; the next log-in uses the same method. */
+/** Method with which a session was opened; the next log-in uses the same method. */
 export type LogInMethod =
   | { readonly method: 'password'; readonly username: string }
   | { readonly method: 'cert'; readonly cert: string; readonly key: string }
-  /** The file contains a token of an identity provider. */
+  /** Log-in with a token of an identity provider, which the file contains. */
   | { readonly method: 'ext-jwt'; readonly jwtFile: string }
   | { readonly method: 'browser' }
   | { readonly method: 'device' }
 
-/** One network that this user administers. */
+/** One network that the user administers. */
 export interface Context {
   /**
-   * Base URLs of its controllers, also those that the cluster listed; requests go to the first one
-   * first.
+   * Base URLs of the controllers, including those that the cluster listed; requests are sent to the
+   * first one first.
    */
   readonly controllers: readonly string[]
   /**
-   * Controllers that the user named when logging in. Only these select the context and its CA: a
-   * server listed the others, and must not decide which CA this host trusts for other addresses.
+   * Controllers that the user named when logging in. Only these controllers select the context and
+   * its CA: a server listed the others, and a server must not decide which CA this host trusts for
+   * other addresses.
    */
   readonly named: readonly string[]
-  /** PEM of the only CA certificates that verify them; null: those of this host. */
+  /**
+   * PEM of the only CA certificates that are trusted for the controllers; null: the CA certificates
+   * of this host.
+   */
   readonly caPem: string | null
   readonly logIn: LogInMethod
-  /** Token of the session; null after a log-out. A secret. */
+  /** Session token, which is secret; null after a log-out. */
   readonly token: string | null
-  /** Data to renew an OIDC session, whose token expires; absent for other sessions. */
+  /** Data for renewing an OIDC session, whose token expires; absent for other sessions. */
   readonly renewal?: Renewal | null
 }
 
-/** Data to get the next token. */
+/** Data for renewing the token of an OIDC session. */
 export interface Renewal {
   /** A secret. */
   readonly refreshToken: string
-  /** Expiry of the current token, UTC ms by the clock of this host. */
+  /** Expiry of the current token by the clock of this host, UTC ms. */
   readonly expiresAtMs: number
 }
 
@@ -72,12 +76,12 @@ const nothing: ContextFile = { current: null, contexts: {} }
 /** `$XDG_CONFIG_HOME/flotilla/contexts.json`. */
 export function contextPath(env: NodeJS.ProcessEnv = process.env): string {
   const base = env['XDG_CONFIG_HOME']
-  // The XDG specification says to ignore a relative path.
+  // A relative path is ignored, as the XDG specification requires.
   const folder = base?.startsWith('/') === true ? base : join(homedir(), '.config')
   return join(folder, 'flotilla', 'contexts.json')
 }
 
-/** @throws {CommandFailure} exit 2 for an invalid name of a context. */
+/** @throws {CommandFailure} exit 2 for an invalid context name. */
 export function checkContextName(name: string): string {
   if (NAME.test(name)) return name
   throw new CommandFailure(
@@ -86,7 +90,7 @@ export function checkContextName(name: string): string {
   )
 }
 
-/** @throws {CommandFailure} exit 1 when the file exists and cannot be used. */
+/** @throws {CommandFailure} exit 1 when the file exists but cannot be used. */
 export function readContexts(path = contextPath()): ContextFile {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return nothing
   try {
@@ -99,7 +103,7 @@ export function readContexts(path = contextPath()): ContextFile {
 
 /**
  * Changes the file atomically, even if another command changes it at the same time.
- * @throws {CommandFailure} and the file system's error.
+ * @throws {CommandFailure} and the errors of the file system.
  */
 export function changeContexts(
   change: (file: ContextFile) => ContextFile,
@@ -148,7 +152,7 @@ export function findContext(
   )
 }
 
-/** The contexts in which the user named a controller. */
+/** The contexts in which the user named the controller when logging in. */
 export function contextsForController(
   { contexts }: ContextFile,
   controller: string,
@@ -190,7 +194,7 @@ function parsedFile(path: string, text: string): ContextFile {
     const isFile = typeof contexts === 'object' && Object.values(contexts).every(isContext)
     if (isFile) return { current, contexts: withNamed(contexts) }
   } catch {
-    // The parser's message could contain a token, so it is left out.
+    // The parser's message is omitted, because it could contain a token.
   }
   throw new CommandFailure(
     EXIT_FAILED,
@@ -201,8 +205,9 @@ function parsedFile(path: string, text: string): ContextFile {
 type StoredContext = Omit<Context, 'named'> & Partial<Pick<Context, 'named'>>
 
 /**
- * A file of 0.1.0 does not say which controllers the user named. Its contexts are named after the
- * address of the first controller, unless the user chose another name.
+ * Adds the controllers that the user named; a file of version 0.1.0 does not contain them. In such
+ * a file, a context is named after the address of its first controller, unless the user chose
+ * another name.
  */
 function withNamed(
   contexts: Readonly<Record<string, StoredContext>>,

@@ -4,9 +4,9 @@ import { hostname } from 'node:os'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 interface LockTimes {
-  /** How long to wait for another command. */
+  /** Maximum time to wait while another command holds the lock. */
   readonly waitMs: number
-  /** An older lock counts as stale. */
+  /** Age from which a lock counts as stale. */
   readonly staleMs: number
 }
 
@@ -14,10 +14,10 @@ const PAUSE_MS = 20
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * A lock file that only one process can create, for short critical sections. A lock of a killed
- * process is ignored.
+ * Acquires a lock file that only one process can create, for short critical sections. A lock whose
+ * process was killed is ignored.
  * @returns the function that releases the lock.
- * @throws {CommandFailure} exit 1 when another command holds it for too long.
+ * @throws {CommandFailure} exit 1 when another command holds the lock for too long.
  */
 export function lockFileNow(name: string, times: LockTimes): () => void {
   const endMs = performance.now() + times.waitMs
@@ -29,7 +29,8 @@ export function lockFileNow(name: string, times: LockTimes): () => void {
 }
 
 /**
- * Like {@link lockFileNow}, for work of one or two requests: waits without blocking the process.
+ * Like {@link lockFileNow}, but waits without blocking the process; for critical sections that send
+ * one or two requests.
  */
 export async function waitForFileLock(name: string, times: LockTimes): Promise<() => void> {
   const endMs = performance.now() + times.waitMs
@@ -64,7 +65,10 @@ function isLeftBehind(name: string, staleMs: number): boolean {
   return Date.now() - made > staleMs || isOfDeadProcess(name)
 }
 
-/** Several hosts may share a home folder; a process id is valid only on its own host. */
+/**
+ * Whether the process that holds the lock has died. Several hosts may share a home folder, and a
+ * process id is valid only on its own host.
+ */
 function isOfDeadProcess(name: string): boolean {
   try {
     const [host, pid] = readFileSync(name, 'utf8').trim().split(' ')
@@ -76,7 +80,9 @@ function isOfDeadProcess(name: string): boolean {
   }
 }
 
-/** Another process may have removed it between the check and the removal. */
+/**
+ * Removes a stale lock. Another process may remove the lock between the check and the removal.
+ */
 function removeStale(name: string, staleMs: number): void {
   const aside = `${name}.${process.pid}`
   try {

@@ -9,17 +9,17 @@ import { errorCode, errorMessage } from '../../lib/error-code.ts'
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
 export interface HttpsRequest extends Peer {
-  /** `https://host:port`, with an optional path and query. */
+  /** URL `https://host:port`, with an optional path and query. */
   readonly url: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as JSON. */
   readonly body?: unknown
-  /** Sent in place of `body`, as text/plain unless the headers set another type. */
+  /** Body that is sent instead of `body`, as text/plain unless the headers set another type. */
   readonly text?: string | undefined
   /**
-   * Connections shared by several requests, which also verify the server; undefined: the request
-   * opens one for itself.
+   * Connections that several requests share, and that verify the server; undefined: the request
+   * opens its own connection.
    */
   readonly connections?: Connections | undefined
   /** Maximum time of the whole request, ms; for a stream, maximum time without data. */
@@ -28,11 +28,11 @@ export interface HttpsRequest extends Peer {
 
 export interface HttpsAnswer {
   readonly status: number
-  /** Time of the `date` header, UTC ms, in whole seconds; null when absent. */
+  /** Time in the `date` header, UTC ms, in whole seconds; null when absent. */
   readonly dateMs: number | null
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The parsed text; null when it is not JSON. */
+  /** The parsed JSON body; null when it is not JSON. */
   readonly body: unknown
 }
 
@@ -42,9 +42,9 @@ export class HttpsFault extends NoAnswerError {
 }
 
 /**
- * Sends one request and reads a bounded answer. Redirects are not followed, because their target
- * has not been verified.
- * @param answerBytesMax the request is aborted beyond it.
+ * Sends one request and reads a response of limited size. Redirects are not followed, because their
+ * target has not been verified.
+ * @param answerBytesMax the request is aborted if the response is larger.
  * @throws {HttpsFault}
  */
 export async function sendHttpsRequest(
@@ -66,9 +66,10 @@ export async function sendHttpsRequest(
 }
 
 /**
- * Sends one request and returns a stream of its answer. The reader of the stream limits its size.
- * @param signal aborts the request or the answer.
- * @returns once the head of the answer has arrived.
+ * Sends one request and returns a stream of the response. The consumer of the stream must limit its
+ * size.
+ * @param signal aborts the request or the response.
+ * @returns once the head of the response has arrived.
  * @throws {HttpsFault}
  */
 export function openHttpsStream(
@@ -124,8 +125,8 @@ function send(
     const abort = (): void => giveUp(new Error('aborted'))
     if (signal?.aborted === true) abort()
     else signal?.addEventListener('abort', abort)
-    // The server is verified by now and the request may have been sent, so only an answer shows its
-    // outcome.
+    // From here on the server is verified and the request may have been sent, so only a response
+    // shows the outcome.
     asked.on('socket', () => (isSent = true))
     asked.on('response', (found) => {
       answer = found
@@ -148,8 +149,8 @@ export function toHttpsFault(error: unknown, isSent: boolean, timeoutMs: number)
 }
 
 /**
- * With TLS 1.3 a client without a certificate sees the error only after it has sent its first
- * request, which the server does not read.
+ * Whether the server requires a client certificate. With TLS 1.3, a client without a certificate
+ * sees the error only after it has sent its first request, which the server does not read.
  */
 function wantsCertificate(error: unknown): boolean {
   return errorCode(error) === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'
@@ -164,7 +165,7 @@ const unknownCaCodes = new Set([
   'CERT_SIGNATURE_FAILURE',
 ])
 
-/** Whether the server's certificate does not chain to a trusted CA. */
+/** Whether the request failed because the server's certificate does not chain to a trusted CA. */
 export function isUnknownCa({ cause }: HttpsFault): boolean {
   return unknownCaCodes.has(errorCode(cause))
 }
@@ -193,7 +194,7 @@ const clauses: Readonly<Record<string, string>> = {
     'presented a certificate without this address; use a name that is in the certificate',
 }
 
-/** A clause that completes "<address>: it …". */
+/** The reason as a clause that completes "<address>: it …". */
 function reasonOf(error: unknown, timeoutMs: number): string {
   const code = errorCode(error)
   if (code === 'ETIMEDOUT') {
@@ -202,7 +203,7 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   if (unknownCaCodes.has(code)) {
     return 'presented a certificate of an unknown CA; it belongs to another cluster, or is not a controller'
   }
-  // A TLS alert: the server speaks TLS, and refuses this client.
+  // A TLS alert: the server uses TLS, and refuses this client.
   if (clauses[code] === undefined || code === 'EPROTO') {
     if (code.includes('_ALERT_') || /\balert\b/.test(errorMessage(error))) return REFUSED_HANDSHAKE
     if (code.startsWith('ERR_SSL_')) return NO_TLS

@@ -6,31 +6,33 @@ import type { Peer } from './connections.ts'
 import { sendHttpsRequest, HttpsFault, type HttpsAnswer } from './https.ts'
 import { isToken } from './token-text.ts'
 
-/** OpenZiti's public OIDC client for tools. */
+/** Client id of OpenZiti's public OIDC client for tools. */
 const CLIENT_ID = 'native'
 const SCOPE = 'openid offline_access'
 const ANSWER_BYTES_MAX = 256 * 1024
 const TIMEOUT_MS = 15_000
-/** The clocks of two hosts differ, and the `date` header has whole seconds. */
+/**
+ * Allowed clock difference: clocks of two hosts differ, and the `date` header has whole seconds.
+ */
 const CLOCK_TOLERANCE_SECONDS = 30
 /** Upper limit for the lifetime of a token, even if the controller grants a longer one. */
 const TOKEN_MS_MAX = 24 * 60 * 60_000
-/** Limits for the wait for a person and for the interval of polls. */
+/** Limits for the time to wait for the user's confirmation, and for the polling interval. */
 const DEVICE_MS_MAX = 60 * 60_000
 const DEVICE_POLL_MS_MIN = 1000
 
-/** Tokens of a session of OIDC. */
+/** Tokens of an OIDC session. */
 export interface GrantedTokens {
   readonly accessToken: string
   readonly refreshToken: string
-  /** End of the access token, UTC ms by the clock of this host. */
+  /** Expiry of the access token by the clock of this host, UTC ms. */
   readonly expiresAtMs: number
-  /** Name of the identity; '' if the grant does not contain it. */
+  /** Name of the identity; '' if the token response does not contain it. */
   readonly name: string
 }
 
-/** A log-in by the code flow, from its first request to its code. */
-export interface BegunLogIn {
+/** A log-in with the authorization code flow that has been started. */
+export interface StartedLogIn {
   /** The address to open in a browser. It contains no secret. */
   readonly url: string
   readonly redirectUri: string
@@ -40,22 +42,24 @@ export interface BegunLogIn {
   readonly verifier: string
 }
 
-/** A log-in that a person confirms in a browser on another device (RFC 8628). */
+/** A log-in that the user confirms in a browser on another device (RFC 8628). */
 export interface DeviceLogIn {
   /** A secret. */
   readonly deviceCode: string
   readonly userCode: string
   readonly verificationUri: string
-  /** The same address with the user code in it; null: the controller sends none. */
+  /** The verification address including the user code; null: the controller sends none. */
   readonly verificationUriComplete: string | null
   readonly expiresInMs: number
   readonly intervalMs: number
 }
 
-/** A controller refused as an OpenID provider; the code is one of RFC 6749 or RFC 8628. */
+/**
+ * A controller refused a request as an OpenID provider; the code is from RFC 6749 or RFC 8628.
+ */
 export class ProviderRefusal extends CommandFailure {
   readonly code: string
-  /** True if another controller may accept the request, or the same one later. */
+  /** True if another controller may accept the request, or the same controller later. */
   readonly isPassing: boolean
 
   constructor(code: string, message: string, isPassing: boolean, cause?: unknown) {
@@ -66,8 +70,8 @@ export class ProviderRefusal extends CommandFailure {
 }
 
 /**
- * One controller as an OpenID provider. Each address of a controller is a separate issuer, so that
- * a flow stays with the controller where it started; every issuer accepts a refresh token. The
+ * One controller as an OpenID provider. Each address of a controller is a separate issuer, so a
+ * flow stays with the controller where it started; every issuer accepts a refresh token. The
  * certified library `oauth4webapi` implements the rules of OAuth, and sends its requests with the
  * HTTPS client of all other verbs.
  */
@@ -95,9 +99,9 @@ export class Provider {
   }
 
   /**
-   * @param controller its origin.
-   * @throws {HttpsFault} when it cannot be reached; {@link ProviderRefusal} when it is not a
-   * provider under that address.
+   * @param controller origin of the controller.
+   * @throws {HttpsFault} when it cannot be reached; {@link ProviderRefusal} when the controller is
+   * not a provider under that address.
    */
   static async discover(controller: string, peer: Peer): Promise<Provider> {
     const issuer = new URL(`${controller}/oidc`)
@@ -124,8 +128,8 @@ export class Provider {
     return this.#server.device_authorization_endpoint !== undefined
   }
 
-  /** @param redirectUri where the controller sends the browser with the code. */
-  async begin(redirectUri: string): Promise<BegunLogIn> {
+  /** @param redirectUri URL to which the controller redirects the browser with the code. */
+  async begin(redirectUri: string): Promise<StartedLogIn> {
     const verifier = oauth.generateRandomCodeVerifier()
     const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomNonce()]
     const url = new URL(this.#server.authorization_endpoint ?? `${this.issuer}/authorize`)
@@ -143,11 +147,11 @@ export class Provider {
   }
 
   /**
-   * @param answer the parameters that arrived at the redirect URI. State, issuer and nonce are
-   * verified.
+   * @param answer the parameters that arrived at the redirect URI. State, issuer and nonce in them
+   * are verified.
    * @throws {ProviderRefusal}
    */
-  async redeem(begun: BegunLogIn, answer: URLSearchParams): Promise<GrantedTokens> {
+  async redeem(begun: StartedLogIn, answer: URLSearchParams): Promise<GrantedTokens> {
     return await refusalsOf(this.controller, async () => {
       const parameters = oauth.validateAuthResponse(this.#server, this.#client, answer, begun.state)
       const { redirectUri, verifier, nonce: expectedNonce } = begun
@@ -169,7 +173,7 @@ export class Provider {
     })
   }
 
-  /** @throws {ProviderRefusal} `invalid_grant` once the session has ended. */
+  /** @throws {ProviderRefusal} `invalid_grant` when the session has ended. */
   async refresh(refreshToken: string): Promise<GrantedTokens> {
     return await refusalsOf(this.controller, async () => {
       const response = await oauth.refreshTokenGrantRequest(
@@ -184,7 +188,7 @@ export class Provider {
     })
   }
 
-  /** Ends the session of a token, no matter which controller opened it. */
+  /** Ends the session of the refresh token, no matter which controller opened it. */
   async revoke(refreshToken: string): Promise<void> {
     await refusalsOf(this.controller, async () => {
       const response = await oauth.revocationRequest(
@@ -229,7 +233,7 @@ export class Provider {
   }
 
   /**
-   * @throws {ProviderRefusal} `authorization_pending` or `slow_down` until the person confirms the
+   * @throws {ProviderRefusal} `authorization_pending` or `slow_down` until the user confirms the
    * log-in.
    */
   async pollDevice({ deviceCode }: DeviceLogIn): Promise<GrantedTokens> {
@@ -245,7 +249,7 @@ export class Provider {
     })
   }
 
-  /** A step of the log-in, as JSON and without following redirects. */
+  /** Sends one log-in step as JSON, without following redirects. */
   step(
     url: string,
     body?: Readonly<Record<string, unknown>>,
@@ -261,7 +265,7 @@ export class Provider {
   }
 }
 
-/** Addresses that a controller publishes for the steps of a log-in. */
+/** Metadata members with the addresses that a controller publishes for the log-in steps. */
 const endpoints = [
   'authorization_endpoint',
   'token_endpoint',
@@ -270,9 +274,9 @@ const endpoints = [
 ] as const
 
 /**
- * Requires that a published address has the controller's origin with https: a browser opens it, or
- * it receives a secret. Another scheme would start another program, and another host would be
- * trusted in place of the one that the user named.
+ * Requires that a published address has the controller's origin with https, because a browser opens
+ * the address, or a secret is sent to it. Another scheme would start another program, and another
+ * host would be trusted instead of the host that the user named.
  * @throws {ProviderRefusal}
  */
 function ofController<T extends string | undefined>(controller: string, name: string, url: T): T {
@@ -299,7 +303,7 @@ function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): Gra
 
 type FetchOptions = oauth.CustomFetchOptions<string, URLSearchParams | string | null | undefined>
 
-/** A `fetch` for the library that verifies the controller before it sends a byte. */
+/** A `fetch` for the library that verifies the controller before any byte is sent. */
 function fetchOf(
   peer: Peer,
   onAnswer: (answer: HttpsAnswer) => void = () => undefined,
@@ -326,7 +330,9 @@ function fetchOf(
   }
 }
 
-/** Code of a refusal by a server that is not an OpenID provider. OAuth has no code for it. */
+/**
+ * Error code for a server that is not an OpenID provider. OAuth defines no code for this case.
+ */
 export const NOT_A_PROVIDER = 'not_a_provider'
 
 const NO_PROVIDER =
@@ -334,7 +340,7 @@ const NO_PROVIDER =
 
 /**
  * Converts the library's errors.
- * @throws {ProviderRefusal} in place of the library's errors; an {@link HttpsFault} is thrown
+ * @throws {ProviderRefusal} instead of the library's errors; an {@link HttpsFault} is thrown
  * unchanged.
  */
 async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise<T> {
@@ -351,7 +357,8 @@ async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise
       const { error: code, error_description: description } = error
       throw new ProviderRefusal(code, `${controller}: ${described(code, description)}`, false)
     }
-    // The library's message names the fault; its cause could contain a token.
+    // Only the library's message is used: it describes the fault, while its cause could contain a
+    // token.
     const { cause, message } = error as Error
     const isStatus = cause instanceof Response && cause.status >= 500
     if (cause instanceof Response && cause.status === 404) {

@@ -1,4 +1,4 @@
-import { ApiProblem } from '../../client/problem.ts'
+import { ApiRefusalError } from '../../client/problem.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 
@@ -22,8 +22,8 @@ export class ApiRefusal extends CommandFailure {
 }
 
 /**
- * Remedies for people, for codes whose API sentence addresses programs that repeat a request by its
- * id.
+ * Remedies for users, for codes whose API message only addresses programs that repeat a request by
+ * its id.
  */
 const remedies: Readonly<Record<string, string>> = {
   CLUSTER_NO_LEADER:
@@ -32,12 +32,21 @@ const remedies: Readonly<Record<string, string>> = {
     "the leader was lost before it answered: see 'flotilla cluster status', then run the same command again",
 }
 
-/** The refusal of an unsuccessful answer; its code is '' when no controller wrote it. */
+/**
+ * The refusal in an unsuccessful response; its code is '' when the response does not come from a
+ * controller.
+ */
 export function parseApiRefusal(status: number, body: unknown): ApiRefusal {
-  return toApiRefusal(new ApiProblem(status, body))
+  return toApiRefusal(new ApiRefusalError(status, body))
 }
 
-export function toApiRefusal({ status, code, message, detail, fault }: ApiProblem): ApiRefusal {
+export function toApiRefusal({
+  status,
+  code,
+  message,
+  detail,
+  fault,
+}: ApiRefusalError): ApiRefusal {
   if (code === '') {
     return new ApiRefusal(status, '', `unexpected response status ${status}; is it a controller?`)
   }
@@ -47,13 +56,16 @@ export function toApiRefusal({ status, code, message, detail, fault }: ApiProble
   return new ApiRefusal(status, code, sentence, fault?.field ?? null)
 }
 
-/** @param detail the permission that is missing; '' from a controller that does not name it. */
+/** @param detail the missing permission; '' from a controller that does not send it. */
 function deniedText(detail: string): string {
   if (detail === '') return 'permission denied; ask an administrator for the permission'
   return `permission denied: ${detail}; ask an administrator`
 }
 
-/** OpenZiti's reasons often begin with the name of the field. */
+/**
+ * Puts the field name before the reason, unless the reason already begins with it, as OpenZiti's
+ * reasons often do.
+ */
 function withField(field: string, reason: string): string {
   return reason.startsWith(`${field} `) ? reason : `${field}: ${reason}`
 }

@@ -12,23 +12,25 @@ import { waitForFileLock } from './file-lock.ts'
 import { HttpsFault } from './https.ts'
 
 export const renewalLimits = {
-  /** A token that ends within this time is renewed before it is used. */
+  /** A token that expires within this time is renewed before use. */
   earlyMs: 60_000,
-  /** How long a command waits while another one renews the same tokens. */
+  /** Maximum time that a command waits while another command renews the same tokens. */
   renewalWaitMs: 60_000,
   renewalStaleMs: 55_000,
-  /** Maximum time of one renewal, at all controllers. */
+  /** Maximum time of one renewal, over all controllers that are tried. */
   renewalMs: 40_000,
 } as const
 
-/** A session whose token expires and can be renewed. */
+/** A session whose token expires and is renewed. */
 export interface RenewedSession {
   /**
    * Returns the current token.
    * @throws {CommandFailure}
    */
   token(): Promise<string>
-  /** Returns another token after a controller refused this one; null: the session has ended. */
+  /**
+   * Returns a new token after a controller refused the given one; null: the session has ended.
+   */
   renewed(refused: string): Promise<string | null>
 }
 
@@ -37,8 +39,8 @@ interface Held extends Renewal {
 }
 
 /**
- * The tokens of a context. If several commands run at once, only one renews the tokens, because a
- * refresh token may be accepted only once. The other commands read the new tokens from the file.
+ * The tokens of a context. If several commands run at once, only one of them renews the tokens,
+ * because a refresh token may be accepted only once. The others read the new tokens from the file.
  */
 export class SessionTokens implements RenewedSession {
   readonly #name: string
@@ -65,8 +67,8 @@ export class SessionTokens implements RenewedSession {
       const renewed = await this.renewed(token)
       if (renewed !== null) return renewed
     } catch (error) {
-      // The token is still valid for a moment, and a controller may answer again at the next
-      // command.
+      // The renewal failed, but the token is still valid for a moment, and a controller may respond
+      // to the next command.
       if (!(error instanceof CommandFailure) || leftMs <= 0) throw error
       return token
     }
@@ -125,7 +127,9 @@ export class SessionTokens implements RenewedSession {
     throw new CommandFailure(EXIT_UNREACHABLE, sentence)
   }
 
-  /** Tokens that another log-in or command has written in the meantime are not overwritten. */
+  /**
+   * Stores renewed tokens, unless another log-in or command has written tokens in the meantime.
+   */
   #kept({ token, refreshToken, expiresAtMs }: Held, used: string): Held | null {
     changeContexts((file) => {
       const context = file.contexts[this.#name]
@@ -137,7 +141,7 @@ export class SessionTokens implements RenewedSession {
     return context === undefined ? null : heldIn(context)
   }
 
-  /** Replaces refused tokens; another command may already have done so. */
+  /** Newer tokens than the refused ones, if another command has already renewed them. */
   #since(refused: string): Held | null {
     const context = this.#context()
     const held = context === undefined ? null : heldIn(context)

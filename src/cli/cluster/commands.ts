@@ -10,7 +10,7 @@ import { formatTable, printJson, printLine, printNote } from '../terminal/output
 import { statusText } from './status-screen.ts'
 import { watchStatus } from './status-watch.ts'
 
-/** A transfer waits until its target has caught up and been elected. */
+/** A leadership transfer waits until its target has caught up and has been elected. */
 const TRANSFER_TIMEOUT_MS = 30_000
 const WATCH_TIMEOUT_MS = 3000
 
@@ -36,9 +36,9 @@ export async function showStatus(
 
 async function watch(options: ClusterOptions): Promise<void> {
   const onTerminal = process.stdout.isTTY ? 'screen' : 'lines'
-  // An invalid option ends the command here, before it waits for a controller.
+  // Called first, so that an invalid option ends the command before it waits for a controller.
   const ask = openClusterConnection(options)
-  // The reader of the lines has closed the pipe.
+  // Exit if the process that reads the output closes the pipe.
   process.stdout.once('error', () => process.exit(EXIT_DONE))
   await watchStatus({
     ask: async () => (await ask('status', {}, WATCH_TIMEOUT_MS)) as ClusterStatus,
@@ -72,7 +72,7 @@ export async function listMembers(options: ClusterOptions): Promise<void> {
   printLine(formatTable(['id', 'address', 'voter', 'leader', 'connected', 'version'], rows))
 }
 
-/** Transfers leadership to that member, or to the most up-to-date one, without a failed write. */
+/** Transfers leadership to the given member, or to the most up-to-date one; no write fails. */
 export async function transferLeadership(
   to: string | undefined,
   options: ClusterOptions,
@@ -85,7 +85,7 @@ export async function transferLeadership(
   else printLine(`leader: ${printableLine(leaderId)}`)
 }
 
-/** The answer confirms the transfer, but does not name the new leader. */
+/** Finds the new leader: the response confirms the transfer, but does not name the leader. */
 async function leaderOf(ask: SendClusterRequest): Promise<string | null> {
   const members = (await ask('list', {})) as readonly ListedMember[]
   return members.find(({ leader }) => leader)?.id ?? null

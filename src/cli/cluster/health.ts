@@ -16,9 +16,9 @@ export type HealthState = (typeof healthStates)[number]
 const ANSWER_MS = 5000
 
 interface Observed {
-  /** One status from each controller that answered. */
+  /** One status from each controller that responded. */
   readonly statuses: readonly ClusterStatus[]
-  /** Why the other controllers did not answer. */
+  /** Why the other controllers did not respond. */
   readonly faults: readonly string[]
   /** True: the statuses come from one controller, which reports the members that it can reach. */
   readonly isOneView: boolean
@@ -26,7 +26,7 @@ interface Observed {
 
 export interface ClusterHealth {
   readonly state: HealthState
-  /** Reasons for the state, the most severe first; if it is OK, one sentence. */
+  /** Reasons for the state, the most severe first; one sentence if the state is OK. */
   readonly reasons: readonly string[]
   readonly controllers: number
   readonly answering: number
@@ -35,8 +35,8 @@ export interface ClusterHealth {
 }
 
 /**
- * Prints the health of the whole cluster as a monitoring plugin does, and sets its exit code. If
- * the health cannot be determined, the state is UNKNOWN.
+ * Prints the health of the whole cluster in the format of a monitoring plugin, and sets the exit
+ * code. If the health cannot be determined, the state is UNKNOWN.
  */
 export async function showHealth(options: ClusterOptions): Promise<void> {
   const health = await observe(options).then(clusterHealth, unknownHealth)
@@ -45,7 +45,10 @@ export async function showHealth(options: ClusterOptions): Promise<void> {
   else printLine(healthText(printableValue(health)))
 }
 
-/** At the admin socket one controller reports for all; a session asks each controller. */
+/**
+ * Through the admin socket, one controller reports about all; with a session, each controller is
+ * queried.
+ */
 async function observe(options: ClusterOptions): Promise<Observed> {
   if (options.config !== undefined || options.url !== undefined) {
     const ask = openClusterConnection(options)
@@ -72,7 +75,10 @@ async function observe(options: ClusterOptions): Promise<Observed> {
   }
 }
 
-/** @throws {CommandFailure} if a controller refuses the request, which is no sign of a fault. */
+/**
+ * Why a controller did not respond.
+ * @throws {CommandFailure} if a controller refuses the request, which is no sign of a fault.
+ */
 function faultOf(origin: string, error: unknown): string {
   if (!(error instanceof CommandFailure)) throw error
   if (failureCause(error).exitCode === EXIT_DENIED) throw error

@@ -14,7 +14,7 @@ import { promptExactText } from '../terminal/typed-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * The controller answers a change once it is committed; the leader may first have to transfer
+ * The controller responds to a change once it is committed; the leader may first have to transfer
  * leadership.
  */
 const CHANGE_TIMEOUT_MS = 90_000
@@ -25,8 +25,9 @@ export interface ChangeOptions extends ConnectionOptions {
 }
 
 /**
- * Prints the effect of a membership change, asks for the required confirmation, and carries it out.
- * @throws {CommandFailure} exit 1 when it is refused or not confirmed.
+ * Prints the effect of a membership change, asks for the required confirmation, and makes the
+ * change.
+ * @throws {CommandFailure} exit 1 when the change is refused or not confirmed.
  */
 export async function changeMembers(
   change: MembershipChange,
@@ -79,8 +80,8 @@ function doneLine(change: MembershipChange): string {
 }
 
 /**
- * Prompts for the confirmation on a terminal, or takes it from an option. A wrong one changes
- * nothing.
+ * Prompts for the confirmation on a terminal, or reads it from an option. A wrong confirmation
+ * changes nothing.
  */
 async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promise<string | null> {
   const wanted = plan.confirmation
@@ -108,11 +109,12 @@ export interface InviteOptions extends ConnectionOptions {
 }
 
 /**
- * Prints only the ticket on stdout, or writes it to a 0600 file; messages for people go to stderr.
+ * Prints only the ticket on stdout, or writes it to a file with mode 0600; messages for the user go
+ * to stderr.
  */
 export async function inviteController(options: InviteOptions): Promise<void> {
   const ask = openClusterConnection(options)
-  // Checked before the ticket is created, because an unwritten ticket would be lost.
+  // Checked before the ticket is created, because a ticket that cannot be written would be lost.
   if (options.out !== undefined) refuseToOverwrite(options.out)
   const invitation = await invite(ask, options.learner !== true, options.lifetime)
   const { ticket, ...rest } = invitation

@@ -20,7 +20,7 @@ import { addUpgrade } from './upgrade.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
-/** `flotilla cluster …`. Code with large imports is loaded when its verb runs. */
+/** `flotilla cluster …`. Code with large imports is loaded only when its verb runs. */
 export function addCluster(program: Command): void {
   const cluster = program
     .command('cluster')
@@ -338,7 +338,7 @@ function withLayout(command: Command, config = '<config>'): Command {
 }
 
 /**
- * @param example words after `flotilla cluster`; undefined when the verb adds its examples itself.
+ * @param example words after `flotilla cluster`; undefined when the verb adds its own examples.
  */
 function withAsked(command: Command, example?: string): Command {
   withConnection(command).option('--json')

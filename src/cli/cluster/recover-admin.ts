@@ -10,7 +10,9 @@ export interface RecoverAdminOptions {
   readonly json?: boolean
 }
 
-/** Lets an administrator log in with a new password, through the controller on this host. */
+/**
+ * Sets a new password with which an administrator can log in, through the controller on this host.
+ */
 export async function recoverAdminAccess(options: RecoverAdminOptions): Promise<void> {
   const { config, name, passwordFile, json } = options
   const ask = openClusterConnection({ config })

@@ -15,7 +15,7 @@ import { reachableMembers } from '../../controller/recover/reach.ts'
 import {
   readSurvivor,
   type ReadSurvivor,
-  type Survivor,
+  type SurvivingMemberFacts,
 } from '../../controller/recover/survivor.ts'
 import { decodeSurvivor } from '../../controller/recover/survivor-file.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
@@ -43,8 +43,8 @@ const FILE_BYTES_MAX = 1024 * 1024
  */
 export async function recoverCluster(path: string, options: RecoverOptions): Promise<void> {
   const config = loadConfigOrFail(path)
-  // Root may own the configuration files, but files in the data folder must belong to the owner of
-  // the folder.
+  // Read the survivor files now, before the switch to the owner of the data folder: root may own
+  // these files.
   const others = (options.survivor ?? []).map(readSurvivorFile)
   await runAsOwnerOf(config.data, () => recoverFrom(path, config, others, options))
 }
@@ -52,7 +52,7 @@ export async function recoverCluster(path: string, options: RecoverOptions): Pro
 async function recoverFrom(
   path: string,
   config: ControllerConfig,
-  others: readonly Survivor[],
+  others: readonly SurvivingMemberFacts[],
   options: RecoverOptions,
 ): Promise<void> {
   const lock = await lockDataFolder(config.data).catch((error: unknown) => {
@@ -72,7 +72,7 @@ async function recoverFrom(
 interface Found {
   readonly config: ControllerConfig
   readonly read: ReadSurvivor
-  readonly others: readonly Survivor[]
+  readonly others: readonly SurvivingMemberFacts[]
 }
 
 async function recover(path: string, found: Found, options: RecoverOptions): Promise<void> {
@@ -100,8 +100,14 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   printLine(`then invite the others again: flotilla cluster invite --config ${shellWord(path)}`)
 }
 
-/** A member that runs is part of a majority, or another operator has recovered it. */
-async function refuseIfAnyRuns(config: ControllerConfig, { id, members }: Survivor): Promise<void> {
+/**
+ * Refuses the recovery if another member runs: that member is part of a majority, or another
+ * operator has recovered it.
+ */
+async function refuseIfAnyRuns(
+  config: ControllerConfig,
+  { id, members }: SurvivingMemberFacts,
+): Promise<void> {
   const { identity, trustDomain, cluster } = config
   const credentials = readOwn(() => ({
     certificatePem: decodeText(readFileSync(identity.cert)),
@@ -143,7 +149,7 @@ async function confirm({ confirmation }: RecoveryPlan, options: RecoverOptions):
   )
 }
 
-function planLines(survivor: Survivor, plan: RecoveryPlan): string[] {
+function planLines(survivor: SurvivingMemberFacts, plan: RecoveryPlan): string[] {
   const { id, generation } = survivor
   return [
     `recover from: ${id}, generation ${generation} becomes ${plan.generation}`,
@@ -152,7 +158,7 @@ function planLines(survivor: Survivor, plan: RecoveryPlan): string[] {
   ]
 }
 
-function showSurvivor(survivor: Survivor, options: RecoverOptions): void {
+function showSurvivor(survivor: SurvivingMemberFacts, options: RecoverOptions): void {
   if (options.json === true) {
     printJson(survivor)
     return
@@ -168,7 +174,7 @@ function showSurvivor(survivor: Survivor, options: RecoverOptions): void {
     printLine(`fenced:   the cluster was recovered without it, generation ${fencedBy}`)
 }
 
-function readSurvivorFile(path: string): Survivor {
+function readSurvivorFile(path: string): SurvivingMemberFacts {
   try {
     return decodeSurvivor(JSON.parse(readTextFile(path, FILE_BYTES_MAX)))
   } catch (error) {

@@ -4,14 +4,15 @@ import { formatTable } from '../terminal/output.ts'
 
 const DIGEST_SHOWN_LENGTH = 12
 
-/** Text of `cluster status` for people. */
+/** Text of `cluster status` for the terminal. */
 export function statusText(clusterStatus: ClusterStatus): string {
   const status = printableValue(clusterStatus)
   const { clusterId, generation, leaderId, selfId, nextRisk, alarms, failureTolerance } = status
   const lines = [
     `cluster ${clusterId}, generation ${generation}, seen from ${selfId}`,
     leaderId === null ? 'no leader: writes wait until one is elected' : `leader: ${leaderId}`,
-    // Without a leader, the number of voters that may fail says nothing about writes.
+    // Omit the risk without a leader: the number of voters that may fail then says nothing about
+    // writes.
     ...(leaderId === null && failureTolerance >= 0 ? [] : [nextRisk]),
     ...levelLines(status),
     ...alarms.map((alarm) => alarmLine(alarm, status)),
@@ -21,7 +22,10 @@ export function statusText(clusterStatus: ClusterStatus): string {
   return lines.join('\n')
 }
 
-/** The alarm outlasts its cause, so that a voter that repeatedly disconnects raises it once. */
+/**
+ * One alarm as text. An alarm stays for some time after its cause has ended, so that a voter that
+ * repeatedly disconnects raises it only once.
+ */
 function alarmLine(
   { code, text }: ClusterStatus['alarms'][number],
   { failureTolerance, leaderId }: ClusterStatus,
@@ -46,7 +50,7 @@ function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus):
   return [`${inForce}; ${level} waits for ${waiting.join(', ')}`]
 }
 
-/** The status on one line, for output that accumulates. */
+/** The status on one line, for output that is appended and not redrawn. */
 export function statusLine(status: ClusterStatus): string {
   const { selfId, leaderId, members, failureTolerance, alarms } = printableValue(status)
   const self = members.find(({ id }) => id === selfId)
@@ -90,7 +94,10 @@ function memberTable({ members }: ClusterStatus): string {
   )
 }
 
-/** The values of a disconnected member are unknown. Zeros would look like its term and index. */
+/**
+ * Whether the values of a member are unknown, because it is disconnected. Zeros would be read as
+ * its term and index.
+ */
 function isUnknown({ role }: MemberStatus): boolean {
   return role === 'unknown'
 }

@@ -6,8 +6,8 @@ import { statusLine, statusText } from './status-screen.ts'
 
 const LOOK_MS = 1000
 /**
- * Moves the cursor home, clears each line to its end, then everything below. Clearing the screen
- * first would flicker.
+ * Moves the cursor to the top left. Each line is then cleared to its end, and finally everything
+ * below. Clearing the screen first would flicker.
  */
 const HOME = '\u001b[H'
 const TO_LINE_END = '\u001b[K'
@@ -15,17 +15,20 @@ const BELOW = '\u001b[J'
 const CLEAR = '\u001b[2J'
 
 export interface WatchDeps {
-  /** @throws {CommandFailure} when the controller does not answer. */
+  /** @throws {CommandFailure} when the controller does not respond. */
   readonly ask: () => Promise<ClusterStatus>
   readonly write: (text: string) => void
-  /** screen: redrawn at each poll; lines: one line for each poll; json: the same, for programs. */
+  /**
+   * screen: redrawn at each poll; lines: one text line for each poll; json: one JSON line for each
+   * poll.
+   */
   readonly form: 'screen' | 'lines' | 'json'
   readonly now: () => Date
   /** @returns false to stop. */
   readonly wait: (ms: number) => Promise<boolean>
 }
 
-/** Polls once a second until stopped, also while the controller is unreachable. */
+/** Polls once a second until stopped, even while the controller is unreachable. */
 export async function watchStatus(deps: WatchDeps): Promise<void> {
   if (deps.form === 'screen') deps.write(CLEAR)
   do {

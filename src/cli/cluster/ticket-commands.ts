@@ -5,7 +5,7 @@ import type { ClusterOptions } from './commands.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Prints the tickets that have not expired, the newest first; never a secret. */
+/** Prints the tickets that have not expired, the newest first; never prints their secrets. */
 export async function listTickets(options: ClusterOptions): Promise<void> {
   const tickets = (await openClusterConnection(options)(
     'list-tickets',

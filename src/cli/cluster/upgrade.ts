@@ -38,7 +38,9 @@ async function showUpgrade(options: UpgradeOptions): Promise<void> {
   throw new CommandFailure(EXIT_FAILED, `do not stop another controller yet: ${status.notNow}`)
 }
 
-/** A restarted controller does not answer at once, so failures are retried until the deadline. */
+/**
+ * A restarted controller does not respond at once, so failures are retried until the deadline.
+ */
 async function statusWithin(ask: SendClusterRequest, waitMs: number): Promise<UpgradeStatus> {
   const deadline = performance.now() + waitMs
   for (;;) {
@@ -62,7 +64,7 @@ function timeToWait(text: string): number {
   throw new InvalidArgumentError('Expected a time such as 90s or 5m, up to 60m.')
 }
 
-/** Text of `cluster upgrade status` for people. */
+/** Text of `cluster upgrade status` for the terminal. */
 export function upgradeText(status: UpgradeStatus): string {
   const { featureLevel, advice, notNow, members } = printableValue(status)
   const rows = members.map(({ id, isVoter, isConnected, version, featureLevel: known, action }) => [

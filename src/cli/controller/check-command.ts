@@ -37,8 +37,8 @@ export async function checkController(
     else printLine(`${loaded.path}: the configuration is valid`)
     return
   }
-  // Root would create files that the controller cannot read, and can read files that the controller
-  // cannot.
+  // Run as the owner of the data folder: root would create files that the controller cannot read,
+  // and can read files that the controller cannot.
   const { found, log } = await runAsOwnerOf(config.data, async () => {
     const found = await preflight(config, systemClock.nowMs())
     return { found, log: found.faults.length > 0 ? NO_FINDINGS : checkLog(config) }
@@ -66,8 +66,8 @@ interface Findings {
 export const NO_FINDINGS: Findings = { faults: [], warnings: [] }
 
 /**
- * Reports whether a start would find the log damaged, and what it would do about it. No controller
- * may be running on this data folder.
+ * Reports whether a start would find the log damaged, and what the start would do about it. No
+ * controller may be running on this data folder.
  */
 export function checkLog(config: Checked): Findings {
   const { id, data } = config

@@ -6,16 +6,17 @@ import { IDENTITY_NAME } from '../../store/log/identity.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
-/** Markers beside a configuration while `cluster init` or `cluster join` is incomplete. */
+/** Marker files next to a configuration while `cluster init` or `cluster join` is incomplete. */
 const UNFINISHED = ['.forming', '.joining']
 
 /**
- * `controller formed CONFIG`, for scripts that form or join once. A controller with a key but
- * without data has lost its disk: it counts as formed, because forming it again would create a
- * second cluster.
- * @throws {CommandFailure} exit 1 when it is not formed, 2 when the configuration is invalid.
+ * `controller formed CONFIG`, for scripts that create or join a cluster only once. A controller
+ * with a key but without data has lost its disk: it counts as formed, because creating it again
+ * would create a second cluster.
+ * @throws {CommandFailure} exit 1 when the controller is not formed, 2 when the configuration is
+ * invalid.
  */
-export function requireFormed(path: string, isJson: boolean): void {
+export function requireCreatedController(path: string, isJson: boolean): void {
   const reason = unformedReason(path)
   if (reason !== null) throw new CommandFailure(EXIT_FAILED, reason)
   if (isJson) printJson({ config: path, isFormed: true })

@@ -9,26 +9,26 @@ import { stdoutSink, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
 import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotating-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** The log of a controller and its audit lines, in order in one output. */
+/** The log lines and audit lines of a controller, in order in one output. */
 export interface ControllerLog {
   readonly log: Logger
-  /** null: the configuration disables it. */
+  /** null: the configuration disables audit lines. */
   readonly audit: AuditTrail | null
-  /** The standard output, for events. */
+  /** Writer for events on standard output. */
   readonly lines: LineWriter
 }
 
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
 /**
- * Writes JSON lines to stdout or to the file of the configuration, and readable lines if stdout is
- * a terminal. Buffered lines are written when the process ends. May be called once in a process.
- * @throws {CommandFailure} when that file cannot be written.
+ * Writes JSON lines to stdout or to the configured file; if stdout is a terminal, writes readable
+ * lines. Buffered lines are written when the process ends. May be called once per process.
+ * @throws {CommandFailure} when the file cannot be written.
  */
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openOutput() : openLogFile({ path, ...bounds }))
-  // One writer for each output: two writers would interleave parts of lines.
+  // One writer for each output, because two writers would interleave parts of lines.
   const lines = path === null ? writer : new LineWriter(openOutput())
   process.on('exit', () => {
     writer.flushSync()
@@ -62,8 +62,8 @@ export function logOver(
 }
 
 /**
- * Writes one line for each write. Under normal load the cost is one short text; under overload
- * lines are dropped.
+ * Writes one audit line for each write request. Under normal load the cost is one short text; under
+ * overload lines are dropped.
  */
 class AuditLines implements AuditTrail {
   readonly #log: Logger
@@ -71,8 +71,8 @@ class AuditLines implements AuditTrail {
   readonly #isVerbose: () => boolean
 
   /**
-   * @param isVerbose true: writes a line for each request, traced or not. Called each time, because
-   * the log level can change.
+   * @param isVerbose true: writes a line for each request, traced or not. Evaluated for each
+   * request, because the log level can change.
    */
   constructor(log: Logger, writer: LineWriter, isVerbose: () => boolean) {
     this.#log = log
@@ -127,7 +127,7 @@ class AuditLines implements AuditTrail {
   }
 }
 
-/** Limits the text to the length that the audit stores. */
+/** Truncates the text to the length that the audit log stores. */
 function bounded(text: string): string {
   return text.slice(0, auditLimits.textCharactersMax)
 }

@@ -1,7 +1,7 @@
 import type { ReloadedOption, ReloadResult } from '../../api/host/reload-control.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import {
-  checkedAnswer,
+  validatedResponse,
   flagShape,
   listShape,
   nullableShape,
@@ -25,10 +25,10 @@ const resultShape = objectShape<ReloadResult>({
 })
 
 /**
- * `controller reload CONFIG` makes the running controller read its configuration again, and prints
- * for each changed option whether it is in force.
+ * `controller reload CONFIG` makes the running controller reload its configuration, and prints for
+ * each changed option whether it is in force.
  * @throws {CommandFailure} exit 2 for an invalid configuration; 1 if the controller refuses it,
- * gives no answer, or rejects certificate files.
+ * does not respond, or rejects certificate files.
  */
 export async function reloadController(
   path: string,
@@ -39,7 +39,7 @@ export async function reloadController(
     path: '/fabric/v1/configuration/reload',
     isOfAny: false,
   })
-  const result = checkedAnswer<ReloadResult>(path, resultShape, answer)
+  const result = validatedResponse<ReloadResult>(path, resultShape, answer)
   if (options.json === true) printJson(result)
   else for (const line of resultLines(result)) printLine(line)
   const { refusedCertificates: refused } = result

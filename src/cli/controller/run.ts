@@ -19,7 +19,7 @@ import {
 } from '../../controller/failure.ts'
 import {
   hasOtherVoters,
-  type KnownVoters,
+  type KnownMembership,
   rosterVoters,
   otherMeshAddresses,
 } from '../../controller/start/known-voters.ts'
@@ -38,18 +38,18 @@ import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * A stop that takes longer is cut short: a service manager kills the process some time after
- * SIGTERM.
+ * Maximum time to stop; after that the process exits at once, because a service manager kills it
+ * some time after SIGTERM.
  */
 const STOP_MS_MAX = 9_500
 
-/** Garbage from large bodies is collected when it exceeds this size. */
+/** Freed memory of large bodies is garbage-collected when it exceeds this size. */
 const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
  * `controller run CONFIG` runs a controller in the foreground until SIGTERM or ^C. If its disk was
- * lost or rolled back, it discards the data and gets them from its peers, in the same process. A
- * removed controller ends without an error.
+ * lost or rolled back, the controller discards its data and gets the data from its peers, in the
+ * same process. A removed controller ends without an error.
  * @param options.isJoining called when the cluster has removed the controller: if the controller
  * has not joined yet, its join has failed.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults that prevent the start.
@@ -58,7 +58,7 @@ export async function runController(
   path: string,
   { isJoining = () => false }: { readonly isJoining?: () => boolean } = {},
 ): Promise<void> {
-  // LevelDB creates its files itself, and only this user may read them.
+  // Only this user may read the files that LevelDB creates itself.
   process.umask(0o077)
   collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
@@ -67,7 +67,7 @@ export async function runController(
   process.exit(await run.untilEnd())
 }
 
-/** Result of one run of a controller on one data folder. */
+/** How one run of a controller on one data folder has ended. */
 type LifeEnd =
   | { readonly type: 'stopped' }
   | (RemovalAction & { readonly addresses: readonly string[] })
@@ -82,7 +82,7 @@ class ControllerRun {
   #audit: ControllerLog['audit'] = null
   #lines: ControllerLog['lines'] | null = null
   #serviceManager: ServiceManager | null = null
-  /** Why the data folder must not be used again; null: it may be. */
+  /** Why the data folder must not be used again; null: it may be used. */
   #doubt: string | null = null
   /** Mesh addresses of the last known members. */
   #addresses: readonly string[]
@@ -94,7 +94,11 @@ class ControllerRun {
     this.#addresses = knownSeeds(config)
   }
 
-  /** @returns the exit code. @throws {CommandFailure} */
+  /**
+   * Runs the controller until it ends.
+   * @returns the exit code.
+   * @throws {CommandFailure}
+   */
   async untilEnd(): Promise<number> {
     let code: number = EXIT_DONE
     try {
@@ -118,7 +122,7 @@ class ControllerRun {
     return code
   }
 
-  /** Runs from an unused or missing data folder until the folder is released. */
+  /** Runs once, from an unused or missing data folder until the folder is released. */
   async #liveOnce(): Promise<LifeEnd> {
     const config = this.#config
     const { faults, warnings, credentials } = await preflight(config, systemClock.nowMs())
@@ -129,8 +133,8 @@ class ControllerRun {
     for (const warning of warnings) log.warn(warning)
     if (this.#doubt !== null || hasNoData(config.data)) {
       writePidFile(this.#path)
-      // Re-admission may take as long as the peers are unreachable, and the start of the unit must
-      // not wait for it.
+      // Report `ready` now: re-admission may take as long as the peers are unreachable, and the
+      // start of the systemd unit must not wait for it.
       this.#serviceManager?.ready('waits to be re-admitted with an empty data folder')
       const entered = await this.#reenter(credentials, log)
       if (entered !== null) return entered
@@ -158,7 +162,8 @@ class ControllerRun {
     }
     writePidFile(this.#path)
     this.#reportUp(log)
-    // Written now, because a process may be killed: the next start then needs no compilation.
+    // Written now, because a process may be killed: with the compile cache on disk, the next start
+    // needs no compilation.
     flushCompileCache()
     limitHeapGrowth()
     this.#stop.onHangUp = () => void controller.reload()
@@ -170,7 +175,10 @@ class ControllerRun {
     return end
   }
 
-  /** A data folder that has lost its vote is treated like a lost disk if other members exist. */
+  /**
+   * How a run ends whose data folder has lost its vote: like with a lost disk, if other members
+   * exist.
+   */
   #endOfLostVote(error: unknown): LifeEnd | null {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
     const { id, data } = this.#config
@@ -182,7 +190,7 @@ class ControllerRun {
     return { type: 'rebuild', sentence: error.finding, addresses }
   }
 
-  /** @returns null once there is a data folder. */
+  /** @returns null once the controller has a data folder again. */
   async #reenter(credentials: Credentials, log: Logger): Promise<LifeEnd | null> {
     const addresses = this.#addresses
     const why = this.#doubt ?? `${this.#config.data} is empty`
@@ -206,8 +214,8 @@ class ControllerRun {
   }
 
   /**
-   * Only after the cluster has re-admitted this controller with an empty folder: without a quorum,
-   * the old folder may be the only copy left.
+   * Renames the old data folder. Call it only after the cluster has re-admitted this controller
+   * with an empty folder: without a quorum, the old folder may be the only copy left.
    */
   #setAside(): void {
     if (this.#doubt === null) return
@@ -237,7 +245,9 @@ class ControllerRun {
     )
   }
 
-  /** Opened in the first run, so that an invalid configuration creates no log file. */
+  /**
+   * Opened in the first run, not earlier, so that an invalid configuration creates no log file.
+   */
   #openLog(): Logger {
     if (this.#log !== null) return this.#log
     const { log, audit, lines } = createLog(this.#config)
@@ -246,10 +256,12 @@ class ControllerRun {
     this.#audit = audit
     const { env, pid } = process
     this.#serviceManager = new ServiceManager({ env, pid, log })
-    // An unhandled error must end the process with a message, not leave it half running.
+    // An unhandled error must end the process with a message. Otherwise the process could continue
+    // in a broken state.
     process.on('uncaughtException', this.#die)
     process.on('unhandledRejection', this.#die)
-    // The time counts from the signal, even if it arrives during the start.
+    // The time limit for stopping counts from the signal, even if the signal arrives during the
+    // start.
     void this.#stop.requested.then((signal) => {
       log.info({ signal }, 'controller stopping')
       this.#serviceManager?.stopping()
@@ -259,7 +271,8 @@ class ControllerRun {
   }
 
   readonly #die = (error: unknown): never => {
-    // A failure that an operator can correct is reported in one sentence; a bug keeps its stack.
+    // A failure that an operator can correct is reported in one sentence; a bug is reported with
+    // its stack.
     const known = operatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
     this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)
@@ -269,8 +282,10 @@ class ControllerRun {
   }
 }
 
-/** A roster that cannot be read is treated like a missing one. */
-function knownMembers(dataFolder: string): KnownVoters | null {
+/**
+ * The members from the data folder; an unreadable list of members is treated like a missing one.
+ */
+function knownMembers(dataFolder: string): KnownMembership | null {
   try {
     return rosterVoters(readMembershipCacheFile(dataFolder))
   } catch {
@@ -278,11 +293,11 @@ function knownMembers(dataFolder: string): KnownVoters | null {
   }
 }
 
-/** SIGTERM or ^C, also during the start. */
+/** A request to stop by SIGTERM or ^C, also during the start. */
 class StopRequest {
   readonly requested: Promise<NodeJS.Signals>
   /**
-   * Called on SIGHUP. On a terminal, SIGHUP means that the terminal has closed, and stops the
+   * Called on SIGHUP. On a terminal, SIGHUP means that the terminal was closed, and stops the
    * controller as well.
    */
   onHangUp: () => void = () => undefined

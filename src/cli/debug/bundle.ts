@@ -34,8 +34,8 @@ const PART_BYTES_MAX = 4 * 1024 * 1024
 const ASK_MS = 10_000
 
 /**
- * Writes the information that support needs about a controller, router or tunnel of this host,
- * without secrets. An item that cannot be read is left out, and the manifest gives the reason: a
+ * Writes the information that support needs about a controller, router or tunnel on this host,
+ * without secrets. An item that cannot be read is omitted, and the manifest gives the reason: a
  * bundle of a stopped program is still useful.
  * @throws {CommandFailure}
  */
@@ -124,7 +124,7 @@ function partsOf(config: ControllerConfig): Part[] {
 
 type Facts = () => Promise<Readonly<Record<string, unknown>>>
 
-/** Calls `ask` once for all parts, because seven of them come from one answer. */
+/** Calls `ask` once for all parts of the bundle, because seven parts come from one response. */
 function askOnce(ask: () => Promise<unknown>): Facts {
   let asked: ReturnType<Facts> | null = null
   return () => (asked ??= ask() as ReturnType<Facts>)
@@ -135,7 +135,10 @@ function logOf({ logFile }: ControllerConfig): Buffer {
   throw new Error('logs go to standard output; collect them from the service manager (journalctl)')
 }
 
-/** Content of log and state of a stopped controller; no other process may read them meanwhile. */
+/**
+ * Content of the log and state of a stopped controller, read from disk; no other process may use
+ * them meanwhile.
+ */
 async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown> {
   const isDown = await facts().then(
     () => false,
@@ -158,7 +161,7 @@ function bytesOf(value: unknown): Buffer {
 }
 
 const LISTED_MAX = 10_000
-/** Bytes from the end of the log file. */
+/** Number of bytes that are read from the end of the log file. */
 const LOG_TAIL_BYTES = 2 * 1024 * 1024
 
 /**

@@ -6,7 +6,7 @@ export interface LogLevelOptions extends ConnectionOptions {
   readonly json?: boolean
 }
 
-/** Prints the log level of a controller, after setting it when one is given. */
+/** Prints the log level of a controller; if a level is given, sets it first. */
 export async function printLogLevel(
   level: SwitchableLogLevel | undefined,
   options: LogLevelOptions,

@@ -6,7 +6,7 @@ import { programRevision, programVersion } from '../../controller/version.ts'
 /** One file of a bundle. */
 export interface Part {
   readonly name: string
-  /** @throws any error; the bundle contains its message instead. */
+  /** @throws any error; the bundle then contains the error message instead. */
   readonly read: () => unknown
 }
 
@@ -18,8 +18,8 @@ export interface BundleSubject {
 }
 
 /**
- * This program and the machine that it runs on.
- * @param folder of the files of the program.
+ * Facts about this program and this machine.
+ * @param folder folder of the program's files.
  */
 export function hostFacts(folder: string): unknown {
   const { bavail, blocks, bsize } = statfsSync(folder)
@@ -30,7 +30,8 @@ export function hostFacts(folder: string): unknown {
     uptimeSeconds: Math.round(uptime()),
     memory: { totalBytes: totalmem(), freeBytes: freemem() },
     dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
-    // Only the names, because a value may be secret. The names explain differences from the file.
+    // Only the names, because a value may be secret. The names help to explain why an option
+    // differs from the file.
     variables: Object.keys(process.env)
       .filter((name) => name.startsWith('FLOTILLA_'))
       .sort(),

@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 import { loadRouterConfig } from '../../config/router/load.ts'
-import { omissionSentences, sectionsWithoutEffect } from '../../config/router/omissions.ts'
+import { missingSectionNotes, sectionsWithoutEffect } from '../../config/router/omissions.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import { usageFailure } from '../../controller/failure.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
@@ -28,13 +28,13 @@ export function routerSubject(path: string): BundleSubject {
     kind: 'router',
     id,
     parts: [
-      // As `router check --print` shows it: secrets are redacted.
+      // In the format of `router check --print`: secrets are redacted.
       { name: 'configuration.json', read: () => effective },
       {
         name: 'check.json',
         read: async () => {
           const { faults, notes } = await hostFindings(loaded)
-          const more = [...omissionSentences(config), ...sectionsWithoutEffect(config)]
+          const more = [...missingSectionNotes(config), ...sectionsWithoutEffect(config)]
           return { isRunning: await isRunning(path), warnings, faults, notes: [...more, ...notes] }
         },
       },
@@ -51,7 +51,7 @@ function requireFile(path: string | undefined): string {
   return path
 }
 
-/** The name of the router in its certificate, which is its id. */
+/** The name in the router's certificate, which is the router's id. */
 function nameIn(path: string): string {
   try {
     return parseCertificates(readTextFile(path))[0]?.commonName ?? 'router'

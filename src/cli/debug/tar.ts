@@ -1,4 +1,4 @@
-/** Plain files in the tar format of POSIX (ustar), which every tar can read. */
+/** A regular file in the POSIX tar format (ustar), which every tar program can read. */
 export interface TarFile {
   /** Up to 100 bytes. */
   readonly name: string
@@ -31,7 +31,7 @@ function headerOf(name: string, size: number, mtimeMs: number): Buffer {
   header.write('0000000\0', 116)
   header.write(octal(size), 124)
   header.write(octal(Math.floor(mtimeMs / 1000)), 136)
-  // The checksum is computed with its own field set to blanks.
+  // The checksum is computed while the checksum field itself contains blanks.
   header.write('        ', 148)
   header.write('0', 156)
   header.write('ustar\x0000', 257, 'latin1')

@@ -1,6 +1,6 @@
 import { flagShape, objectShape, optionalShape, textShape } from '../client/answer-shape.ts'
 import { readTextFile } from '../terminal/text-file.ts'
-import { issueLeaf, validityFrom } from '../../pki/authority/authority.ts'
+import { issueLeaf, validityStartingAt } from '../../pki/authority/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
@@ -18,7 +18,7 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Long enough to carry the certificate from an offline machine to a controller. */
+/** Allows time to carry the certificate from an offline machine to a controller. */
 const PROOF_LIFETIME_MS = 60 * 60 * 1000
 const COMMON_NAME_CHARACTERS_MAX = 64
 
@@ -35,8 +35,8 @@ export interface CaVerifyOptions extends CaKeyOptions {
 }
 
 /**
- * Proves to the cluster possession of the key of a registered CA; the key stays here. Safe to
- * repeat.
+ * Proves to the cluster that this host possesses the key of a registered CA; the key does not leave
+ * this host. Safe to repeat.
  */
 export async function proveCaPossession(id: string, options: CaVerifyOptions): Promise<void> {
   await explained(async () => {
@@ -82,7 +82,7 @@ async function verified(
   return { name, isVerified }
 }
 
-/** The same proof as a file, for a key on an offline machine. */
+/** Writes the proof of possession to a file, for a key on an offline machine. */
 export async function signVerification(
   options: CaKeyOptions & { readonly token: string; readonly out: string },
 ): Promise<void> {
@@ -122,14 +122,14 @@ async function proofOf({ certificate, privateKeyPem }: Authority, token: string)
     uris: [],
     hosts: [],
     usages: ['server'],
-    validity: validityFrom(systemClock.nowMs(), PROOF_LIFETIME_MS),
+    validity: validityStartingAt(systemClock.nowMs(), PROOF_LIFETIME_MS),
   })
   return parseCertificates(certificatePem)[0].pem
 }
 
 /**
- * The operator must correct invalid files and certificates, so the failure is one line without a
- * stack.
+ * Reports a failure as one line without a stack, because the operator must correct the invalid
+ * files and certificates.
  */
 async function explained(step: () => Promise<void>): Promise<void> {
   try {

@@ -27,7 +27,7 @@ import { readTokenFile } from './token-file.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * A certificate becomes valid one minute before it is issued. A clock that is further behind
+ * A certificate is valid from one minute before it is issued. A host whose clock is further behind
  * rejects it.
  */
 const SKEW_MS_MAX = 60_000
@@ -49,10 +49,10 @@ export interface EnrollOptions {
 /** Result of an enrollment, for JSON output. */
 interface Enrolled {
   readonly method: string
-  /** Id of the identity; null for one that the CA certificate has just created. */
+  /** Id of the identity; null if the CA certificate has just created the identity. */
   readonly identityId: string | null
   readonly controller: string
-  /** UTC; null if no certificate was issued or accepted. */
+  /** Expiry of the certificate, UTC; null if no certificate was issued or accepted. */
   readonly notAfter: string | null
 }
 
@@ -88,7 +88,8 @@ class EnrollmentRun {
     const password = passwordFile === undefined ? '' : readSecretInput(passwordFile, 'the password')
     const client = clientKeyOf(this.#options)
     this.#judgeTargets()
-    // The check is printed only after the controller has proved that it signed the token.
+    // The result of this check is printed only after the controller has proved that it signed the
+    // token.
     const server = await EnrollmentServer.meet(token)
     this.#checks.ok('token', tokenLine(token))
     this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
@@ -111,13 +112,14 @@ class EnrollmentRun {
     const key = this.#keyOf(token)
     let chain: [Certificate, ...Certificate[]]
     try {
-      // A token that was used in time is accepted again later with the same key.
+      // A token that was used before it expired is later accepted again with the same key, so its
+      // expiry is not checked for a retry.
       if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
       this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
       chain = await server.ott(key.privateKeyPem)
     } catch (error) {
-      // A key without a certificate is useless, unless the outcome is unknown: then the retry needs
-      // it.
+      // After a refusal, the new key is useless. If the outcome is unknown, the key stays, because
+      // the retry needs it.
       if (error instanceof EnrollmentRefusedError) key.forget()
       throw error
     }
@@ -143,8 +145,8 @@ class EnrollmentRun {
   }
 
   /**
-   * After an interrupted run, the cluster may answer that it already has the certificate: that is a
-   * success.
+   * Enrolls with a CA-issued certificate. After an interrupted run, the cluster may respond that it
+   * already has the certificate: that is a success.
    */
   async #ca(server: EnrollmentServer, client: ClientKey): Promise<void> {
     try {
@@ -163,7 +165,7 @@ class EnrollmentRun {
     return out === undefined ? keyInFile(key, keyAlg) : keyBeside(out, token.secret, keyAlg)
   }
 
-  /** Checked before the token is used, in case the files cannot be written. */
+  /** Checks before the token is used that the files can be written. */
   #judgeTargets(): void {
     const { out, cert, key, ca, force } = this.#options
     for (const path of [out, cert, key, ca]) {
@@ -187,8 +189,8 @@ class EnrollmentRun {
   }
 
   /**
-   * At this point the certificates are known to belong to the cluster. An earlier run may have
-   * written the same ones.
+   * Writes the CA certificates. At this point they are known to belong to the cluster. An earlier
+   * run may have written the same certificates.
    */
   #writeAuthorities({ caPem }: EnrollmentServer): void {
     const { ca, force } = this.#options
@@ -205,8 +207,8 @@ class EnrollmentRun {
   }
 
   /**
-   * The identity file is written even if the other controllers are unknown, because it works
-   * without them.
+   * The addresses of all controllers. The identity file is written even if they are unknown,
+   * because it works with the controller of the token alone.
    */
   async #controllersFor(identity: EnrolledIdentity): Promise<readonly string[]> {
     try {
@@ -238,7 +240,7 @@ class EnrollmentRun {
 }
 
 /**
- * Checks the options that each method needs or cannot use.
+ * Checks the options that the enrollment method requires or does not allow.
  * @throws {CommandFailure} exit 2, or 1 for a token of another kind.
  */
 function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptions): void {

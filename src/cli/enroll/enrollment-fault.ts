@@ -1,6 +1,4 @@
-/**
- * Reason why an enrollment cannot continue: one sentence for a person, with what to do about it.
- */
+/** Reason why an enrollment cannot continue: one sentence for the user, with the remedy. */
 export class EnrollmentFault extends Error {
   override readonly name = 'EnrollmentFault'
 }

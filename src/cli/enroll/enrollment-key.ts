@@ -6,24 +6,24 @@ import { generatePrivateKeyPem, type KeyKind } from '../../pki/authority/certifi
 import { readSecretFile, writeNewFile } from '../../pki/key-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
-/** Suffix of the key file that is kept until the identity file is written. */
+/** Suffix of the key file that exists until the identity file is written. */
 const ENROLLING_SUFFIX = '.enrolling'
 
 /**
- * The key of an enrollment. It is written to disk before the token is used: the controller issues
- * the same certificate again for the same token and key, so a crash afterwards loses nothing.
+ * The key of an enrollment. The key is written to disk before the token is used: the controller
+ * issues the same certificate again for the same token and key, so a later crash loses nothing.
  */
 export interface EnrollmentKey {
   readonly privateKeyPem: string
   readonly path: string
   /** True if the key existed before this run. */
   readonly isFound: boolean
-  /** Removes the key if this run created it, because the token was refused. */
+  /** Removes the key if this run created it; called when the token was refused. */
   readonly forget: () => void
 }
 
 /**
- * Key in a separate file, which is kept. An existing key is used: it comes from an earlier run, or
+ * A key in a separate file that stays. An existing key is used: it comes from an earlier run, or
  * from the caller.
  */
 export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
@@ -38,9 +38,10 @@ export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
 }
 
 /**
- * Key file beside the future identity file; the caller removes it once the identity file is
- * written.
- * @throws {EnrollmentFault} when it belongs to another token: both files would have the same name.
+ * A key file next to the future identity file; the caller removes the key file once the identity
+ * file is written.
+ * @throws {EnrollmentFault} when an existing key file belongs to another token, because both key
+ * files would have the same name.
  */
 export function keyBeside(
   out: string,

@@ -26,13 +26,13 @@ const ANSWER_BYTES_MAX = 2 * 1024 * 1024
 /** Leaf first. */
 export type CertificateChain = readonly [Certificate, ...Certificate[]]
 
-/** A certificate with its key that an external CA has issued. */
+/** A certificate that an external CA has issued, with its key. */
 export interface ClientKey {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
 
-/** The controller of a token, after it has proved that it signed the token. */
+/** The controller that created a token, after it has proved that it signed the token. */
 export class EnrollmentServer {
   readonly #token: EnrollmentToken
   readonly #proxy: HttpProxy | null
@@ -40,9 +40,12 @@ export class EnrollmentServer {
   /** The CA certificates of the cluster, PEM. */
   readonly caPem: string
   readonly caCount: number
-  /** Time that the controller reports, UTC ms; null when it reports none. */
+  /** Time in the controller's response, UTC ms; null when the response contains no time. */
   readonly dateMs: number | null
-  /** Trust domain of the SPIFFE id in its certificate; null when it has none. */
+  /**
+   * Trust domain of the SPIFFE id in the controller's certificate; null when the certificate has no
+   * SPIFFE id.
+   */
   readonly trustDomain: string | null
 
   private constructor(
@@ -63,7 +66,7 @@ export class EnrollmentServer {
 
   /**
    * Requests the CA certificates from the address in the token. The request is sent only after the
-   * server's certificate has been verified as the one that signed the token.
+   * server has proved to have the key that signed the token.
    * @throws {EnrollmentFault}
    */
   static async meet(
@@ -115,7 +118,7 @@ export class EnrollmentServer {
   /**
    * Requests both certificates of a router; the same token and keys get the same certificates
    * again.
-   * @returns PEM, leaf first, each.
+   * @returns two chains in PEM, each leaf first.
    */
   async router(
     requests: { readonly certCsr: string; readonly serverCertCsr: string },
@@ -141,8 +144,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Verifies the issued certificate with the CA certificates that the controller sent, as an SDK
-   * will. Requires that the controller still presents the same key.
+   * Verifies the issued certificate with the CA certificates from the controller, as an SDK does.
+   * Requires that the controller still presents the same key.
    */
   async #enroll(
     rest: Pick<HttpsRequest, 'body' | 'text' | 'headers' | 'client'>,
@@ -216,14 +219,16 @@ export class EnrollmentServer {
   }
 }
 
-/** Remedy when it is unknown whether the token was used. */
+/** Remedy for the case that it is unknown whether the token was used. */
 function remedyOf({ method }: EnrollmentToken): string {
   return method === 'updb'
     ? 'try to log in with the password, and rerun the same command if that fails'
     : 'rerun the same command to resume'
 }
 
-/** @param remedy for a lost answer when the controller may have carried out the request. */
+/**
+ * @param remedy remedy for a lost response, when the controller may have executed the request.
+ */
 async function asked(
   origin: string,
   request: Omit<HttpsRequest, 'timeoutMs'>,

@@ -8,30 +8,35 @@ import { controllerLimits } from '../../router/controllers/limits.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 const CLAIM_CHARACTERS_MAX = 256
-/** Claims are shown to a person, so control characters are not allowed. */
+/** Claims are shown to the user, so control characters are not allowed. */
 const PRINTABLE = /^[\x21-\x7e]+$/
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
 
-/** Contents of an enrollment token. None of it is trusted before `checkSignature`. */
+/** Contents of an enrollment token. Do not trust them before `checkSignature`. */
 export interface EnrollmentToken {
   readonly jwt: string
-  /** `https://host:port` of the controller that created it. */
+  /** `https://host:port` of the controller that created the token. */
   readonly origin: string
   /** Id of the identity, or of the CA. */
   readonly subject: string
-  /** `ott`, `ottca`, `updb`, `ca`, or a method that is not for identities. */
+  /** Enrollment method: `ott`, `ottca`, `updb`, `ca`, or a method that is not for identities. */
   readonly method: string
   /** The one-time token itself. */
   readonly secret: string
-  /** UTC ms; null for the token of a CA, which does not expire. */
+  /** UTC ms; null for the token of a third-party CA, which does not expire. */
   readonly expiresAtMs: number | null
-  /** SHA-1 of the certificate that signed it, as the token claims: only a hint for messages. */
+  /**
+   * SHA-1 of the certificate with whose key the token claims to be signed: only a hint for
+   * messages.
+   */
   readonly keyId: string | null
-  /** Addresses of controllers for a router, `tls:host:port`. */
+  /** Addresses of controllers for the router, `tls:host:port`. */
   readonly controllers: readonly string[]
 }
 
-/** @throws {EnrollmentFault} when it is not a JWT, or lacks a claim that an enrollment needs. */
+/**
+ * @throws {EnrollmentFault} when the text is not a JWT, or lacks a claim that an enrollment needs.
+ */
 export function readEnrollmentToken(text: string): EnrollmentToken {
   const jwt = text.trim()
   if (jwt.length > JWT_CHARACTERS_MAX || !COMPACT.test(jwt)) {
@@ -92,8 +97,8 @@ function originIn(issuer: unknown): string {
 }
 
 /**
- * Verifies that the server's certificate has the key that signed the token; an attacker in the
- * middle does not have that key. The key determines the algorithm, not the header of the token.
+ * Verifies that the key in the server's certificate signed the token; an attacker in the middle
+ * does not have that key. The key determines the algorithm, not the header of the token.
  * @throws {EnrollmentFault}
  */
 export async function checkSignature(
@@ -117,7 +122,7 @@ export async function checkSignature(
 }
 
 /**
- * @param nowMs UTC, by the clock of the controller.
+ * @param nowMs current time by the controller's clock, UTC.
  * @throws {EnrollmentRefusedError}
  */
 export function checkTime({ expiresAtMs }: EnrollmentToken, nowMs: number): void {

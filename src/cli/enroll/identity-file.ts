@@ -1,20 +1,20 @@
-/** Credentials with which an SDK logs in by certificate. */
+/** Credentials with which an SDK logs in with a certificate. */
 export interface EnrolledIdentity {
   /** `https://host:port` of the controller. */
   readonly origin: string
   readonly privateKeyPem: string
   /** Leaf first. */
   readonly certificatePem: string
-  /** Trust anchors to verify the controllers with. */
+  /** CA certificates with which the controllers are verified. */
   readonly caPem: string
 }
 
 const CLIENT_API = '/edge/client/v1'
 
 /**
- * The file that OpenZiti SDKs read. Older SDKs read only `ztAPI`; newer ones try each address of
- * `ztAPIs` when they start, so that clients can start while one controller is lost.
- * @param origins of all controllers, beginning with that of the identity.
+ * The identity file that OpenZiti SDKs read. Older SDKs read only `ztAPI`; newer ones try each
+ * address in `ztAPIs` at startup, so clients can start while one controller is down.
+ * @param origins of all controllers, beginning with the origin of the identity's controller.
  */
 export function identityFileText(identity: EnrolledIdentity, origins: readonly string[]): string {
   const { origin, privateKeyPem, certificatePem, caPem } = identity

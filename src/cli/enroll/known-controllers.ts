@@ -7,8 +7,8 @@ const LOG_OUT_MS_MAX = 2_000
 
 /**
  * Logs in as the new identity and requests the list of controllers.
- * @returns their addresses, beginning with that of the identity.
- * @throws {Error} one clause, for example if the identity needs a second factor.
+ * @returns their addresses, beginning with the identity's controller.
+ * @throws {Error} with one clause, for example if the identity needs a second factor.
  */
 export async function knownControllers(identity: EnrolledIdentity): Promise<readonly string[]> {
   const { promise: late, reject } = Promise.withResolvers<never>()
@@ -29,7 +29,7 @@ async function askedFor(identity: EnrolledIdentity): Promise<readonly string[]> 
     const found = readControllerOrigins(await api.get('/controllers'))
     return [origin, ...found.filter((each) => each !== origin)]
   } finally {
-    // If the log-out fails, the session expires.
+    // Ignore a failed log-out, because the session expires anyway.
     await api.logOut(LOG_OUT_MS_MAX).catch(() => undefined)
   }
 }

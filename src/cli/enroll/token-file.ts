@@ -5,13 +5,13 @@ import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { readDescriptor, readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
-/** In UTF-16, with its byte order mark. */
+/** Maximum bytes of the file: the longest token in UTF-16, with a byte order mark. */
 const TOKEN_BYTES_MAX = 2 * JWT_CHARACTERS_MAX + 2
 
 /**
- * Reads an enrollment token from a file, or from standard input for `-`. The file may be readable
- * by anybody: a token is often sent by mail, and is worthless after its use.
- * @throws {CommandFailure} exit 2 for a token in place of its file.
+ * Reads an enrollment token from a file, or from standard input for `-`. Other users may be able to
+ * read the file: a token is often sent by mail, and is worthless after its use.
+ * @throws {CommandFailure} exit 2 if the token itself is given instead of its file.
  * @throws {EnrollmentFault}
  */
 export function readTokenFile(source: string): string {
@@ -22,8 +22,7 @@ export function readTokenFile(source: string): string {
       'pass the file of the token, or - for standard input; command lines are visible to other users',
     )
   }
-  // The source may also be a pipe: the packages of OpenZiti pass the token as
-  // `--jwt <(echo "$TOKEN")`.
+  // The source may also be a pipe: OpenZiti's packages pass the token as `--jwt <(echo "$TOKEN")`.
   const status = statSync(source)
   const text = status.isFile() || status.isFIFO() ? readToEnd(source) : null
   if (text !== null) return text

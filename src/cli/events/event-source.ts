@@ -4,10 +4,15 @@ import { ApiRefusal, parseApiRefusal } from '../client/refusal.ts'
 import type { ConnectionKey } from '../client/client-key.ts'
 import { sessionHeader } from '../../client/cluster-client.ts'
 
-/** A controller sends data at least every 15 s. */
+/**
+ * Time without data after which the connection counts as lost; a controller sends data at least
+ * every 15 s.
+ */
 const SILENCE_MS = 45_000
 const REFUSAL_BYTES_MAX = 64 * 1024
-/** An event contains a record at most twice, so this is enough. */
+/**
+ * Maximum characters of one event; sufficient, because an event contains a record at most twice.
+ */
 const EVENT_CHARACTERS_MAX = 16 * 1024 * 1024
 
 interface SourceOptions {
@@ -15,25 +20,25 @@ interface SourceOptions {
   readonly url: string
   readonly caPem: string | null
   readonly token: string
-  /** Presented in the handshake. */
+  /** Client certificate and key for the TLS handshake. */
   readonly client?: ConnectionKey | undefined
-  /** Id of the last received event; '' at the start. */
+  /** Id of the last received event; '' if no event was received yet. */
   readonly lastId: string
   readonly onEvent: (event: ServerEvent) => void
   readonly signal: AbortSignal
 }
 
 export interface ServerEvent {
-  /** `message` if the event has no name. */
+  /** Name of the event; `message` if the event has no name. */
   readonly name: string
   readonly id: string
   readonly data: string
 }
 
 /**
- * Server-sent events of one controller, until the stream ends.
- * @throws {HttpsFault} when it cannot be reached or the connection is lost; {@link ApiRefusal} when
- * it refuses.
+ * Reads the server-sent events of one controller until the stream ends.
+ * @throws {HttpsFault} when the controller cannot be reached or the connection is lost; {@link
+ * ApiRefusal} when the controller refuses the request.
  */
 export async function readEvents(options: SourceOptions): Promise<void> {
   const { url, token, client, lastId, caPem, signal, onEvent } = options

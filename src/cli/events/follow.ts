@@ -7,7 +7,7 @@ import {
 import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
 import { isJsonObject, jsonOrNull } from '../../lib/text/json-value.ts'
-import { commandWaits } from '../../client/waits.ts'
+import { commandTimeouts } from '../../client/waits.ts'
 import { findContext, logInCommand, readContexts } from '../client/context-file.ts'
 import { connect, contextSession } from '../client/context-client.ts'
 import { contextClientKey } from '../client/client-key.ts'
@@ -19,8 +19,8 @@ import { readEvents, type ServerEvent } from './event-source.ts'
 
 const EVENTS = '/fabric/v1/events'
 /**
- * A stream does not count as activity of its session, so the verb keeps the session alive at this
- * interval.
+ * Interval of requests that keep the session alive, because a stream does not count as session
+ * activity.
  */
 const KEEP_SESSION_MS = 20_000
 
@@ -36,7 +36,7 @@ export interface EventVerbOptions {
 }
 
 /**
- * @throws {CommandFailure} exit 1 when the session has ended, or no controller answers for a long
+ * @throws {CommandFailure} exit 1 when the session has ended, or no controller responds for a long
  * time.
  */
 export async function followEvents(options: EventVerbOptions): Promise<void> {
@@ -56,13 +56,13 @@ class EventFollower {
   readonly #context: ReturnType<typeof findContext>
   readonly #session: RenewedSession | null
   readonly #stop = new AbortController()
-  /** The token of the last stream. */
+  /** The token with which the last stream was opened. */
   #token = ''
   /** True when the token has been renewed since the last event arrived. */
   #isRenewed = false
   #lastId: string
   #left: number
-  /** Reason that the last controller gave for closing the stream; '' for none. */
+  /** Reason that the last controller gave for closing the stream; '' if it gave none. */
   #closed = ''
   #hasHeard = false
 
@@ -83,15 +83,15 @@ class EventFollower {
       if (this.#stop.signal.aborted) return
       await this.#judgeEnd()
       if (this.#hasHeard) silentSinceMs = performance.now()
-      else if (performance.now() - silentSinceMs > commandWaits.patienceMs) throw fault
-      await new Promise((resolve) => setTimeout(resolve, commandWaits.pauseMs))
+      else if (performance.now() - silentSinceMs > commandTimeouts.patienceMs) throw fault
+      await new Promise((resolve) => setTimeout(resolve, commandTimeouts.pauseMs))
     }
   }
 
   /**
    * @returns why the stream ended. The reason is reported only if no other controller continues the
    * stream.
-   * @throws an error that every other controller would answer with as well.
+   * @throws an error that every other controller would return as well.
    */
   async #follow(controller: string): Promise<Error> {
     const { context } = this.#context
@@ -151,20 +151,20 @@ class EventFollower {
   }
 
   #print(event: Readonly<Record<string, unknown>>, text: string): void {
-    // Metrics are frequent, so they are sent only on request.
+    // Metrics are printed only on request, because they are frequent.
     if (this.#options.namespace === undefined && event['namespace'] === METRICS) return
     printLine(this.#options.output === 'json' ? escapeUnprintable(text) : eventLine(event))
     this.#left -= 1
     if (this.#left <= 0) this.#stop.abort()
   }
 
-  /** @throws {CommandFailure} when the session itself has ended. */
+  /** @throws {CommandFailure} when the stream ended because the session has ended. */
   async #judgeEnd(): Promise<void> {
     if (this.#closed.includes('session')) await this.#renew()
     this.#closed = ''
   }
 
-  /** A stream of an OIDC session ends with the token that opened it. */
+  /** Renews the token: a stream of an OIDC session ends when the token that opened it expires. */
   async #renew(): Promise<void> {
     if (this.#isRenewed) throw this.#notAllowed()
     this.#isRenewed = true
@@ -185,7 +185,7 @@ const METRICS: (typeof EVENT_NAMESPACES)[number] = 'metrics'
 
 type EventJson = Readonly<Record<string, unknown>>
 
-/** One line for a person: time, event, and subject. */
+/** One line for the terminal: time, event, and subject. */
 export function eventLine(event: EventJson): string {
   const { timestamp, namespace, event_src_id: controller } = event
   const type = textOf(event['event_type'] ?? event['eventType'])
@@ -193,7 +193,7 @@ export function eventLine(event: EventJson): string {
   return `${head.map(textOf).join('  ')}  ${shown(event)}`.trimEnd()
 }
 
-/** Fields that the line already shows, or that are of no use to a person. */
+/** Fields that the line already shows, or that are of no use to the user. */
 const said = new Set([
   'namespace',
   'event_src_id',
@@ -229,7 +229,7 @@ function objectIn(event: EventJson, name: string): EventJson | undefined {
   return isJsonObject(value) ? value : undefined
 }
 
-/** Text on one line without control characters, because its content comes from others. */
+/** The value on one line without control characters, because other parties chose its content. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)

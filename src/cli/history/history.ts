@@ -2,7 +2,7 @@ import { usageFailure } from '../../controller/failure.ts'
 import { parseDuration } from '../../lib/text/duration.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { type Previewed, previewedShape, previewText } from '../access/previewed.ts'
+import { type PreviewResponse, previewedShape, previewText } from '../access/previewed.ts'
 import {
   anyShape,
   flagShape,
@@ -57,7 +57,7 @@ interface UndoPreview {
   readonly entry: HistoryEntry
   readonly changes: readonly ChangedRecord[]
   readonly omittedChanges: number
-  readonly access: Previewed | null
+  readonly access: PreviewResponse | null
   readonly version: string
 }
 

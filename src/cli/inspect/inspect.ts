@@ -16,7 +16,7 @@ export interface InspectOptions extends ContextOptions {
 }
 
 interface InspectedValue {
-  /** Id of a controller or router. */
+  /** Id of the controller or router. */
   readonly appId: string
   readonly name: string
   readonly value: Json
@@ -39,8 +39,8 @@ const inspectionShape = objectShape<Inspection>({
 })
 
 /**
- * Prints values of all controllers and routers that match the pattern.
- * @throws {CommandFailure} exit 5 after the values, if one of them gave no answer.
+ * Prints the inspected values of all controllers and routers that match the pattern.
+ * @throws {CommandFailure} exit 5 after printing, if a controller or router did not respond.
  */
 export async function inspect(
   pattern: string,
@@ -59,7 +59,10 @@ export async function inspect(
   throw new CommandFailure(EXIT_UNREACHABLE, `incomplete: ${errors.join('; ')}`)
 }
 
-/** A router answers through each of its controllers; the first answer is kept. */
+/**
+ * Inspects through each controller. A router responds through each controller to which it is
+ * connected; only the first response is used.
+ */
 async function inspectEach(
   client: ApiClient,
   pattern: string,
@@ -95,7 +98,10 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** A title, then the value. An object, or a text that contains one, is printed as YAML. */
+/**
+ * A title followed by the value. An object, or a string that contains JSON of an object, is printed
+ * as YAML.
+ */
 function inspectedText({ appId, name, value }: InspectedValue): string {
   const parsed = typeof value === 'string' ? (jsonOrNull(value) ?? value) : value
   const text = typeof parsed === 'object' && parsed !== null ? yamlText(parsed) : String(parsed)

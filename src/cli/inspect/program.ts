@@ -4,7 +4,7 @@ import { inspectionLimits } from '../../api/fabric/inspections.ts'
 import { withContextOption } from '../client/connection-options.ts'
 import type { InspectOptions } from './inspect.ts'
 
-/** Values that are useful to a person; the API documents all. */
+/** Values that are useful on the command line; the API documents all values. */
 export const inspectedValues = [
   'config',
   'cluster-config',

@@ -8,7 +8,7 @@ import { RedirectListener } from './redirect-listener.ts'
 
 /**
  * Logs in on the pages of a controller, in a browser on this host.
- * @param open shows an address to the user.
+ * @param open opens or shows an address for the user.
  * @throws {CommandFailure}
  */
 export async function logInByBrowser(
@@ -35,18 +35,21 @@ export async function logInByBrowser(
   }
 }
 
-/** A retry would make the user log in again, so the user decides about it. */
+/** Prevents a retry: it would make the user log in again, so the user decides about it. */
 function withoutRetry(error: CommandFailure): CommandFailure {
   return new CommandFailure(error.exitCode, `${error.message}; log in again`, error)
 }
 
-/** The address is always printed, because the host may have no browser, or open the wrong one. */
+/**
+ * Opens the address in a browser. The address is always printed, because the host may have no
+ * browser, or open the wrong one.
+ */
 function showInBrowser(url: string): void {
   printNote(`log in with a browser on this host; if none opens, open this address:\n${url}`)
   const command = browserCommand()
   if (command === null) return
   const [program = '', ...words] = command
-  // The browser starts without a shell and outlives this command.
+  // The browser is started without a shell, and continues when this command ends.
   const browser = spawn(program, [...words, url], { stdio: 'ignore', detached: true })
   browser.on('error', () => undefined)
   browser.unref()

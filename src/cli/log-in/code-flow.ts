@@ -3,7 +3,7 @@ import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { LogInMethod } from '../client/context-file.ts'
 import type { HttpsAnswer } from '../client/https.ts'
 import {
-  type BegunLogIn,
+  type StartedLogIn,
   type GrantedTokens,
   type Provider,
   ProviderRefusal,
@@ -16,21 +16,21 @@ import {
   logInRefusedFailure,
 } from './credential.ts'
 
-/** Nothing listens at this address: the code is read from the redirect to it. */
+/** Nothing listens at this address: the code is read from the Location header of the redirect. */
 const REDIRECT_URI = 'http://127.0.0.1/auth/callback'
-/** The page of the controller supports every factor that a browser can give. */
+/** Remedy: the page of the controller supports every factor that a browser can provide. */
 const ON_PAGE = 'log in with --browser or --device, or update flotilla'
 
 export interface FlowLogIn {
   readonly method: LogInMethod
   readonly credential: Credential
-  /** Prompts for the code of a second factor. */
+  /** Prompts for the TOTP code. */
   readonly code: () => Promise<string>
 }
 
 /**
- * Logs in by the code flow without a browser: sends the steps of the log-in page as JSON to one
- * controller.
+ * Logs in with the authorization code flow without a browser: sends the steps of the log-in page as
+ * JSON to one controller.
  * @throws {HttpsFault} when the connection is lost; {@link CommandFailure}.
  */
 export async function logInByCodeFlow(
@@ -66,7 +66,7 @@ function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
   return method === 'cert' || method === 'ext-jwt' ? method : 'password'
 }
 
-/** A log-in may lack only a code, and only if the identity has an authenticator app. */
+/** Requires that the log-in lacks only a TOTP code, and that the identity has enrolled TOTP. */
 function requireCodeAlone(provider: Provider, step: HttpsAnswer): void {
   const queries = queriesIn(step)
   if (queries.length === 0) throw refusalOf(provider, step)
@@ -84,7 +84,8 @@ function queriesIn({ body }: HttpsAnswer): readonly (AuthQuery | null)[] {
 }
 
 /**
- * The target of a redirect, which must be at the same controller: no credential is sent elsewhere.
+ * The target of a redirect. The target must be on the same controller, so that credentials are sent
+ * nowhere else.
  * @throws {CommandFailure}
  */
 function locationOf(provider: Provider, answer: HttpsAnswer): string {
@@ -102,7 +103,7 @@ function locationOf(provider: Provider, answer: HttpsAnswer): string {
 /** The parameters that a browser would send to the redirect URI. */
 function answerIn(
   provider: Provider,
-  { redirectUri }: BegunLogIn,
+  { redirectUri }: StartedLogIn,
   answer: HttpsAnswer,
 ): URLSearchParams {
   const { location } = answer.headers

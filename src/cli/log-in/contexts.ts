@@ -12,7 +12,7 @@ import {
   withContext,
 } from '../client/context-file.ts'
 
-/** Ends the session of a context; the context stays. */
+/** Ends the session of a context; the context itself stays. */
 export async function logOut(options: ContextOptions): Promise<void> {
   const { name, context } = findContext(readContexts(), options.context)
   const fault = await endSession(name, context)
@@ -70,7 +70,7 @@ function forgetToken(name: string): void {
   })
 }
 
-/** Prints the contexts, never a token. */
+/** Prints the contexts, but never a token. */
 export function listContexts(options: ContextOptions): void {
   const { current, contexts } = readContexts()
   const listed = Object.entries(contexts)
@@ -110,7 +110,7 @@ function userOf(logIn: LogInMethod): string {
   }
 }
 
-/** Selects the context for later verbs. */
+/** Selects the context that later verbs use. */
 export function useContext(asked: string, options: ContextOptions): void {
   changeContexts((file) => ({ ...file, current: findContext(file, asked).name }))
   if (options.json === true) printJson({ context: asked })

@@ -23,14 +23,11 @@ export interface CredentialOptions {
 export interface Credential {
   readonly password?: string
   readonly client?: ConnectionKey
-  /**
-   * A token of an identity provider: the only credential, or a second factor in addition to another
-   * one.
-   */
+  /** A token of an identity provider, as the only credential or as a second factor. */
   readonly jwt?: string
 }
 
-/** @param before the current context, whose method is used again if none is given. */
+/** @param before the current context; its log-in method is used again if no method is given. */
 export async function chosenLogInMethod(
   options: CredentialOptions,
   before: Context | undefined,
@@ -98,7 +95,7 @@ export async function readLogInCredential(
   }
 }
 
-/** The code of an authenticator app, or a recovery code. */
+/** A TOTP code or a recovery code. */
 export async function secondFactorCode({ codeFile }: CredentialOptions): Promise<string> {
   if (codeFile !== undefined) return readSecretInput(codeFile, 'the code')
   if (isInteractive()) return await promptLine('Code of the authenticator app: ')
@@ -120,12 +117,13 @@ export function logInRefusedFailure(method: LogInMethod, error: unknown): Comman
   return new CommandFailure(EXIT_DENIED, `log-in refused: ${reasons[method.method]}`, error)
 }
 
-/** How a controller requests a second factor of a log-in. */
+/** How a controller requests a second factor for a log-in. */
 export type AuthQuery = Readonly<Record<string, unknown>>
 
 /**
- * Types of the queries for each second factor, by OpenID Connect and by the REST API. Total, so
- * that a new kind does not compile until the terminal supports it, or reports that it does not.
+ * Types of the auth queries for each second factor, in OpenID Connect and in the REST API. The
+ * record must have an entry for every kind, so a new kind does not compile until this program
+ * supports it or reports that it does not.
  */
 const queryTypes: Readonly<Record<PendingFactor['kind'], readonly string[]>> = {
   totp: ['TOTP', 'MFA'],
@@ -137,7 +135,7 @@ export function requiresCode(query: AuthQuery | null): boolean {
 }
 
 /**
- * The refusal of a log-in that lacks more than a code.
+ * The failure of a log-in that lacks another factor than a TOTP code.
  * @param elsewhere where the user can provide a factor that this version does not support.
  */
 export function missingFactorFailure(

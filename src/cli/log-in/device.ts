@@ -13,9 +13,9 @@ import {
 const SLOWER_MS = 5000
 
 /**
- * Logs in without a browser: the user confirms the log-in with a code in a browser on another
- * device (RFC 8628).
- * @param next another controller to try when the previous one is unreachable.
+ * Logs in without a browser on this host: the user confirms the log-in with a code in a browser on
+ * another device (RFC 8628).
+ * @param next returns another controller to try when the previous one is unreachable.
  * @throws {CommandFailure}
  */
 export async function logInByDevice(
@@ -40,7 +40,7 @@ export async function logInByDevice(
       return await asked.pollDevice(begun)
     } catch (error) {
       intervalMs += slowerBy(error)
-      // Every controller accepts the device code, so another one can continue.
+      // Every controller accepts the device code, so another controller can continue the log-in.
       if (error instanceof HttpsFault) asked = await next().catch(() => asked)
     }
   }
@@ -48,11 +48,11 @@ export async function logInByDevice(
 }
 
 /**
- * @returns the increase of the poll interval.
- * @throws the error that ends the log-in.
+ * @returns the increase of the polling interval.
+ * @throws the error if it ends the log-in.
  */
 function slowerBy(error: unknown): number {
-  // RFC 8628, 3.5: increase the interval for an unreachable server.
+  // RFC 8628, 3.5: increase the polling interval if the server is unreachable.
   if (error instanceof HttpsFault) return SLOWER_MS
   if (!(error instanceof ProviderRefusal)) throw error
   if (error.code === 'authorization_pending') return 0

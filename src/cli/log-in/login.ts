@@ -19,7 +19,7 @@ import {
   secondFactorCode,
 } from './credential.ts'
 import { openSession } from './open-session.ts'
-import type { OpenedLogIn, Opening } from './opening.ts'
+import type { LogInResult, Opening } from './opening.ts'
 import { loadTrustedCa } from './trust.ts'
 
 export interface LogInOptions extends CredentialOptions {
@@ -29,7 +29,7 @@ export interface LogInOptions extends CredentialOptions {
   readonly json?: boolean
 }
 
-/** Opens a session and selects its context. */
+/** Opens a session, stores it in a context and selects the context. */
 export async function logIn(urls: readonly string[], options: LogInOptions): Promise<void> {
   const given = [...new Set(urls.map((url) => baseUrl(url)))]
   const [first = ''] = given
@@ -65,15 +65,16 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
 }
 
 /**
- * The context in which the user named this controller, or else a context named after its address.
+ * The name of the context in which the user named this controller; if there is none, a name from
+ * the controller's address.
  */
 function nameFor(file: ContextFile, controller: string): string {
   return contextsForController(file, controller)[0]?.name ?? new URL(controller).host
 }
 
 /**
- * The CA certificates that are stored for this controller. Those of another network do not apply,
- * nor do those for a controller that only a server listed.
+ * The CA certificates that are stored for this controller. CA certificates of another network are
+ * not used, nor those of a context in which only a server listed the controller.
  */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
   // @guard network-that-lists-another--trust
@@ -85,12 +86,12 @@ interface ListedController {
 }
 
 /**
- * The given controllers, then the other ones of the cluster. Later commands try them when the first
- * one is unreachable.
+ * The given controllers, followed by the other controllers of the cluster, which later commands try
+ * when the first one is unreachable.
  */
 async function everyController(
   { controllers: given, caPem, credential }: Opening,
-  { token }: OpenedLogIn,
+  { token }: LogInResult,
 ): Promise<string[]> {
   const { client: key } = credential
   const client = new ApiClient({
@@ -104,7 +105,7 @@ async function everyController(
     .ask({ method: 'GET', path: '/controllers?limit=500' })
     .then(({ data }) => data)
     .catch((error: unknown) => {
-      // An identity that may not list controllers uses only the given ones.
+      // An identity without permission to list controllers uses only the given ones.
       if (error instanceof ApiRefusal) return []
       throw error
     })

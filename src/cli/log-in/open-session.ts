@@ -1,15 +1,15 @@
-import { commandWaits } from '../../client/waits.ts'
+import { commandTimeouts } from '../../client/waits.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { HttpsFault } from '../client/https.ts'
 import type { GrantedTokens, Provider } from '../client/provider.ts'
 import { openRestSession } from './rest-session.ts'
-import { sessionlessClient, type Opening, type OpenedLogIn } from './opening.ts'
+import { sessionlessClient, type Opening, type LogInResult } from './opening.ts'
 
 /**
  * Logs in by OpenID Connect if the cluster announces it; otherwise opens a session of the REST API.
  * @throws {CommandFailure}
  */
-export async function openSession(opening: Opening): Promise<OpenedLogIn> {
+export async function openSession(opening: Opening): Promise<LogInResult> {
   const byProvider = (await isOidcAnnounced(opening)) ? await openByProvider(opening) : null
   if (byProvider !== null) return byProvider
   const { method } = opening.method
@@ -28,11 +28,11 @@ async function isOidcAnnounced(opening: Opening): Promise<boolean> {
 
 /**
  * Logs in at each controller in turn, and retries while the cluster has no leader. An interrupted
- * flow starts over at another controller, because controllers store nothing about it until its code
- * is redeemed.
+ * flow starts over at another controller, because controllers store nothing about a flow until its
+ * code is redeemed.
  * @returns null if the controllers are not providers under these addresses.
  */
-async function openByProvider(opening: Opening): Promise<OpenedLogIn | null> {
+async function openByProvider(opening: Opening): Promise<LogInResult | null> {
   const {
     NOT_A_PROVIDER,
     Provider: ofController,
@@ -41,7 +41,7 @@ async function openByProvider(opening: Opening): Promise<OpenedLogIn | null> {
   const { controllers, caPem, credential } = opening
   const { client } = credential
   const peer = client === undefined ? { caPem } : { caPem, client }
-  const endMs = performance.now() + commandWaits.patienceMs
+  const endMs = performance.now() + commandTimeouts.patienceMs
   for (;;) {
     let fault: CommandFailure | null = null
     for (const controller of controllers) {
@@ -60,7 +60,7 @@ async function openByProvider(opening: Opening): Promise<OpenedLogIn | null> {
     if (fault === null) throw new Error('no controller was named')
     const isWorthwhile = fault instanceof ProviderRefusal && performance.now() < endMs
     if (!isWorthwhile) throw fault
-    await new Promise((resolve) => setTimeout(resolve, commandWaits.pauseMs))
+    await new Promise((resolve) => setTimeout(resolve, commandTimeouts.pauseMs))
   }
 }
 
@@ -81,7 +81,7 @@ async function flowOf(opening: Opening, provider: Provider): Promise<GrantedToke
   }
 }
 
-/** The given controllers in turn, starting after the first one. */
+/** Returns the given controllers in turn, starting after the first one. */
 function nextOf({ controllers, caPem }: Opening, first: Provider): () => Promise<Provider> {
   let at = controllers.indexOf(first.controller)
   return async () => {
@@ -94,7 +94,7 @@ function nextOf({ controllers, caPem }: Opening, first: Provider): () => Promise
 function sessionOf(
   { accessToken, refreshToken, expiresAtMs, name }: GrantedTokens,
   { method }: Opening,
-): OpenedLogIn {
+): LogInResult {
   const identity = name === '' && method.method === 'password' ? method.username : name
   return { token: accessToken, renewal: { refreshToken, expiresAtMs }, identity }
 }

@@ -3,16 +3,16 @@ import type { LogInMethod, Renewal } from '../client/context-file.ts'
 import type { Credential } from './credential.ts'
 
 export interface Opening {
-  /** Origins, in the order in which they are tried. */
+  /** Origins of the controllers, in the order in which they are tried. */
   readonly controllers: readonly string[]
   readonly caPem: string | null
   readonly method: LogInMethod
   readonly credential: Credential
-  /** Prompts for the code of a second factor. */
+  /** Prompts for the TOTP code. */
   readonly code: () => Promise<string>
 }
 
-export interface OpenedLogIn {
+export interface LogInResult {
   /** A secret. */
   readonly token: string
   readonly renewal: Renewal | null

@@ -8,9 +8,11 @@ import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 export const redirectLimits = {
-  /** As long as a controller waits for a person. */
+  /** Time to wait for the user, equal to the time for which a controller waits. */
   logInMs: 10 * 60_000,
-  /** Maximum number of unrelated requests from other programs on this host. */
+  /**
+   * Maximum number of requests from other programs on this host that do not belong to the log-in.
+   */
   strayRequestsMax: 100,
   redirectConnectionsMax: 16,
   redirectRequestMs: 10_000,
@@ -18,16 +20,16 @@ export const redirectLimits = {
 
 const PATH = '/auth/callback'
 
-/** The answer that arrived at the redirect URI of a log-in. */
+/** The response that arrived at the redirect URI of a log-in. */
 interface RedirectAnswer {
   readonly parameters: URLSearchParams
-  /** Shows the person the result of the log-in. */
+  /** Shows the result of the log-in to the user. */
   show(outcome: { readonly isLoggedIn: boolean; readonly text: string }): void
 }
 
 /**
- * Accepts the answer to one log-in in a browser of this host, once (RFC 8252, 7.3). It binds its
- * port before the log-in begins, so that no other program receives the answer. A request with
+ * Receives the response to one log-in in a browser on this host, once (RFC 8252, 7.3). It binds its
+ * port before the log-in begins, so that no other program receives the response. A request with
  * another `state` does not end the log-in.
  */
 export class RedirectListener {
@@ -51,7 +53,7 @@ export class RedirectListener {
     return `127.0.0.1:${listeningPort(this.#server)}`
   }
 
-  /** @throws {CommandFailure} when no answer arrives in time. */
+  /** @throws {CommandFailure} when no response arrives in time. */
   wait(state: string, timeoutMs: number = redirectLimits.logInMs): Promise<RedirectAnswer> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -84,7 +86,7 @@ export class RedirectListener {
     clearTimeout(timer)
   }
 
-  /** Null: the request is not the answer of the log-in. */
+  /** Null: the request is not the response to this log-in. */
   #parametersOf({ method, url, headers }: IncomingMessage, state: string): URLSearchParams | null {
     // A request with another host name may come from a page that scans ports of this host.
     // @guard log-in-at-the-terminal--host
@@ -125,7 +127,10 @@ const style =
   'color:light-dark(#1b2733,#e6ebf1)}main{width:min(26rem,86vw);padding:2rem;border-radius:.75rem;' +
   'background:light-dark(#fff,#19222c)}h1{font-size:1.25rem;margin:0 0 .75rem}p{margin:0;line-height:1.5}'
 
-/** Page that the browser shows at the end of a log-in; the command continues in the terminal. */
+/**
+ * Page that the browser shows at the end of a log-in; it says that the command continues in the
+ * terminal.
+ */
 function redirectPage({
   isLoggedIn,
   text,

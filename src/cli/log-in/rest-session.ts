@@ -8,7 +8,7 @@ import {
   missingFactorFailure,
   logInRefusedFailure,
 } from './credential.ts'
-import { sessionlessClient, type OpenedLogIn, type Opening } from './opening.ts'
+import { sessionlessClient, type LogInResult, type Opening } from './opening.ts'
 
 interface SessionDetail {
   readonly token: string
@@ -17,7 +17,7 @@ interface SessionDetail {
 }
 
 /** Opens a session of the REST API, for clusters that do not offer OpenID Connect. */
-export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
+export async function openRestSession(opening: Opening): Promise<LogInResult> {
   const { data, header } = await authenticate(sessionlessClient(opening, null), opening)
   const session = readSessionAnswer(data)
   const received = header('net-session') ?? header('zt-session')
@@ -27,8 +27,8 @@ export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
 }
 
 /**
- * @throws {CommandFailure} when a successful answer contains no session: then no controller sent
- * it.
+ * @throws {CommandFailure} when a successful response contains no session: then it did not come
+ * from a controller.
  */
 export function readSessionAnswer(data: unknown): SessionDetail {
   const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
@@ -66,14 +66,18 @@ async function authenticate(
   }
 }
 
-/** A session that lacks its second factor cannot use any administrator operation. */
+/**
+ * Provides the missing second factor; without the factor, a session cannot use any administrator
+ * operation.
+ */
 async function completeFactors(
   client: ApiClient,
   { authQueries }: SessionDetail,
   { code }: Opening,
 ): Promise<void> {
   if (authQueries.length === 0) return
-  // These sessions would need the token of the identity provider in each request.
+  // Only a TOTP code can be provided here. A session that requires an external JWT would need the
+  // token of the identity provider in each request.
   if (!authQueries.every(requiresCode)) throw missingFactorFailure(authQueries, 'update flotilla')
   const body = { code: await code() }
   await client.ask({ method: 'POST', path: '/authenticate/mfa', body, isOnceOnly: true })

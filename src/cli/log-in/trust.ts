@@ -19,14 +19,17 @@ const CERTIFICATES_PATH = '/.well-known/est/cacerts'
 interface TrustOptions {
   readonly ca?: string
   readonly fingerprint?: string
-  /** Certificates of the context, from an earlier log-in; undefined when there was none. */
+  /**
+   * CA certificates in the context from an earlier log-in; undefined when there was no earlier
+   * log-in.
+   */
   readonly known?: string | null
 }
 
 /**
- * The CA certificates to verify a controller with, PEM; null: those of this host. If the CA is
- * neither given, nor known from an earlier log-in, nor trusted by this host, shows its fingerprint
- * and sends nothing secret until the user accepts it.
+ * The CA certificates with which a controller is verified, PEM; null: those of this host. If the CA
+ * is neither given, nor known from an earlier log-in, nor trusted by this host, prints its
+ * fingerprint and sends no secret until the user accepts it.
  * @throws {CommandFailure}
  */
 export async function loadTrustedCa(
@@ -53,7 +56,7 @@ function givenCa(path: string): string {
   }
 }
 
-/** Reads a fingerprint as openssl prints it, or without its colons. */
+/** Parses a fingerprint in the format of openssl, with or without colons. */
 function wantedFingerprint(text: string): string {
   const hex = text
     .replace(/^sha256[:=]/i, '')
@@ -89,8 +92,8 @@ async function isTrustedByHost(controller: string): Promise<boolean> {
 }
 
 /**
- * Command that prints the fingerprint on a host of a controller, where `identity.ca` names the
- * file.
+ * Command that prints the fingerprint on the host of a controller; `identity.ca` in the
+ * configuration names the file.
  */
 const FINGERPRINT_COMMAND = 'openssl x509 -noout -fingerprint -sha256 -in ca.pem'
 
@@ -114,8 +117,8 @@ async function confirmedCa(controller: string): Promise<string> {
 }
 
 /**
- * Verifies that the server has a certificate of that CA, and then trusts the authorities that the
- * server publishes.
+ * Verifies that the server has a certificate from the given CA. Then also trusts the CA
+ * certificates that the server publishes.
  */
 async function verifiedCa(controller: string, root: Certificate): Promise<string> {
   try {
@@ -174,7 +177,7 @@ function unreachable(controller: string, error: unknown): unknown {
   return new CommandFailure(EXIT_FAILED, `${controller}: it ${error.message}`, error)
 }
 
-/** Fingerprint as `openssl x509 -fingerprint -sha256` prints it. */
+/** Fingerprint in the format of `openssl x509 -fingerprint -sha256`. */
 function fingerprintOf({ sha256 }: Certificate): string {
   return (sha256.toUpperCase().match(/../g) ?? []).join(':')
 }

@@ -15,8 +15,9 @@ export interface CheckMigrationOptions {
 }
 
 /**
- * `migrate check CONFIGURATION…` reports what happens to each record of a network of OpenZiti.
- * @throws {CommandFailure} exit 1 if anything is lost or unreadable, 2 for a configuration.
+ * `migrate check CONFIGURATION…` reports how each record of an OpenZiti network would be migrated.
+ * @throws {CommandFailure} exit 1 if anything would be lost or is unreadable, 2 for a
+ * configuration.
  */
 export async function checkMigration(
   configurations: readonly string[],
@@ -28,7 +29,10 @@ export async function checkMigration(
   refuseLosses(migration)
 }
 
-/** @throws {CommandFailure} with the sentence of the fault. */
+/**
+ * Reads the OpenZiti network.
+ * @throws {CommandFailure} with one sentence about the fault.
+ */
 export async function readMigration(
   configurations: readonly string[],
   options: CheckMigrationOptions,
@@ -49,7 +53,10 @@ export async function readMigration(
   }
 }
 
-/** @throws {CommandFailure} exit 1. */
+/**
+ * Refuses a migration that would lose values.
+ * @throws {CommandFailure} exit 1.
+ */
 export function refuseLosses({ report }: Migration): void {
   const lost = report.count('lost')
   if (lost === 0) return

@@ -28,9 +28,9 @@ export interface MigrateOptions extends CheckMigrationOptions {
 }
 
 /**
- * `migrate CONFIGURATION… --out FILE --configs FOLDER` writes a network of OpenZiti as a backup,
- * and a configuration for each controller.
- * @throws {CommandFailure} and writes nothing, or removes what it has written.
+ * `migrate CONFIGURATION… --out FILE --configs FOLDER` converts an OpenZiti network to a backup,
+ * and to a configuration for each controller.
+ * @throws {CommandFailure} and writes nothing, or removes the files that it has written.
  */
 export async function migrate(
   configurations: readonly string[],
@@ -54,7 +54,7 @@ export async function migrate(
   else printLine(`${migrationText(migration)}\n\n${nextSteps(migration, { file, folder, sha256 })}`)
 }
 
-/** Prints the losses before it refuses. */
+/** Prints what the migration would lose, and refuses it. */
 function requireNoLosses(migration: Migration): void {
   if (migration.report.count('lost') > 0) printLine(migrationText(migration))
   refuseLosses(migration)
@@ -99,7 +99,7 @@ async function write(
 
 /**
  * Reads the written backup back, because only the bytes on disk count. Encrypted content is checked
- * as far as that needs no key.
+ * only as far as no key is needed.
  */
 async function readBack(
   file: string,
@@ -167,7 +167,10 @@ function nextSteps(
   ].join('\n')
 }
 
-/** The ticket and the folder of the controller go to its host between the two. */
+/**
+ * The commands to invite and join a controller. Between the two, the operator copies the ticket and
+ * the controller's folder to its host.
+ */
 function joinCommands(id: string, inviting: string, folder: string): readonly string[] {
   const [own, ticket] = [join(folder, id, 'config.yml'), join(folder, id, 'ticket')]
   return [

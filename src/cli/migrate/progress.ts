@@ -1,6 +1,6 @@
 import { printNote } from '../terminal/output.ts'
 
-/** Prints a note on stderr at each tenth of a large file. */
+/** Prints a note on stderr after each tenth of a large file. */
 export function progressNotes(isSilent: boolean): (path: string, share: number) => void {
   const tenths = new Map<string, number>()
   return (path, share) => {

@@ -2,10 +2,10 @@ import type { Migration } from '../../migrate/migration.ts'
 import { type Finding, findingKinds, type StoreReport } from '../../migrate/report.ts'
 import { formatTable } from '../terminal/output.ts'
 
-/** Ids shown for findings with the same reason. */
+/** Maximum ids that are printed for findings with the same reason. */
 const IDS_SHOWN_MAX = 3
 
-/** The report as a document for programs. */
+/** The report as JSON for programs. */
 export function migrationJson({ report, databases, authorities }: Migration): object {
   return {
     isWhole: report.count('lost') === 0,
@@ -19,7 +19,7 @@ export function migrationJson({ report, databases, authorities }: Migration): ob
   }
 }
 
-/** The report as text: a table of stores, then the findings of each kind. */
+/** The report as text: a table of record stores, then the findings for each kind. */
 export function migrationText({ report, databases, authorities }: Migration): string {
   const { stores } = report
   const head = [

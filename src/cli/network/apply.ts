@@ -1,10 +1,20 @@
-import { CommandFailure, EXIT_DRIFT, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_DIFFERENCES_FOUND,
+  EXIT_FAILED,
+  EXIT_USAGE,
+} from '../../controller/failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { createdShape } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
-import { requestPreview, CHANGES_MAX, type Previewed, previewText } from '../access/previewed.ts'
+import {
+  requestPreview,
+  CHANGES_MAX,
+  type PreviewResponse,
+  previewText,
+} from '../access/previewed.ts'
 import { StepRunner } from './carry-out.ts'
 import { requireNoFaults, type NetworkFile, parseNetwork, readNetworkText } from './document.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
@@ -29,9 +39,9 @@ export async function applyFile(options: ApplyOptions): Promise<void> {
 }
 
 /**
- * @param path of the file, for messages about its faults.
- * @param over completes the objects of the file with those of the network; without it, the file is
- * complete.
+ * @param path path of the file, for messages about its faults.
+ * @param over completes the objects of the file with the objects of the network; without it, the
+ * file is complete.
  * @throws {CommandFailure} exit 2 for faults, with nothing changed.
  */
 export async function applyNetwork(
@@ -57,19 +67,19 @@ export async function applyNetwork(
     await carryOut(client, live, steps, options)
   }
   const access = isDry && options.access === true ? await accessOf(client, steps, live) : null
-  if (isDry && steps.length > 0) process.exitCode = EXIT_DRIFT
+  if (isDry && steps.length > 0) process.exitCode = EXIT_DIFFERENCES_FOUND
   if (options.json === true) printSteps(steps, !isDry, access?.previewed)
   else if (access !== null) printLine(access.text)
 }
 
 /**
- * Previews the access that the steps would grant and revoke, for the steps that a preview supports.
+ * Previews which access the steps would grant and revoke, as far as a preview supports the steps.
  */
 async function accessOf(
   client: ApiClient,
   steps: readonly Step[],
   live: LiveNetwork,
-): Promise<{ readonly text: string; readonly previewed?: Previewed }> {
+): Promise<{ readonly text: string; readonly previewed?: PreviewResponse }> {
   const { changes, leftOut } = previewSteps(steps, live)
   if (changes.length === 0) return { text: 'access: no change' }
   if (changes.length > CHANGES_MAX) {
@@ -93,7 +103,10 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
   if (isDry) printLine(`dry run, nothing was changed: ${countText(steps)}`)
 }
 
-/** Removes the deletion of the identity that runs the command, so that pruning never deletes it. */
+/**
+ * Drops the step that would delete the identity that runs the command, so that pruning never
+ * deletes that identity.
+ */
 async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
   const { data } = await client.ask({ method: 'GET', path: '/current-identity' }, createdShape)
   const { id } = data
@@ -146,7 +159,7 @@ const VALUE_CHARACTERS_MAX = 100
 const signs = { create: '+', adopt: '~', update: '~', delete: '-' } as const
 const done = { create: 'created', adopt: 'updated', update: 'updated', delete: 'deleted' } as const
 
-/** A difference: one line for each step, and the fields of changed objects. */
+/** The difference as text: one line for each step, and the fields of changed objects. */
 function differenceText(steps: readonly Step[]): string {
   return steps.map(stepText).join('\n')
 }
@@ -172,7 +185,7 @@ function labelOf(step: Step): string {
   return printableLine(step.verb === 'delete' ? step.live.label : step.wanted.label)
 }
 
-/** `2 created, 1 updated, 0 deleted`. */
+/** Counts, such as `2 created, 1 updated, 0 deleted`. */
 function countText(steps: readonly Step[]): string {
   const count = (word: string): number => steps.filter(({ verb }) => done[verb] === word).length
   return ['created', 'updated', 'deleted'].map((word) => `${count(word)} ${word}`).join(', ')

@@ -16,7 +16,7 @@ import {
 } from './portable.ts'
 import type { NetworkObject } from './sections.ts'
 
-/** Carries out steps one after the other. Later steps know the ids of created records. */
+/** Executes steps one after the other. Later steps can use the ids of created records. */
 export class StepRunner {
   readonly #client: ApiClient
   readonly #live: LiveNetwork
@@ -27,7 +27,7 @@ export class StepRunner {
     this.#live = live
   }
 
-  /** @throws {ApiRefusal} that names the object. */
+  /** @throws {ApiRefusal} whose message names the object. */
   async run(step: Step): Promise<void> {
     const object = step.verb === 'delete' ? step.live : step.wanted
     try {
@@ -69,7 +69,10 @@ export class StepRunner {
     await this.#setDisabled(id, {}, wanted.fields)
   }
 
-  /** The identity of a router has the same id as the router. */
+  /**
+   * Updates the identity that the router in the file has created. The identity has the same id as
+   * its router.
+   */
   async #adopt(wanted: FileObject): Promise<void> {
     const { kind } = wanted.section
     const name = String(wanted.fields['name'])
@@ -92,8 +95,8 @@ export class StepRunner {
   }
 
   /**
-   * An identity is disabled separately from its other fields: permanently, or for a number of
-   * minutes.
+   * Disables or enables an identity. This is separate from its other fields: permanently, or for a
+   * number of minutes.
    */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
     const isSame = disabledFields.every((name) => before[name] === after[name])
@@ -108,7 +111,7 @@ export class StepRunner {
     }
   }
 
-  /** Time of the controller, which counts the minutes. */
+  /** The controller's time, because the controller counts the minutes. */
   async #nowMs(path: string): Promise<number> {
     const { header } = await this.#client.ask({ method: 'GET', path })
     const ms = Date.parse(header('date') ?? '')
@@ -133,7 +136,7 @@ export class StepRunner {
 
   #idOf(kind: string, name: string): string {
     const id = this.#made.get(`${kindTable(kind)} ${name}`) ?? this.#live.idOf(kind, name)
-    // The record existed when the steps were planned, and has been deleted since.
+    // The record existed when the steps were planned, but has been deleted since.
     if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} does not exist any more`)
     return id
   }

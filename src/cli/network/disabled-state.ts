@@ -4,16 +4,19 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 
 /**
- * Fields by which a file disables an identity: permanently, or until a time. They are not fields of
- * a request body: a separate operation sets them.
+ * Fields with which a file disables an identity: permanently, or until a time. They are not fields
+ * of a request body: a separate operation sets them.
  */
 export const disabledFields = ['disabled', 'disabledUntil'] as const
 
 const MINUTE_MS = 60_000
-/** The operation takes whole minutes, and clocks differ by seconds. */
+/**
+ * Times that differ by less count as equal, because the operation accepts whole minutes and clocks
+ * differ by seconds.
+ */
 const TOLERANCE_MS = 2 * MINUTE_MS
 
-/** The fault of a value of one of these fields; null if it has none. */
+/** The fault of a value for one of these fields; null if it is valid. */
 export function disabledFault(field: (typeof disabledFields)[number], value: Json): string | null {
   if (field === 'disabled') {
     return typeof value === 'boolean' ? null : 'disabled: expected true or false'
@@ -24,17 +27,19 @@ export function disabledFault(field: (typeof disabledFields)[number], value: Jso
   return isTooFar ? 'disabledUntil: more than 100 years from now; use disabled: true' : null
 }
 
-/** The disabled state of an identity, as the API or an export of another controller shows it. */
+/** The disabled state of an identity from an API response or from another controller's export. */
 export function readDisabledFields(shown: JsonObject): JsonObject {
   const { disabled, disabledAt = null, disabledUntil = null } = shown
-  // Some exports omit fields that follow from the times.
+  // Some exports omit `disabled`, which follows from `disabledAt`.
   const isDisabled = disabled === undefined ? disabledAt !== null : disabled === true
   if (!isDisabled) return {}
   // @guard import-that-loses-rights--until
   return disabledUntil === null ? { disabled: true } : normalizeDisabled({ disabledUntil })
 }
 
-/** Normalized form: empty for an identity that is enabled, or whose time is over. */
+/**
+ * Normalized form: empty for an identity that is enabled, or whose `disabledUntil` has passed.
+ */
 export function normalizeDisabled({ disabled, disabledUntil = null }: JsonObject): JsonObject {
   if (disabledUntil === null) return disabled === true ? { disabled: true } : {}
   const ms = timeOf(disabledUntil)
@@ -42,15 +47,16 @@ export function normalizeDisabled({ disabled, disabledUntil = null }: JsonObject
   return { disabledUntil: new Date(ms).toISOString() }
 }
 
-/** True if two values name the same time. */
+/** True if two values mean the same time, within the tolerance. */
 export function isSameTime(a: Json, b: Json): boolean {
   const [first, second] = [timeOf(a), timeOf(b)]
   return first !== null && second !== null && Math.abs(first - second) <= TOLERANCE_MS
 }
 
 /**
- * Minutes for which to disable an identity: 0 means permanently; null means that it is enabled.
- * @param nowMs by the clock of the controller that receives the request.
+ * Minutes for which an identity must be disabled: 0 means permanently; null means that it is
+ * enabled.
+ * @param nowMs time of the controller that receives the request.
  */
 export function disabledMinutes(fields: JsonObject, nowMs: number): number | null {
   if (fields['disabled'] === true) return 0

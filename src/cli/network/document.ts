@@ -32,7 +32,7 @@ export interface FileObject extends NetworkObject {
   readonly lines: ReadonlyMap<string, number>
 }
 
-/** A fault with its line, as one sentence. */
+/** A fault in the file with its line, as one sentence. */
 export interface FileFault {
   readonly line: number
   readonly problem: string
@@ -44,7 +44,10 @@ export interface NetworkFile {
   readonly faults: readonly FileFault[]
 }
 
-/** @param path `-` for standard input. @throws {CommandFailure} exit 2. */
+/**
+ * @param path path of the file, or `-` for standard input.
+ * @throws {CommandFailure} exit 2.
+ */
 export function readNetworkText(path: string): string {
   if (path === '-') return readStandardInput('the network', networkLimits.fileBytesMax)
   try {
@@ -54,7 +57,7 @@ export function readNetworkText(path: string): string {
   }
 }
 
-/** Parses a YAML text, which may be JSON. */
+/** Parses a YAML text; JSON is valid too. */
 export function parseYamlDocument(text: string): {
   readonly tree: YamlTree | null
   readonly faults: readonly FileFault[]
@@ -141,7 +144,7 @@ export class NetworkFileReader {
     }
     const before = this.#faults.length
     for (const entry of tree.entries) this.#judgeEntry(section, entry)
-    // Later checks could report consequences of these faults.
+    // Stop at these faults, because later checks could report their consequences as faults.
     if (this.#faults.length > before) return
     const fields = Object.fromEntries(
       tree.entries.map(({ key, value }) => [this.#named(section, key), treeToJson(value)]),
@@ -150,7 +153,7 @@ export class NetworkFileReader {
     this.take(section, fields, tree.line, lines)
   }
 
-  /** Checks an object without looking at other objects. */
+  /** Checks an object on its own, without other objects. */
   take(
     section: NetworkSection,
     fields: JsonObject,
@@ -228,7 +231,7 @@ export class NetworkFileReader {
   }
 }
 
-/** Fault of a field that is not part of a request body; null if it has none. */
+/** Fault of an identity field that is not part of a request body; null if it is valid. */
 export function identityExtraFault(
   name: (typeof identityExtras)[number],
   value: Json,
@@ -246,7 +249,9 @@ function portable(
   return usable.find(isCalled) ?? (all.some(isCalled) ? 'read-only' : null)
 }
 
-/** Faults for objects with the same name, because references to them are ambiguous. */
+/**
+ * Faults for objects with the same name, because a reference to such a name would be ambiguous.
+ */
 function doubles(objects: readonly FileObject[]): FileFault[] {
   const first = new Map<string, FileObject>()
   const faults: FileFault[] = []

@@ -14,7 +14,9 @@ export interface ExportOptions extends ContextOptions {
 
 const HEAD = '# A network; flotilla apply -f FILE applies it to another controller.\n'
 
-/** Writes the whole network as YAML or JSON, without secrets; equal networks give equal files. */
+/**
+ * Writes the whole network as YAML or JSON, without secrets; equal networks yield equal files.
+ */
 export async function exportNetwork(options: ExportOptions): Promise<void> {
   const network = await readNetwork(connect(options))
   const isJson = options.json === true || options.output === 'json'
@@ -33,7 +35,7 @@ function networkDocument({ objects }: LiveNetwork): Readonly<Record<string, unkn
   return document
 }
 
-/** Puts the members of the key of an object first. */
+/** Moves the fields that identify the object to the front. */
 function keyFirst({ key }: NetworkSection, fields: JsonObject): JsonObject {
   const own = key.filter((name) => Object.hasOwn(fields, name))
   return { ...Object.fromEntries(own.map((name) => [name, fields[name] ?? null])), ...fields }

@@ -2,21 +2,21 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printNote } from '../terminal/output.ts'
 import { applyNetwork, type ApplyOptions } from './apply.ts'
 import { requireNoFaults, readNetworkText, parseYamlDocument } from './document.ts'
-import { completeFromLive, readZitiExport } from './stock.ts'
+import { fillFromCurrentNetwork, parseOpenZitiExport } from './stock.ts'
 
 export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
   readonly acceptLostPostureChecks?: boolean
 }
 
 /**
- * Applies the export of OpenZiti's command line. Fields that it does not contain keep their values
- * here.
+ * Applies an export of the OpenZiti CLI. Fields that the export does not contain keep their values
+ * in this network.
  */
 export async function importFile(path: string, options: ImportOptions): Promise<void> {
   const { tree, faults } = parseYamlDocument(readNetworkText(path))
   requireNoFaults(path, faults)
   if (tree === null) return
-  const found = readZitiExport(tree)
+  const found = parseOpenZitiExport(tree)
   requireNoFaults(path, found.faults)
   for (const note of found.notes) printNote(`flotilla: ${path}: ${note}`)
   if (found.policiesInDoubt > 0 && options.acceptLostPostureChecks !== true) {
@@ -25,5 +25,5 @@ export async function importFile(path: string, options: ImportOptions): Promise<
       `${path}: the export has posture checks but not which of its ${found.policiesInDoubt} service policies require them, so they would grant more access than before. Add postureCheckRoles to the policies in the file and pass --accept-lost-posture-checks. Nothing changed`,
     )
   }
-  await applyNetwork(path, found, options, completeFromLive)
+  await applyNetwork(path, found, options, fillFromCurrentNetwork)
 }

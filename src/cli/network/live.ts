@@ -13,24 +13,21 @@ import {
   type NetworkSection,
 } from './sections.ts'
 
-/** An object that the network has. */
+/** An object that exists in the network. */
 export interface LiveObject extends NetworkObject {
   readonly id: string
-  /**
-   * True: the object cannot be deleted, because it came with the network or is part of another
-   * object.
-   */
+  /** True: the object cannot be deleted, because it is built in or is part of another object. */
   readonly isKept: boolean
-  /** True: every network has the object in this form, so a file need not contain it. */
+  /** True: every network has this object in this form, so a file need not contain it. */
   readonly isUsual: boolean
 }
 
-/** The current content of a network, as far as a file can express it. */
+/** The current content of a network, limited to what a file can express. */
 export interface LiveNetwork {
   readonly objects: readonly LiveObject[]
-  /** The id of the record of a kind that has this name; undefined when there is none. */
+  /** The id of the record with this kind and name; undefined when there is none. */
   idOf(kind: string, name: string): string | undefined
-  /** Names of the records of a kind. */
+  /** Names of all records of a kind. */
   namesOf(kind: string): readonly string[]
 }
 
@@ -43,7 +40,7 @@ const serviceConfigsShape = listShape(
 )
 const AT_ONCE = 8
 
-/** Kinds that share a table share their names and ids. */
+/** The table of a kind. Kinds that share a table also share their names and ids. */
 export function kindTable(kind: string): string {
   return entitiesByName.get(kind)?.table ?? kind
 }
@@ -60,7 +57,7 @@ interface Found {
   readonly id: string
   readonly isKept: boolean
   readonly isUsual: boolean
-  /** References are still ids. */
+  /** Fields of the object; references in them are still ids. */
   readonly fields: JsonObject
 }
 
@@ -101,10 +98,11 @@ class NetworkReader {
     }
   }
 
-  /** Pages by id, so that created and deleted records do not shift the others. */
+  /** Reads pages by id, so that created and deleted records do not shift the other records. */
   async *#pages({ kind }: NetworkSection): AsyncGenerator<readonly Row[]> {
     for (let last = ''; ;) {
-      // The default auth policy came with the network, but can be changed.
+      // Built-in records are skipped, except for auth policies: the default auth policy is built
+      // in, but can be changed.
       const conditions = [
         ...(kind.id === 'authPolicy' ? [] : ['isSystem != true']),
         ...(last === '' ? [] : [`id > ${filterText(last)}`]),
@@ -126,7 +124,7 @@ class NetworkReader {
       const isKnown = this.#nameOf.has(`${table} ${row.id}`)
       this.#nameOf.set(`${table} ${row.id}`, String(row['name']))
       this.#idOf.set(`${table} ${String(row['name'])}`, row.id)
-      // An edge router is also in the list of all routers, and is listed once.
+      // An edge router also appears in the list of all routers; it is added only once.
       if (isKnown) return
     }
     const fields = readPortableFields(kind, row)
@@ -155,7 +153,10 @@ class NetworkReader {
     }
   }
 
-  /** Sends one request for each identity, and none if no identity can have such configs. */
+  /**
+   * Reads the service configs of identities: one request for each identity, and none if the network
+   * has no configs or no services.
+   */
   async #readServiceConfigs(section: NetworkSection): Promise<void> {
     const has = (id: string): boolean => this.#found.some(({ section: { kind } }) => kind.id === id)
     if (!has('config') || !has('service')) return
@@ -197,7 +198,7 @@ function split(key: string): [string, string] {
 
 const seeds = new Map(seededConfigTypes.map((one) => [one.name, one]))
 
-/** Fields of a built-in config type of this name; null if there is none. */
+/** Fields of the built-in config type with this name; null if there is none. */
 export function seededConfigTypeFields(
   { kind }: NetworkSection,
   fields: JsonObject,
@@ -208,12 +209,14 @@ export function seededConfigTypeFields(
   return canonicalFields(kind, { name, target, schema })
 }
 
-/** True for an identity that a router creates for itself: it contains nothing beyond its router. */
+/**
+ * True for an identity that a router has created and whose fields are all implied by the router.
+ */
 export function isPlainRouter(fields: JsonObject): boolean {
   return fields['type'] === 'Router' && Object.keys(fields).length === 2
 }
 
-/** Sorts objects by key. Terminators with the same key get a number. */
+/** Sorts objects by key. Terminators with the same key get a number to distinguish them. */
 export function numberDuplicates<T extends NetworkObject>(objects: readonly T[]): T[] {
   const counts = new Map<string, number>()
   const ordered = objects

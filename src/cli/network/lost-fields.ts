@@ -5,8 +5,8 @@ import type { NetworkSection } from './sections.ts'
 import { disabledFields } from './disabled-state.ts'
 
 /**
- * Fields that a network derives, or receives from devices and routers. They need not be carried
- * over; every other field that cannot be carried over is a loss.
+ * Fields that a network derives, or receives from devices and routers, so that an import need not
+ * contain them. Every other field that an import cannot contain is a loss.
  */
 const regained: Readonly<Record<string, readonly string[]>> = {
   externalJwtSigner: ['commonName', 'fingerprint', 'notBefore', 'notAfter'],
@@ -53,7 +53,10 @@ const regained: Readonly<Record<string, readonly string[]>> = {
 }
 
 const enrollRouters = 'enroll these routers again'
-/** Remedies for losses. For other fields, the operator has to look at the objects. */
+/**
+ * Remedies for lost fields. For fields without a remedy here, the operator has to check the
+ * objects.
+ */
 const remedies: Readonly<Record<string, string>> = {
   'ca isVerified': 'verify them with: flotilla ca verify',
   'edgeRouter isVerified': enrollRouters,
@@ -69,14 +72,14 @@ const NAMES_MAX = 5
 type Kinded = Pick<NetworkSection, 'kind'>
 
 /** Counts the fields of an export that an import cannot carry over. */
-export class LostFields {
-  /** Names of objects by section and field. */
+export class UnimportedFields {
+  /** Names of the objects that lose a field, by section and field. */
   readonly #lost = new Map<string, { readonly names: string[]; readonly remedy: string }>()
   readonly #unknown = new Map<string, number>()
 
   /**
    * Records a field that a network file does not have.
-   * @param sectionName as the export names it.
+   * @param sectionName name of the section in the export.
    */
   add({ kind }: Kinded, sectionName: string, item: JsonObject, key: string): void {
     const value = item[key] ?? null
@@ -95,7 +98,7 @@ export class LostFields {
     this.#lost.set(at, found)
   }
 
-  /** One sentence for each field. */
+  /** One sentence for each lost field. */
   notes(): string[] {
     const lost = [...this.#lost].map(([at, { names, remedy }]) => {
       const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : ''

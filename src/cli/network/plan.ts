@@ -24,7 +24,9 @@ export interface FieldChange {
 
 export type Step =
   | { readonly verb: 'create'; readonly wanted: FileObject }
-  /** The router creates this record, so its differences are known only after the router exists. */
+  /**
+   * The router creates this identity, so its differences are known only after the router exists.
+   */
   | { readonly verb: 'adopt'; readonly wanted: FileObject }
   | {
       readonly verb: 'update'
@@ -43,7 +45,7 @@ interface Plan {
 }
 
 /**
- * Plans the steps that make a network match a file.
+ * Plans the steps that make the network match a file.
  * @param isPruned true: deletes objects that the file does not contain.
  */
 export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPruned: boolean): Plan {
@@ -52,8 +54,8 @@ export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPrun
 }
 
 /**
- * Built-in objects that a file does not contain, with their original fields: leaving one out of the
- * file keeps it unchanged.
+ * Built-in objects that the file does not contain. They are planned with their original fields, so
+ * that omitting them from the file does not delete them.
  */
 function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const named = new Set(objects.map(keyIn))
@@ -79,7 +81,7 @@ class Planner {
     for (const object of objects) this.#take(object)
   }
 
-  /** Kinds of one table share their names. */
+  /** Adds an object. Its name must be unique in its table, which several kinds may share. */
   #take(object: FileObject): void {
     const { kind } = object.section
     if (!kind.hasName) return
@@ -130,7 +132,7 @@ class Planner {
     return router?.fields['isTunnelerEnabled'] === true ? router : undefined
   }
 
-  /** Refuses to change a field that can only be set at creation. */
+  /** Reports a fault for a changed field that can only be set at creation. */
   #judgeFixed(wanted: FileObject, changes: readonly FieldChange[]): void {
     for (const field of portableFields(wanted.section.kind)) {
       const change = changes.find((one) => one.field === fileFieldName(field))
@@ -172,8 +174,8 @@ class Planner {
   }
 
   /**
-   * An identity has at most one config of a type for each service; a second one would replace the
-   * first.
+   * Reports a second config of the same type for one identity and service, because it would replace
+   * the first one.
    */
   #judgeServiceConfigs(): void {
     const seen = new Map<string, FileObject>()
@@ -197,7 +199,7 @@ class Planner {
     return String((inFile ?? live)?.fields['configType'])
   }
 
-  /** Orders referenced objects first; a remaining cycle is a fault. */
+  /** Orders steps so that referenced objects come first; a remaining cycle is a fault. */
   #ordered(steps: readonly Writing[]): readonly Step[] {
     const made = new Map<string, Writing>()
     const routers = new Map<string, Writing>()
@@ -229,7 +231,7 @@ class Planner {
     }
   }
 
-  /** Orders deletions so that referring objects come first. */
+  /** Orders deletions so that an object is deleted after the objects that reference it. */
   #pruned(): readonly Step[] {
     const wanted = new Set(this.#objects.map(keyIn))
     const steps = this.#live.objects
@@ -242,7 +244,7 @@ class Planner {
     }
     const needed = ({ live }: (typeof steps)[number]): (typeof steps)[number][] =>
       holders.get(nameKey(live.section.kind.id, String(live.fields['name']))) ?? []
-    // In a cycle, the API reports which object is still referenced.
+    // A cycle is no fault here: the API reports which object is still referenced.
     return inOrder(steps, needed, () => undefined)
   }
 
@@ -279,7 +281,7 @@ function inOrder<T>(
   return ordered
 }
 
-/** Keys of the objects that an object refers to. */
+/** Keys of the objects that an object references. */
 function namesIn({ section, fields }: NetworkObject): readonly string[] {
   const named: string[] = []
   translateReferences(section.kind, fields, (to, word) => {

@@ -6,30 +6,31 @@ import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
 import { completeBody } from '../records/bodies.ts'
-import { type KindField, type ReferenceShape, usualValues } from '../records/fields.ts'
+import { type KindField, type ReferenceShape, defaultValues } from '../records/fields.ts'
 import { kindEntity, type Kind } from '../records/kinds.ts'
 import { readMember, type Row, withMember } from '../records/names.ts'
 import { normalizeGivenEnds, normalizeReadEnds } from './access-ends.ts'
 import { readDisabledFields, normalizeDisabled } from './disabled-state.ts'
 
-/** Name of a field in the file. */
+/** Name of a field in the network file. */
 export function fileFieldName({ name, alias }: KindField): string {
   return alias ?? name
 }
 
-/** The fields of a record in the file: those that can be both set and read. */
+/** The fields of a record that the network file contains: those that can be both set and read. */
 export function portableFields(kind: Kind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
-    // A field that can be set only at creation; the detail shows another value under this name.
+    // A field that can be set only at creation, while a read returns another value under the same
+    // name.
     const isWish =
       field?.computed !== null && field?.computed !== undefined && settable === 'create'
     return isShown && (!isWish || field.computed?.from === 'field')
   })
 }
 
-/** Fields of the record from an API row; references are still ids. */
+/** Fields for the network file, from an API row; references are still ids. */
 export function readPortableFields(kind: Kind, row: Row): JsonObject {
   const fields: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
@@ -44,21 +45,24 @@ export function readPortableFields(kind: Kind, row: Row): JsonObject {
   }
 }
 
-/** Replaces an embedded record with its id or name, and null with the empty value that it means. */
+/**
+ * Replaces an embedded record with its id or name, and null with the empty value that null
+ * represents.
+ */
 function plainValue({ reference, field }: KindField, value: Json | undefined): Json | undefined {
   if (value === null && field?.isNullIfEmpty === true) return field.zero
   if (!isObject(value) || !('entity' in value && 'id' in value)) return value
   return reference === null ? value['name'] : value['id']
 }
 
-/** True for a default value, which the file leaves out. */
+/** True for a default value, which is omitted from the file. */
 function isUsual(
   kind: Kind,
   { name, field, isRequired }: KindField,
   value: Json | undefined,
 ): boolean {
   if (value === undefined || value === null || value === '') return true
-  const usual = usualValues[kind.id]
+  const usual = defaultValues[kind.id]
   if (usual !== undefined && Object.hasOwn(usual, name)) return value === usual[name]
   if (isRequired) return false
   if (field !== null && field.computed === null && isSameJson(value, field.zero)) return true
@@ -74,7 +78,7 @@ function sorted(value: Json): Json {
   return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]))
 }
 
-/** Request body of a record, from its fields in the file. References are not resolved. */
+/** Request body for a record, from its fields in the file. References are not resolved yet. */
 export function toRequestBody(kind: Kind, fields: JsonObject): JsonObject {
   const body: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
@@ -85,9 +89,9 @@ export function toRequestBody(kind: Kind, fields: JsonObject): JsonObject {
 }
 
 /**
- * Normalizes an object to the form of the API: sorted, completed, without default values.
- * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse without looking at
- * other records.
+ * Normalizes an object to the form in which the API returns it: sorted, completed, without default
+ * values.
+ * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse without other records.
  */
 export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   const entity = kindEntity(kind)
@@ -101,7 +105,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   for (const field of portableFields(kind)) {
     const { name } = field
     const isStored = Object.hasOwn(normal, name) && entity.fields[name]?.computed === null
-    // Every network begins with this policy, so a reference to it by name or id is a default value.
+    // The `Default` policy exists in every network, so a reference to it is a default value.
     if (field.reference?.to === 'authPolicy' && body[name] === 'Default') continue
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
     if (!isUsual(kind, field, value)) result[fileFieldName(field)] = sorted(value)
@@ -112,7 +116,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   return { ...ended, ...isDefaultAdmin, ...normalizeDisabled(fields) }
 }
 
-/** Fields that no descriptor describes. */
+/** Normalizes fields whose form the descriptor does not define. */
 function ownForm(kind: Kind, name: string, value: Json): Json {
   if (value === null) return null
   if (name === 'certPem') return onlyCertificate(String(value))
@@ -126,16 +130,16 @@ function onlyCertificate(pem: string): string {
     const [block] = pemBlocks(pem, 1)
     return block === undefined ? pem : parseCertificate(block.der).pem
   } catch (error) {
-    // The API reports the fault.
+    // Keep the text: the API will report the fault.
     if (error instanceof CertificateError || error instanceof RangeError) return pem
     throw error
   }
 }
 
-/** Translates the name or id of a record of the kind `to`. */
+/** Translates a name or id that refers to a record of the kind `to`. */
 type Translate = (to: string, word: string, path: string) => string
 
-/** Translates every reference of an object: names to ids, or ids to names. */
+/** Translates every reference in an object: names to ids, or ids to names. */
 export function translateReferences(
   kind: Kind,
   fields: JsonObject,

@@ -7,7 +7,7 @@ import { type LiveNetwork, kindTable } from './live.ts'
 import type { Step } from './plan.ts'
 import { toRequestBody, translateReferences } from './portable.ts'
 
-/** Kinds that a preview supports; it cannot create an edge router. */
+/** Kinds that a preview supports; however, a preview cannot create an edge router. */
 const previewed: ReadonlySet<string> = new Set([
   'identity',
   'service',
@@ -19,18 +19,22 @@ const previewed: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Marks references to records that the preview does not contain, until the references are removed.
+ * Temporary mark for references to records that the preview does not contain; the references are
+ * then removed.
  */
 const ABSENT = '\u0000'
 
-/** The changes of a plan in the format of a preview. */
+/** The changes of a plan in the format of the preview API. */
 interface PreviewOfSteps {
   readonly changes: readonly PreviewChange[]
-  /** Number of steps that the preview leaves out. */
+  /** Number of steps that the preview omits. */
   readonly leftOut: number
 }
 
-/** Steps that affect access. References to records that other steps create are left out. */
+/**
+ * The steps that affect access, as preview changes. References to records that omitted steps create
+ * are removed.
+ */
 export function previewSteps(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
   const made = new Map<string, string>()
   const changes: PreviewChange[] = []
@@ -58,12 +62,15 @@ export function previewSteps(steps: readonly Step[], live: LiveNetwork): Preview
   return { changes, leftOut: steps.length - changes.length }
 }
 
-/** Only a router creates its identity. */
+/**
+ * The body for creating a record in the preview. An identity without a type becomes a Device,
+ * because only a router can create an identity of type Router.
+ */
 function createdAs({ id }: Kind, body: JsonObject): JsonObject {
   return id === 'identity' && body['type'] === undefined ? { ...body, type: 'Device' } : body
 }
 
-/** The object without references to absent records. */
+/** The object without references to records that the preview does not contain. */
 function present(fields: JsonObject): JsonObject {
   const isAbsent = (value: Json): boolean => value === ABSENT || value === `@${ABSENT}`
   const kept: [string, Json][] = []

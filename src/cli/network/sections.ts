@@ -12,15 +12,15 @@ export const networkLimits = {
   faultsMax: 100,
 } as const
 
-/** The version of the format that this program writes. */
+/** The version of the file format that this program writes. */
 export const FORM_VERSION = 1
 
-/** The records of one kind in a file that describes a network. */
+/** The records of one kind in a network file. */
 export interface NetworkSection {
-  /** Its key in the file: `servicePolicies`. */
+  /** Key of the section in the file, such as `servicePolicies`. */
   readonly name: string
   readonly kind: Kind
-  /** Fields that identify an object of the section, as the file names them. */
+  /** Fields that identify an object within the section, with their names in the file. */
   readonly key: readonly string[]
 }
 
@@ -31,7 +31,7 @@ function section(id: string, key: readonly string[] = byName): NetworkSection {
 }
 
 /**
- * Configs that an identity uses in place of a service's configs. They are not a kind of the API.
+ * Configs that an identity uses instead of a service's configs. The API has no such kind of record.
  */
 const serviceConfigs: Kind = {
   id: 'serviceConfig',
@@ -52,7 +52,7 @@ let made: readonly NetworkSection[] | null = null
 
 /**
  * Sections of a network file, in order: referenced objects come first. Credentials, enrollments,
- * sessions and revocations are left out, because they are secret or temporary.
+ * sessions and revocations are omitted, because they are secret or temporary.
  */
 export function allSections(): readonly NetworkSection[] {
   made ??= [
@@ -76,10 +76,10 @@ export function allSections(): readonly NetworkSection[] {
   return made
 }
 
-/** Fields of identities that are read and written in different places. */
+/** Identity fields that are not read and written with the record itself. */
 export const identityExtras = ['isDefaultAdmin', ...disabledFields] as const
 
-/** One object of a network: its fields as in the file, with names as references. */
+/** One object in a network: its fields as in the file, with references by name. */
 export interface NetworkObject {
   readonly section: NetworkSection
   /** Unique in its section. */

@@ -11,23 +11,23 @@ import {
   type NetworkFile,
   NetworkFileReader,
 } from './document.ts'
-import { LostFields } from './lost-fields.ts'
+import { UnimportedFields } from './lost-fields.ts'
 import { type LiveNetwork, seededConfigTypeFields } from './live.ts'
 import { fileFieldName, portableFields } from './portable.ts'
 import { allSections, identityExtras, type NetworkSection } from './sections.ts'
 
-/** Contents of an OpenZiti export, and the fields that Flotilla does not have. */
+/** Contents of an OpenZiti export, and the fields in it that Flotilla does not have. */
 interface StockExport extends NetworkFile {
-  /** Notes for the person who imports the file. */
+  /** Notes for the user who imports the file. */
   readonly notes: readonly string[]
   /**
-   * Number of service policies that may have had posture checks, which that export does not
+   * Number of service policies that may have had posture checks, which the OpenZiti export does not
    * contain.
    */
   readonly policiesInDoubt: number
 }
 
-/** Sections that have another name in the export. */
+/** Sections that have another name in the OpenZiti export. */
 const otherNames: Readonly<Record<string, string>> = { certificateAuthorities: 'cas' }
 
 function nameInExport({ name }: NetworkSection): string {
@@ -49,8 +49,8 @@ const sectionNames = [
   'postureChecks',
 ]
 
-/** Reads an export of OpenZiti's command line (`ziti ops export`), JSON or YAML. Never throws. */
-export function readZitiExport(tree: YamlTree): StockExport {
+/** Reads an export of the OpenZiti CLI (`ziti ops export`), JSON or YAML. Never throws. */
+export function parseOpenZitiExport(tree: YamlTree): StockExport {
   const reader = new StockReader()
   reader.readTop(tree)
   return reader.export()
@@ -58,7 +58,7 @@ export function readZitiExport(tree: YamlTree): StockExport {
 
 class StockReader {
   readonly #reader = new NetworkFileReader()
-  readonly #lost = new LostFields()
+  readonly #lost = new UnimportedFields()
   readonly #left = new Map<string, number>()
   #hasPostureChecks = false
   #faults = 0
@@ -110,7 +110,7 @@ class StockReader {
     const lines = new Map(tree.entries.map(({ key, line }) => [fileKey(section, key), line]))
     const before = this.#faults
     for (const { key, line } of tree.entries) this.#judgeExtra(section, item, key, line)
-    // An item with a fault could be read as enabled.
+    // Do not read an item with a fault: a disabled identity could be read as enabled.
     if (this.#faults > before) return
     this.#reader.take(section, this.#fieldsOf(section, item), tree.line, lines)
   }
@@ -120,7 +120,7 @@ class StockReader {
     if (kind.id === 'servicePolicy') this.#policies += 1
   }
 
-  /** Checks the fields that decide who may log in, which no schema describes. */
+  /** Checks the fields that determine who may log in, because no schema describes them. */
   #judgeExtra({ kind }: NetworkSection, item: JsonObject, key: string, line: number): void {
     const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
     const value = extra === undefined ? null : (item[extra] ?? null)
@@ -159,7 +159,7 @@ class StockReader {
   }
 }
 
-/** In the export, references are names with a leading `@`. */
+/** Removes the leading `@` with which the export marks references. */
 function withoutSign(value: Json): Json {
   if (Array.isArray(value)) return (value as readonly Json[]).map(withoutSign)
   return typeof value === 'string' && value.startsWith('@') ? value.slice(1) : value
@@ -180,7 +180,7 @@ function fileKey({ kind }: NetworkSection, key: string): string {
 }
 
 /**
- * Why an object is left out, as a phrase such as the kind of object; null if it is not left out.
+ * Why an object is omitted, as a phrase such as the kind of object; null if it is not omitted.
  */
 function leftOut(section: NetworkSection, item: JsonObject): string | null {
   const { name, isDefaultAdmin, semantic, identityRoles, edgeRouterRoles } = item
@@ -204,11 +204,14 @@ function leftOut(section: NetworkSection, item: JsonObject): string | null {
 }
 
 /**
- * Completes objects of that export: fields that it does not contain keep the values of this
- * network.
+ * Completes objects of an OpenZiti export: fields that the export does not contain keep their
+ * values in this network.
  * @returns the objects with the fields that the network already has.
  */
-export function completeFromLive(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
+export function fillFromCurrentNetwork(
+  objects: readonly FileObject[],
+  live: LiveNetwork,
+): FileObject[] {
   const byKey = new Map(live.objects.map((one) => [`${one.section.name} ${one.key}`, one]))
   return objects.map((object) => {
     const known = byKey.get(`${object.section.name} ${object.key}`)

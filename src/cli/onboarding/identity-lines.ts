@@ -9,11 +9,11 @@ export const onboardingLimits = {
   /** Identities in one file. */
   identitiesMax: 10_000,
   columnsMax: 64,
-  /** Faults that are printed, before their number. */
+  /** Maximum faults that are printed before the message only gives their number. */
   faultsMax: 100,
 } as const
 
-/** An identity that a line of the file describes, with names that are not resolved yet. */
+/** An identity in a line of the file, with names that are not resolved yet. */
 export interface IdentityLine {
   readonly line: number
   readonly name: string
@@ -25,7 +25,7 @@ export interface IdentityFile {
   readonly faults: readonly CsvFault[]
 }
 
-/** Reads the identities of a CSV text. Never throws: unusable lines become faults. */
+/** Reads the identities from a CSV text. Never throws: unusable lines become faults. */
 export function parseIdentities(kind: Kind, text: string): IdentityFile {
   const { rows, faults } = parseCsv(text)
   const [header, ...rest] = rows
@@ -73,7 +73,7 @@ function headerFaults(kind: Kind, { line, cells }: CsvRow): CsvFault[] {
   return faults.map((problem) => ({ line, problem }))
 }
 
-/** @returns the fault of an unusable line. */
+/** @returns the identity, or the fault of an unusable line. */
 function identityLine(
   kind: Kind,
   columns: readonly string[],
@@ -104,7 +104,7 @@ function listCell(cell: string): string {
   return cell.startsWith('[') ? cell : cell.replaceAll(';', ',')
 }
 
-/** The message of the refusal that the step throws; null if it throws none. */
+/** The message of the failure that the step throws; null if it throws none. */
 function faultOf(step: () => unknown): string[] | null {
   try {
     step()

@@ -10,7 +10,7 @@ import { writeSecretFile } from '../../pki/key-file.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { type Kind, kindById } from '../records/kinds.ts'
-import { filterText, Names, readMember, type Row } from '../records/names.ts'
+import { filterText, RecordNameResolver, readMember, type Row } from '../records/names.ts'
 import { readRows } from '../records/read.ts'
 import { createRecordIn } from '../records/write.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
@@ -23,9 +23,9 @@ export interface ImportIdentitiesOptions extends ContextOptions {
   readonly tokens: string
 }
 
-/** Identities that are created before their tokens are read and written. */
+/** Number of identities that are created before their tokens are read and written. */
 const BATCH = 50
-/** Concurrent requests: a few hide the latency, and leave other clients their share. */
+/** Concurrent requests: a few hide the latency without slowing down other clients. */
 const REQUESTS = 4
 const FILE_NAME_BYTES_MAX = 200
 
@@ -37,9 +37,9 @@ interface Outcome {
 }
 
 /**
- * Creates the identities of a CSV file, and writes their enrollment tokens. Repeating it continues
+ * Creates the identities in a CSV file, and writes their enrollment tokens. Repeating it continues
  * where it stopped.
- * @throws {CommandFailure} exit 2 for faults of the file, with nothing changed.
+ * @throws {CommandFailure} exit 2 for faults in the file, with nothing changed.
  */
 export async function importIdentities(
   path: string,
@@ -97,7 +97,7 @@ async function resolvedLines(
   kind: Kind,
   lines: readonly IdentityLine[],
 ): Promise<readonly IdentityLine[]> {
-  const names = new Names(client)
+  const names = new RecordNameResolver(client)
   const faults: CsvFault[] = []
   const resolved: IdentityLine[] = []
   const unknown = new Map<string, string>()
@@ -170,7 +170,7 @@ async function identitiesNamed(
   return new Map(rows.map((row) => [String(row['name']), row]))
 }
 
-/** @returns the file; null: the identity has no unused token. */
+/** @returns the path of the token file; null: the identity has no unused token. */
 function writeToken(folder: string, row: Row): string | null {
   const token = tokenOf(row)
   if (token === null) return null
@@ -189,7 +189,10 @@ function tokenOf(row: Row): string | null {
   return null
 }
 
-/** A name may contain characters that are not safe in a file name, or lead to another path. */
+/**
+ * File name for the token, made from the name of the identity. A name may contain characters that
+ * are not safe in a file name, or that lead to another path.
+ */
 function fileName({ id, name }: Row): string {
   const safe = encodeURIComponent(String(name)).replace(/^\./, '%2E').replaceAll('*', '%2A')
   return safe.length > FILE_NAME_BYTES_MAX ? id : safe

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 
 import {
-  checkedAnswer,
+  validatedResponse,
   flagShape,
   listShape,
   nullableShape,
@@ -36,8 +36,8 @@ import {
   writePublicFile,
   writeSecretFile,
 } from '../../pki/key-file.ts'
-import { validityWithin } from '../../pki/authority/renewal.ts'
-import type { CertificatesInForce } from '../../api/cluster/pki-control.ts'
+import { validityLimitedBy } from '../../pki/authority/renewal.ts'
+import type { ActiveCertificates } from '../../api/cluster/pki-control.ts'
 import { operationCaller, type ConnectionOptions, loadConfigOrFail } from '../client/connection.ts'
 import { runAsOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
@@ -45,13 +45,15 @@ import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** The cluster has to commit the new issuing authority. */
+/** Maximum time until the cluster has committed the new issuing authority. */
 const INSTALL_TIMEOUT_MS = 30_000
 
-/** Validity in days. The certificate is needed only until its controller runs again. */
+/**
+ * Validity in days; short, because the certificate is needed only until its controller runs again.
+ */
 const ROOT_SIGNED_DAYS = 7
 
-/** Options of verbs that any controller can answer. */
+/** Options of verbs to which any controller can respond. */
 type AskedOptions = ConnectionOptions & { readonly json?: boolean }
 
 interface PkiOptions {
@@ -86,7 +88,7 @@ export async function renewCertificate(
     throw new CommandFailure(EXIT_USAGE, '--member-cert and --out must be given together')
   }
   if (memberCert === undefined || out === undefined) {
-    printLeaf(options, (await ask(options, 'renew')) as CertificatesInForce)
+    printLeaf(options, (await ask(options, 'renew')) as ActiveCertificates)
     return
   }
   const certificatePem = await reportAsOneLine(() => readTextFile(memberCert))
@@ -105,10 +107,10 @@ export async function renewCertificate(
 }
 
 /**
- * For a controller that cannot start because its certificate has expired, while no other member
- * runs. A temporary authority with the name of the cluster's authority signs the leaf, so the
- * controller accepts the leaf as a certificate of its cluster. Once the controller runs, it
- * replaces the leaf with one from the current authority.
+ * Renews the certificate with the root key: for a controller that cannot start because its
+ * certificate has expired, while no other member runs. A temporary authority with the name of the
+ * cluster's authority signs the leaf, so the controller accepts the leaf as a certificate of its
+ * cluster. Once the controller runs, it replaces the leaf with one from the current authority.
  */
 async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
   const config = loadConfigOrFail(options.config)
@@ -123,7 +125,7 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
         `${cert} lacks its issuing authority; have its issuer renew it`,
       )
     }
-    const validity = validityWithin(root, systemClock.nowMs(), ROOT_SIGNED_DAYS * DAY_MS)
+    const validity = validityLimitedBy(root, systemClock.nowMs(), ROOT_SIGNED_DAYS * DAY_MS)
     const authority = await renewIssuingAuthority({
       root: { certificatePem: root.pem, privateKeyPem: rootKeyPem },
       presentPem: present.pem,
@@ -154,10 +156,10 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
 
 /** Makes a controller reload its certificate files. */
 export async function reloadCertificates(options: AskedOptions): Promise<void> {
-  printLeaf(options, (await ask(options, 'reload')) as CertificatesInForce)
+  printLeaf(options, (await ask(options, 'reload')) as ActiveCertificates)
 }
 
-function printLeaf({ json }: AskedOptions, view: CertificatesInForce): void {
+function printLeaf({ json }: AskedOptions, view: ActiveCertificates): void {
   const [leaf] = view.certificates
   if (json === true) printJson(view)
   else if (leaf !== undefined) {
@@ -173,8 +175,8 @@ function printLeaf({ json }: AskedOptions, view: CertificatesInForce): void {
 }
 
 /**
- * Gives the cluster a new issuing authority: one created here under the root, or one that the
- * operator has had signed.
+ * Gives the cluster a new issuing authority: created here and signed with the root key, or supplied
+ * and already signed by the operator's CA.
  */
 export async function replaceIssuingAuthority(
   options: PkiOptions & {
@@ -237,7 +239,7 @@ async function signedAuthority(
 ): Promise<GivenAuthority & Record<string, unknown>> {
   const config = loadConfigOrFail(options.config)
   const { root, rootKeyPem } = await reportAsOneLine(() => readRoot(config.identity.ca, rootKey))
-  const { issuingPem } = (await ask(options, 'certificates')) as CertificatesInForce
+  const { issuingPem } = (await ask(options, 'certificates')) as ActiveCertificates
   if (issuingPem === null) {
     throw new CommandFailure(
       EXIT_FAILED,
@@ -251,7 +253,7 @@ async function signedAuthority(
       root: { certificatePem: root.pem, privateKeyPem: rootKeyPem },
       presentPem: present.pem,
       publicKeySpki: options.keepKey === true ? Uint8Array.from(spki) : null,
-      validity: validityWithin(root, systemClock.nowMs(), options.days * DAY_MS),
+      validity: validityLimitedBy(root, systemClock.nowMs(), options.days * DAY_MS),
     }),
   )
   return { ...authority }
@@ -271,12 +273,15 @@ function readSecret(path: string): string {
   return text
 }
 
-/** @throws {CertificateError} when the key belongs to none of the roots. */
+/**
+ * The root certificate of the key.
+ * @throws {CertificateError} when the key belongs to none of the root certificates.
+ */
 function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   const key = parsePrivateKey(keyPem)
   const anchors = readCertificates(caPath, BUNDLE_CERTIFICATES_MAX)
-  // The new authority can be valid as long as its root certificate, so the root that expires last
-  // is used.
+  // The root that expires last, because the new authority can be valid only as long as its root
+  // certificate.
   const [root] = anchors
     .filter(({ isAuthority, native }) => isAuthority && native.checkPrivateKey(key))
     .sort((a, b) => b.notAfterMs - a.notAfterMs)
@@ -287,7 +292,7 @@ function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   )
 }
 
-/** Issues a certificate for a key that is made, and stays, on this host. */
+/** Issues a certificate for a key that is created on this host and does not leave it. */
 export async function issueExternalCertificate(
   options: PkiOptions & {
     readonly name: string
@@ -299,7 +304,8 @@ export async function issueExternalCertificate(
   },
 ): Promise<void> {
   const keyPath = options.key ?? `${options.out}.key`
-  // Checks the options first, so that no key is written in vain.
+  // A new key is written only after the certificate was issued, so that invalid options leave no
+  // useless key file.
   const privateKeyPem = await reportAsOneLine(() =>
     existsSync(keyPath) ? readSecretFile(keyPath).text : generatePrivateKeyPem(),
   )
@@ -326,8 +332,8 @@ export async function issueExternalCertificate(
 }
 
 /**
- * The operator must correct invalid files and certificates, so the failure is one line without a
- * stack.
+ * Reports a failure as one line without a stack, because the operator must correct the invalid
+ * files and certificates.
  */
 export async function reportAsOneLine<T>(step: () => T | Promise<T>): Promise<T> {
   try {
@@ -341,7 +347,7 @@ export async function reportAsOneLine<T>(step: () => T | Promise<T>): Promise<T>
   }
 }
 
-/** Operations of the fabric API that these verbs use. */
+/** Operations of the fabric API that these verbs call. */
 const operations = {
   certificates: ['GET', 'certificates'],
   renew: ['POST', 'renew'],
@@ -367,7 +373,7 @@ async function ask(
   })
   const controller = options.url ?? options.config ?? ''
   // @guard answers-of-a-hostile-server--pki
-  return checkedAnswer<unknown>(controller, pkiShapes[operation], answer)
+  return validatedResponse<unknown>(controller, pkiShapes[operation], answer)
 }
 
 const certificate = objectShape({ subject: textShape, notAfterMs: timeShape })
@@ -389,7 +395,7 @@ const inForce = objectShape({
   ),
 })
 
-/** Shapes of the answers to the verbs of `flotilla pki`. */
+/** Shapes of the responses to the verbs of `flotilla pki`. */
 const pkiShapes = {
   certificates: inForce,
   renew: inForce,

@@ -16,7 +16,7 @@ import {
 } from '../../pki/authority/inspection.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
-import type { CertificatesInForce } from '../../api/cluster/pki-control.ts'
+import type { ActiveCertificates } from '../../api/cluster/pki-control.ts'
 import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
@@ -30,16 +30,16 @@ interface InspectOptions {
 }
 
 /**
- * A certificate and its source: the path of a file, or `cluster` for one that a running controller
- * reports.
+ * A certificate and its source: the path of a file, or `cluster` for a certificate that a running
+ * controller reports.
  */
 interface Found extends InspectedCertificate {
   readonly file: string
 }
 
 /**
- * @throws {CommandFailure} exit 1 after printing when one has expired, is not valid yet, or is not
- * trusted.
+ * @throws {CommandFailure} exit 1, after printing all certificates, when one of them has expired,
+ * is not valid yet, or is not trusted.
  */
 export async function printCertificates(
   files: readonly string[],
@@ -87,8 +87,8 @@ function inspectFiles(
       if (cert !== null) found.push(...inLeafOrder(cert, read(cert), own, nowMs))
       if (cert !== null && key !== null && existsSync(key)) readSigner({ cert, key }, own, nowMs)
       for (const { cert: path } of config.serverCertificates) {
-        // A missing file is skipped. A partly written one is listed; the running controller reports
-        // that it is not in use.
+        // A missing file is skipped. A partly written file is listed; the running controller
+        // reports that it does not use the file.
         if (existsSync(path)) found.push(...inLeafOrder(path, read(path), [], nowMs))
       }
     }
@@ -109,8 +109,8 @@ function isSelfSigned({ isAuthority, native }: Certificate): boolean {
 }
 
 /**
- * The certificates of a file in the order of their chain, if the file has a leaf. A bundle of
- * authorities keeps its order.
+ * The certificates in a file: if it contains a leaf, in the order of the chain. A bundle of CA
+ * certificates keeps its order.
  */
 function inLeafOrder(
   file: string,
@@ -121,7 +121,7 @@ function inLeafOrder(
   return inspectChain(chain, anchors, nowMs).map((one) => ({ ...one, file }))
 }
 
-/** Trust anchors to which none of the printed chains leads. */
+/** CA certificates to which none of the printed chains leads. */
 function others(
   file: string,
   certificates: readonly Certificate[],
@@ -136,10 +136,10 @@ function others(
 
 const IN_FORCE = { method: 'GET', path: '/fabric/v1/pki/certificates' } as const
 
-/** @returns null when the controller does not run: then only the files are shown. */
-async function askRunning(config: ControllerConfig): Promise<CertificatesInForce | null> {
+/** @returns null when the controller does not run; only the files are then shown. */
+async function askRunning(config: ControllerConfig): Promise<ActiveCertificates | null> {
   try {
-    return (await sendToAdminSocket(config.data, IN_FORCE)) as CertificatesInForce
+    return (await sendToAdminSocket(config.data, IN_FORCE)) as ActiveCertificates
   } catch (error) {
     if (!(error instanceof AdminError)) throw error
     if (error.code === 'NOT_RUNNING') return null
@@ -148,11 +148,11 @@ async function askRunning(config: ControllerConfig): Promise<CertificatesInForce
 }
 
 /**
- * Adds the authority that the cluster signs with, if no file contains it: another or an earlier
- * authority may have issued the leaf.
+ * Adds the authority with which the cluster currently signs, if no file contains it: an earlier
+ * authority or another CA may have issued the leaf.
  */
 function inspectRunning(
-  { issuingPem }: CertificatesInForce,
+  { issuingPem }: ActiveCertificates,
   config: ControllerConfig,
   shown: readonly Found[],
   nowMs: number,
@@ -176,7 +176,7 @@ function faultsOf(one: Found): string[] {
 function print(
   found: readonly Found[],
   faults: readonly string[],
-  running: CertificatesInForce | null,
+  running: ActiveCertificates | null,
 ): void {
   printJson({
     ok: faults.length === 0,
@@ -197,7 +197,7 @@ function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms)
 }
 
-function show(found: readonly Found[], running: CertificatesInForce | null): void {
+function show(found: readonly Found[], running: ActiveCertificates | null): void {
   const titles = [
     'what',
     'subject',

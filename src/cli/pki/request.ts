@@ -17,8 +17,8 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { reportAsOneLine } from './commands.ts'
 
 /**
- * Creates the key of a controller, unless it exists, and the signing request for the operator's
- * authority.
+ * Creates the key of a controller, unless it exists, and the certificate request for the operator's
+ * CA.
  */
 export async function request(options: {
   readonly config: string
@@ -50,8 +50,8 @@ export async function request(options: {
 }
 
 /**
- * True if the configuration accepts the host. A wildcard is refused, because members and clients
- * must be able to dial the host.
+ * True if the configuration accepts the host as an address to dial. A wildcard is refused, because
+ * members and clients cannot dial it.
  */
 function isDialable(host: string): boolean {
   return parseHostPort(formatHostPort({ host, port: 1 })) !== null

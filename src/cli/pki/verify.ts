@@ -4,7 +4,7 @@ import { rootCertificates } from 'node:tls'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { type Credentials, readCredentials } from '../../controller/start/check-certificates.ts'
-import { Report } from '../../controller/start/check-report.ts'
+import { StartCheckReport } from '../../controller/start/check-report.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import { issueLeaf } from '../../pki/authority/authority.ts'
@@ -19,9 +19,9 @@ import { checkClientPath } from '../../pki/verify/controller-leaf.ts'
 import { readCertificates } from '../../pki/verify/identity-files.ts'
 import {
   certificateLife,
-  hasIssuerName,
+  isIssuerName,
   missingHosts,
-  validityWithin,
+  validityLimitedBy,
 } from '../../pki/authority/renewal.ts'
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
@@ -35,7 +35,7 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 const PROBE_MS = 60 * 60 * 1000
 
 /**
- * `pki verify` checks the credentials of a controller as its peers, routers and clients will;
+ * `pki verify` checks the credentials of a controller as its peers, routers and clients check them;
  * nothing is changed.
  * @throws {CommandFailure} exit 2 for the configuration, 1 with a sentence for each fault.
  */
@@ -64,7 +64,7 @@ class Verification {
   }
 
   async run(): Promise<void> {
-    const report = new Report()
+    const report = new StartCheckReport()
     const credentials = readCredentials(this.#config, this.#nowMs, report)
     for (const fault of report.faults) this.#checks.failed('identity', fault)
     for (const warning of report.warnings) this.#checks.warn('identity', warning)
@@ -108,12 +108,15 @@ class Verification {
     const from = isoTime(certificateLife(leaf, this.#nowMs).renewAtMs)
     const { cert } = identity.signer
     const isOfSigner =
-      cert !== null && existsSync(cert) && hasIssuerName(leaf, readCertificates(cert)[0].pem)
+      cert !== null && existsSync(cert) && isIssuerName(leaf, readCertificates(cert)[0].pem)
     if (isOfSigner) return `by the controller itself, from ${from} on`
     return `by the controller itself where the cluster issued it, else by its issuer, from ${from} on`
   }
 
-  /** The key is needed only for the bootstrap; the operator should remove it afterwards. */
+  /**
+   * Checks the supplied issuing authority. Its key is needed only to create the cluster; the
+   * operator should remove it afterwards.
+   */
   async #verifySigner(): Promise<void> {
     const { ca, signer } = this.#config.identity
     const { cert, key } = signer
@@ -136,7 +139,9 @@ class Verification {
     }
   }
 
-  /** Signs a test certificate, and verifies it as a router would: by its names, and by TLS. */
+  /**
+   * Signs a test certificate, and verifies it as a router does: by the names in it, and with TLS.
+   */
   async #issueByWay(
     authority: { readonly certificatePem: string; readonly privateKeyPem: string },
     anchors: readonly [Certificate, ...Certificate[]],
@@ -149,7 +154,7 @@ class Verification {
       hosts: [],
       usages: ['server', 'client'],
       uris: [routerSpiffeId(trustDomain, 'probe')],
-      validity: validityWithin(own, this.#nowMs, PROBE_MS),
+      validity: validityLimitedBy(own, this.#nowMs, PROBE_MS),
     })
     checkClientPath(parseCertificates(probe.certificatePem), anchors, this.#nowMs)
   }
@@ -191,7 +196,7 @@ function nameOf({ commonName, native }: Certificate): string {
   return commonName ?? native.serialNumber
 }
 
-/** True if the chain leads to a public authority of Node's own list. */
+/** True if the chain leads to a public CA in Node's built-in list. */
 function isOfPublicAuthority(
   chain: readonly [Certificate, ...Certificate[]],
   nowMs: number,

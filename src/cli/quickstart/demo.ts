@@ -16,17 +16,23 @@ const ONLINE_MS_MAX = 30_000
 const ANSWER_MS_MAX = 5_000
 const POLL_MS = 250
 const PAGE_BYTES_MAX = 64 * 1024
-/** Tag of records that the demo created. Records of a user with the same name are not touched. */
+/**
+ * Tag on records that the demo created. The demo does not touch a user's records with the same
+ * names.
+ */
 const MADE_BY = 'flotilla demo'
-/** Tag on the demo's service: the router whose `isTunnelerEnabled` the demo has set. */
+/**
+ * Tag on the demo's service; its value is the id of the router whose `isTunnelerEnabled` the demo
+ * has set.
+ */
 const TUNNEL_TAG = 'enabledTunnelOf'
 
 type Row = Readonly<Record<string, unknown>>
 
 /**
- * `demo` fetches a page of this host through the routers of a quickstart. It creates a service, a
- * terminator at the last router and the policies, fetches the page at the first router, prints its
- * path, and removes everything it created.
+ * `demo` fetches a web page of this host through the routers of a quickstart. It creates a service,
+ * a terminator at the last router and the policies, fetches the page through the first router,
+ * prints the path of the circuit, and removes everything it created.
  * @throws {CommandFailure}
  */
 export async function runDemo(options: {
@@ -70,7 +76,7 @@ interface OnlineRouter {
   readonly plan: RouterPlan
 }
 
-/** The first and the last router, which may be the same. */
+/** The first and the last router, when both are online; they may be the same router. */
 async function bothOnline(
   admin: DemoRecords,
   plans: readonly RouterPlan[],
@@ -95,7 +101,7 @@ async function bothOnline(
   }
 }
 
-/** Records of the demo at the controllers: one service and the records that refer to it. */
+/** Records that the demo creates: one service and the records that reference it. */
 class DemoRecords {
   readonly #options: ApiClientOptions
   readonly #client: ApiClient
@@ -113,12 +119,13 @@ class DemoRecords {
   async make(entryId: string, hostId: string, address: string): Promise<void> {
     await this.remove()
     const hadTunnel = await this.#hasTunnel(entryId)
-    // Stored at the service, so that the next run can restore the setting if this run is killed.
+    // Stored on the service, so that the next run can restore the router's setting if this run is
+    // killed.
     const tags = hadTunnel ? {} : { [TUNNEL_TAG]: entryId }
     const named = { name: DEMO_SERVICE, encryptionRequired: false }
     const service = await this.#create('services', named, tags)
     const only = { semantic: 'AnyOf', serviceRoles: [`@${service}`] }
-    // The first router dials as its own identity.
+    // Enable the tunnel, because the first router dials as its own identity.
     if (!hadTunnel) await this.#setTunnel(entryId, true)
     await this.#create('service-policies', {
       ...only,
@@ -139,7 +146,7 @@ class DemoRecords {
     })
   }
 
-  /** Deletes the service, and its terminators with it, and restores the setting of the router. */
+  /** Deletes the service with its terminators, and restores the router's setting. */
   async remove(): Promise<void> {
     const kinds = ['service-policies', 'service-edge-router-policies', 'services']
     for (const kind of kinds) {
@@ -153,7 +160,7 @@ class DemoRecords {
     }
   }
 
-  /** A table of the open circuits. Each controller lists those that it created. */
+  /** A table of the open circuits. Each controller lists only the circuits that it created. */
   async circuits(): Promise<string> {
     const lists = this.#options.controllers.map(async (controller) => {
       const client = new ApiClient({ ...this.#options, controllers: [controller] })
@@ -173,7 +180,7 @@ class DemoRecords {
     return (data as Row)['isTunnelerEnabled'] === true
   }
 
-  /** A deleted router has no setting to restore. */
+  /** Sets `isTunnelerEnabled`; does nothing for a deleted router. */
   async #setTunnel(routerId: string, isTunnelerEnabled: boolean): Promise<void> {
     const rows = await this.#list('edge-routers', `id = "${routerId}"`)
     if (rows.length === 0) return
@@ -205,8 +212,8 @@ async function servePage(): Promise<Server> {
 }
 
 /**
- * Retries, because the routers receive the terminator and open the link between them a moment
- * later.
+ * Fetches with retries, because it takes a moment until the routers receive the terminator and open
+ * a link.
  */
 async function fetched(url: string, agent: Agent): Promise<string> {
   const endMs = performance.now() + ONLINE_MS_MAX

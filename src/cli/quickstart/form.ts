@@ -18,8 +18,8 @@ const ADMIN_NAME = 'admin'
 const TICKET_LIFETIME_MS = 10 * 60 * 1000
 
 /**
- * Forms like `cluster init`, which is safe to repeat; its admin.json stays until everything is
- * written.
+ * Creates the first controller like `cluster init`, which is safe to repeat; the controller's
+ * admin.json stays until everything is written.
  */
 export async function formFirstController(controller: ControllerPlan): Promise<void> {
   const trustDomain = `quickstart-${randomBytes(4).toString('hex')}.flotilla.internal`
@@ -27,8 +27,8 @@ export async function formFirstController(controller: ControllerPlan): Promise<v
 }
 
 /**
- * Joins like `cluster join`, which is safe to repeat, with a ticket of the first controller, which
- * is the leader.
+ * Joins a controller like `cluster join`, which is safe to repeat, with a ticket from the first
+ * controller, which is the leader.
  * @throws {CommandFailure}
  */
 export async function joinNextController(
@@ -43,8 +43,8 @@ export async function joinNextController(
 }
 
 /**
- * Adds the other controllers as seeds of the first one, which started without seeds. The first one
- * needs them if its disk is lost.
+ * Adds the other controllers as seeds to the configuration of the first one, which started without
+ * seeds. The first controller needs seeds if its disk is lost.
  */
 export function addSeeds({ controllers: [first, ...others] }: QuickstartPlan): void {
   if (first === undefined || others.length === 0) return
@@ -55,7 +55,7 @@ export function addSeeds({ controllers: [first, ...others] }: QuickstartPlan): v
   )
 }
 
-/** Writes the admin.json of DIR, which shows that everything else is written. */
+/** Writes DIR/admin.json, which marks that everything else is written. */
 export function finishForming(plan: QuickstartPlan, password: string): void {
   const [first] = plan.controllers
   if (first === undefined) return
@@ -71,14 +71,14 @@ export function finishForming(plan: QuickstartPlan, password: string): void {
 }
 
 /**
- * Removes the first controller's admin.json that a killed run left after it had written the
- * admin.json of DIR.
+ * Removes the first controller's admin.json if an earlier run was killed between writing
+ * DIR/admin.json and removing it.
  */
 export function removeFirstAdminFile({ controllers: [first] }: QuickstartPlan): void {
   if (first !== undefined) rmSync(join(first.folder, ADMIN_FILE_NAME), { force: true })
 }
 
-/** The configuration of a controller, or the one that `init` or `join` will write for it. */
+/** The configuration of a controller: from its file, or as `init` or `join` will write it. */
 export function quickstartConfig(controller: ControllerPlan, trustDomain: string): PlannedConfig {
   const flags = {
     id: controller.id,

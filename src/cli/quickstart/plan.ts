@@ -14,7 +14,7 @@ const LINK_PORT_OFFSET = 300
 const ENTRY_PORT_OFFSET = 400
 const EDGE_PORT_OFFSET = 500
 
-/** A controller or router of DIR. */
+/** A controller or router in DIR. */
 export interface ProcessPlan {
   readonly program: 'controller' | 'router'
   readonly id: string
@@ -37,11 +37,11 @@ export interface ControllerPlan extends ProcessPlan {
 export interface RouterPlan extends ProcessPlan {
   readonly program: 'router'
   readonly dataFolder: null
-  /** The other routers of DIR connect here. */
+  /** Port to which the other routers in DIR connect. */
   readonly linkPort: number
-  /** A client that connects here reaches the service of `flotilla demo`. */
+  /** Port at which a client reaches the service of `flotilla demo`. */
   readonly entryPort: number
-  /** SDKs and tunnels connect here. */
+  /** Port to which SDKs and tunnels connect. */
   readonly edgePort: number
 }
 
@@ -55,7 +55,7 @@ export interface QuickstartPlan {
 
 /**
  * Plans ports and paths.
- * @throws {CommandFailure} exit 2 when the ports do not fit.
+ * @throws {CommandFailure} exit 2 when the ports are not in the valid range.
  */
 export function planQuickstart(
   dir: string,
@@ -115,13 +115,16 @@ function filesOf(root: string, program: string, id: string) {
 
 type FolderState = 'empty' | 'half-made' | 'complete'
 
-/** Leftovers: of an interrupted write (the first), or of earlier releases (the second). */
+/**
+ * Files that may be left over: from an interrupted write (first alternative), or from earlier
+ * releases (second alternative).
+ */
 const LEFTOVER = /\.partial$|^\.forming$/
 
 /**
  * Inspects an existing DIR.
- * @throws {CommandFailure} when it is not a quickstart folder, contains another cluster than
- * requested, or lacks a part.
+ * @throws {CommandFailure} when DIR is not a quickstart folder, contains another cluster than the
+ * requested one, or lacks a part.
  */
 export function inspectFolder(plan: QuickstartPlan): FolderState {
   const names = readdirSync(plan.dir).filter((name) => !LEFTOVER.test(name))
@@ -183,8 +186,8 @@ function checkSameCluster(plan: QuickstartPlan): void {
 }
 
 /**
- * A missing data folder is no fault: its controller gets the data from the others, if at least one
- * of them has its own.
+ * Checks that DIR is complete. A missing data folder is no fault: its controller gets the data from
+ * the others, if at least one of them has a data folder.
  */
 function checkComplete({ controllers, dir }: QuickstartPlan): void {
   const missing = controllers.find(({ configPath }) => !existsSync(configPath))
@@ -203,7 +206,7 @@ export function readAdminFile(path: string): AdminFile {
     const admin = JSON.parse(readFileSync(path, 'utf8')) as Partial<AdminFile> | null
     if (Array.isArray(admin?.controllers)) return admin as AdminFile
   } catch {
-    // The parser's message could contain the password, so it is left out.
+    // The parser's message is omitted, because it could contain the password.
   }
   throw new CommandFailure(
     EXIT_FAILED,

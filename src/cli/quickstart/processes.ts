@@ -4,7 +4,7 @@ import { closeSync, copyFileSync, openSync, renameSync, statSync, truncateSync }
 import { removePidFile, runningPid, writePidFile } from '../../controller/admin/pid-file.ts'
 import type { ProcessPlan } from './plan.ts'
 
-/** Size at which a log is rotated; it replaces the previous rotated log. */
+/** Size at which a log is rotated; the previous rotated log is then overwritten. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024
 const POLL_MS = 250
 const STOP_MS_MAX = 10_000
@@ -12,7 +12,7 @@ const STOP_MS_MAX = 10_000
 interface Watched {
   readonly plan: ProcessPlan
   child: ChildProcess | null
-  /** Was running at the last poll. */
+  /** Process id at the last poll; null: not running. */
   pid: number | null
 }
 
@@ -21,7 +21,7 @@ export type ProcessEvent =
   | { readonly type: 'running'; readonly plan: ProcessPlan; readonly pid: number }
 
 /**
- * The processes of the controllers and routers of one DIR: those started here, those found running,
+ * The processes of the controllers and routers in one DIR: those started here, those found running,
  * and those started by hand later. A process is identified by the pid file that the controller
  * writes.
  */
@@ -33,7 +33,7 @@ export class Processes {
 
   /**
    * @param program path of bin/flotilla.
-   * @param onEvent called at each exit and each new start.
+   * @param onEvent called when a process exits, and when a new one is found.
    */
   constructor(
     plans: readonly ProcessPlan[],
@@ -45,14 +45,14 @@ export class Processes {
     this.#onEvent = onEvent
   }
 
-  /** Process id of a process that runs now, or ran when this object was created. */
+  /** Id of a process that runs now, or that ran when this object was created. */
   pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
 
   /**
-   * Starts the given processes (by default all) that do not run, and watches all. May be called
-   * again for others.
+   * Starts those of the given processes (by default all) that do not run, and watches all of them.
+   * May be called again with others.
    */
   start(plans?: readonly ProcessPlan[]): void {
     for (const one of this.#watched) {
@@ -62,8 +62,8 @@ export class Processes {
   }
 
   /**
-   * Sends SIGTERM, and SIGKILL to those that still run after 10 s, or at once when `hasToHurry`
-   * resolves.
+   * Sends SIGTERM to all processes, and SIGKILL to those that still run after 10 s, or at once when
+   * `hasToHurry` resolves.
    */
   async stop(hasToHurry: Promise<void>): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer)
@@ -86,10 +86,10 @@ export class Processes {
   #spawn(one: Watched): void {
     putLogAside(one.plan.logPath)
     const log = openSync(one.plan.logPath, 'a', 0o600)
-    // Children run in the session of quickstart, not in separate ones. Linux shares the processor
-    // between sessions first (autogroup), so the password hashes of one controller would slow the
-    // others at any priority. The terminal's ^C therefore also reaches the controllers; it stops
-    // them in order, as the signal from here does.
+    // Children run in the same session as quickstart. Linux shares the processor between sessions
+    // first (autogroup), so with separate sessions the password hashes of one controller would slow
+    // down the others at any priority. The terminal's ^C therefore also reaches the controllers,
+    // which then stop in order, as they do at the signal from quickstart.
     const child = spawn(this.#program, [one.plan.program, 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
     })
@@ -98,12 +98,13 @@ export class Processes {
     one.pid = child.pid ?? null
     const { configPath } = one.plan
     const { pid } = child
-    // Written at once: if quickstart is killed before the controller writes it, the next one must
-    // find the controller running.
+    // Written at once: if quickstart is killed before the controller writes its pid file, the next
+    // quickstart must find the controller running.
     if (pid !== undefined) writePidFile(configPath, pid)
     child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
     child.once('exit', () => {
-      // A process that ended before it could handle a signal has left its pid file.
+      // Remove the pid file here: a process that ended before it could handle a signal has not
+      // removed it.
       if (pid !== undefined) removePidFile(configPath, pid)
       if (this.#timer !== null) this.#look()
     })
@@ -114,9 +115,9 @@ export class Processes {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      // The process that holds the data folder is the controller. If a quickstart is killed after
-      // it started a controller and before it wrote the pid file, the next quickstart finds the
-      // controller only once the controller holds its folder.
+      // The process that holds the data folder is the controller. If a quickstart is killed between
+      // starting a controller and writing its pid file, the next quickstart finds the controller
+      // only once the controller holds its folder.
       if (before !== null && now === null) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now
@@ -140,7 +141,7 @@ export class Processes {
       try {
         process.kill(pid, signal)
       } catch {
-        // The process exited between the poll and the signal.
+        // Ignored: the process exited between the poll and the signal.
       }
     }
   }
@@ -167,15 +168,16 @@ function howEnded({ child }: Watched): string {
   return 'has ended'
 }
 
-/** @param path of a log that no process is writing. */
+/** @param path path of a log to which no process is writing. */
 function putLogAside(path: string): void {
   if (isTooLarge(path)) renameSync(path, `${path}.1`)
 }
 
 /**
- * A running process keeps appending to its log, so the log is copied and truncated. A line written
- * between the two steps is lost; operators who need every line should store the output of
- * controllers themselves. Controllers report a full disk themselves, and stop writing long before.
+ * Rotates the log of a running process. The process keeps appending to its file, so the log is
+ * copied and truncated. A line written between the two steps is lost; operators who need every line
+ * should store the output of controllers themselves. Controllers report a full disk themselves, and
+ * stop writing long before.
  */
 function keepLogShort(path: string): void {
   try {

@@ -41,12 +41,12 @@ const POLL_MS = 100
 const ANSWER_MS_MAX = 5_000
 const LOG_TAIL_BYTES = 2000
 
-/** The launcher, which finds a suitable Node. */
+/** The launcher script, which finds a suitable Node.js. */
 const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
 
 /**
- * `quickstart` forms a cluster in DIR or resumes the existing one, runs one process for each
- * controller, and stays in the foreground. At a signal it stops every controller of DIR.
+ * `quickstart` creates a cluster in DIR or resumes the existing one, runs one process for each
+ * controller, and stays in the foreground. At a signal it stops every controller in DIR.
  * @throws {CommandFailure}
  */
 export async function runQuickstart(options: {
@@ -56,7 +56,7 @@ export async function runQuickstart(options: {
   readonly routers: number
 }): Promise<void> {
   const plan = planQuickstart(options.dir, options.nodes, options.port, options.routers)
-  // Only the owner can read the created files, including the logs of the controllers.
+  // Created files, including the logs of the controllers, are readable only by their owner.
   process.umask(0o077)
   const signals = new StopSignals()
   makeFolder(plan.dir, 0o700)
@@ -100,7 +100,9 @@ async function runAll(plan: QuickstartPlan, isWhole: boolean, signals: StopSigna
   printLine('stopped')
 }
 
-/** Starts a router. If it cannot start, a message says so and the cluster keeps running. */
+/**
+ * Starts a router. If the router cannot start, a message is printed and the cluster keeps running.
+ */
 async function startRouter(router: RouterPlan, { plan, processes }: Start): Promise<void> {
   if (processes.pidOf(router) !== null) return
   try {
@@ -124,8 +126,8 @@ interface Start {
 }
 
 /**
- * Forms the cluster as an operator would: forms and runs the first controller, then joins the
- * others with tickets. Results of an earlier attempt are kept.
+ * Creates the cluster as an operator would: creates and runs the first controller, then joins the
+ * others with tickets. Results of an earlier attempt are reused.
  * @returns false when a signal came first.
  */
 async function form(start: Start): Promise<boolean> {
@@ -171,8 +173,8 @@ async function notVotersBecause(
 }
 
 /**
- * Fails the start if a controller exits before `ready`. Later exits are only printed, and nothing
- * is restarted.
+ * Fails the start if a controller exits before `ready`. Later exits are only printed; no process is
+ * restarted.
  */
 class StartWatch {
   isReady = false
@@ -199,6 +201,7 @@ class StartWatch {
 }
 
 /**
+ * Waits until nothing is missing.
  * @param missing returns the missing part as text, or null when nothing is missing.
  * @returns false when a signal came first.
  * @throws {CommandFailure} when a controller exits, or at the deadline.
@@ -229,7 +232,7 @@ async function waitFor(
   )
 }
 
-/** @returns null once every controller answers and knows the leader. */
+/** @returns null once every controller responds and knows the leader. */
 async function notReadyBecause(plan: QuickstartPlan): Promise<string | null> {
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
   const answers = await Promise.all(plan.controllers.map((one) => controllerAnswers(one, ca)))
@@ -308,7 +311,7 @@ function usesOfRouter(of: RouterPlan): PortUse[] {
 }
 
 /**
- * Names every port that is in use, before anything is started.
+ * Refuses ports that are in use, and names all of them, before anything is started.
  * @throws {CommandFailure}
  */
 async function checkPorts(
@@ -329,7 +332,7 @@ async function checkPorts(
   throw new CommandFailure(EXIT_FAILED, `${faults.join('\n')}\n(--port chooses other ports)`)
 }
 
-/** @throws {CommandFailure} when another quickstart uses DIR. */
+/** @throws {CommandFailure} when another quickstart runs in DIR. */
 async function lockFolder(plan: QuickstartPlan): Promise<Server> {
   const realPath = realpathSync(plan.dir)
   try {
@@ -343,7 +346,10 @@ async function lockFolder(plan: QuickstartPlan): Promise<Server> {
   }
 }
 
-/** ^C, SIGTERM and SIGHUP: the first stops in order, the second at once. */
+/**
+ * Signals ^C, SIGTERM and SIGHUP: the first one stops all processes in order, the second one at
+ * once.
+ */
 class StopSignals {
   count = 0
   readonly first: Promise<void>
@@ -362,7 +368,7 @@ class StopSignals {
     }
     const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
     for (const name of names) process.on(name, onSignal)
-    // The controllers must be stopped even if the terminal has closed.
+    // Ignores output errors: the controllers must be stopped even if the terminal was closed.
     const ignore = (): void => undefined
     process.stdout.on('error', ignore)
     process.stderr.on('error', ignore)
@@ -381,8 +387,8 @@ function logTailOf(path: string): string {
 }
 
 /**
- * Message about a controller or router that has exited. A stopped or failed one can be started
- * again; a removed one would exit again.
+ * Message about a controller or router that has exited. A process that was stopped or failed can be
+ * started again; a removed controller would exit again.
  */
 export async function exitMessage(
   { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,
@@ -400,8 +406,8 @@ export async function exitMessage(
 }
 
 /**
- * A running member that does not list the controller proves its removal; members that lag behind
- * may still list it.
+ * Whether the controller was removed: a running member that does not list the controller proves it.
+ * Members that lag behind may still list it.
  */
 async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
   const listing = clusterVerbRequest('list', {}, ANSWER_MS_MAX)
@@ -410,7 +416,7 @@ async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promis
       const members = await sendToAdminSocket(dataFolder, listing)
       if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
     } catch {
-      // This controller does not run, or is about to exit as well: try the next one.
+      // This member does not run, or is about to exit as well: try the next one.
     }
   }
   return false

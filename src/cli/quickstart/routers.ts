@@ -11,9 +11,9 @@ import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { LOOPBACK, type QuickstartPlan, readAdminFile, type RouterPlan } from './plan.ts'
 
-/** Service that the routers of DIR listen for. */
+/** Name of the service for which the routers in DIR listen. */
 export const DEMO_SERVICE = 'demo'
-/** Role attribute of the routers of DIR, as OpenZiti's quickstart gives it to its router. */
+/** Role attribute of the routers in DIR, the same as in OpenZiti's quickstart. */
 const ROUTER_ROLE = 'public'
 const ENROLL_MS_MAX = 60_000
 
@@ -34,7 +34,7 @@ export async function prepareRouter(
   }
   if (existsSync(join(folder, `${name}.cert`))) return
   const token = await tokenOf(name, plan)
-  // The key of an enrollment with an earlier token is useless.
+  // Remove the key of an earlier enrollment: it belongs to an earlier token and is useless.
   rmSync(join(folder, `${name}.key.enrolling`), { force: true })
   const words = ['router', 'enroll', configPath, '--jwt', '-', '--force']
   const enrolling = promisify(execFile)(program, words, { timeout: ENROLL_MS_MAX })
@@ -46,7 +46,10 @@ export async function prepareRouter(
   })
 }
 
-/** Clients, links to the other routers of DIR, TCP terminators, a port for the demo's service. */
+/**
+ * Sections of the router's configuration: clients, links to the other routers in DIR, TCP
+ * terminators, a port for the demo's service.
+ */
 function sectionsOf({
   linkPort,
   entryPort,
@@ -70,7 +73,7 @@ function sectionsOf({
   }
 }
 
-/** @returns the data with which API clients act as the first administrator of DIR. */
+/** @returns options with which an API client acts as the first administrator of DIR. */
 export async function administratorOptions(dir: string): Promise<ApiClientOptions> {
   const { username, password, controllers, ca } = readAdminFile(join(dir, ADMIN_FILE_NAME))
   const at = { controllers, caPem: readFileSync(ca, 'utf8'), logInAgain: 'flotilla login' }
@@ -80,7 +83,7 @@ export async function administratorOptions(dir: string): Promise<ApiClientOption
   return { ...at, token: String((logIn.data as Row)['token']) }
 }
 
-/** Token of the router of this name, which is created if it does not exist. */
+/** Enrollment token of the router with this name; the router is created if it does not exist. */
 async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const client = new ApiClient(await administratorOptions(dir))
   const ask = async (method: 'GET' | 'POST', below: string, sent?: unknown): Promise<unknown> =>
@@ -89,7 +92,7 @@ async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const made = { name, roleAttributes: [ROUTER_ROLE] }
   const [found] = (await ask('GET', `?filter=${filter}`)) as readonly Row[]
   const id = String((found ?? ((await ask('POST', '', made)) as Row))['id'])
-  // A router that was enrolled before has lost its files, or its token may have expired.
+  // The router exists: it has lost its files after an enrollment, or its token may have expired.
   if (found !== undefined) await ask('POST', `/${id}/re-enroll`, {})
   const { enrollmentJwt } = (await ask('GET', `/${id}`)) as Row
   if (typeof enrollmentJwt === 'string') return enrollmentJwt

@@ -4,7 +4,7 @@ import { CommandFailure, usageFailure } from '../../controller/failure.ts'
 import { mergeMembers } from '../../entities/nested.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
-import { type KindField, usualValues } from './fields.ts'
+import { type KindField, defaultValues } from './fields.ts'
 import { findField, type Kind, kindWords, withArticle } from './kinds.ts'
 import { readMember, withMember } from './names.ts'
 import { memberSchema, parseFieldValue } from './values.ts'
@@ -13,18 +13,18 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 
 type WriteMode = 'create' | 'patch'
 
-/** Changes of a record from a command line. */
+/** Changes to a record, from a command line. */
 export interface ChangeArguments {
   readonly body: JsonObject
   /**
-   * Fields of which the command line gives only some members, but which a patch replaces as a
-   * whole. Their current value must be read first.
+   * Fields for which the command line gives only some members, although a patch replaces the whole
+   * field. The current value must be read first.
    */
   readonly partial: readonly { readonly path: readonly string[]; readonly value: Json }[]
 }
 
 /**
- * The body from `field=value` words and a file, with names that are not resolved yet.
+ * The request body from `field=value` words and a file, with names that are not resolved yet.
  * @throws {CommandFailure} exit 2 with one sentence.
  */
 export function bodyFromArguments(
@@ -61,7 +61,7 @@ function assignmentOf(kind: Kind, mode: WriteMode, word: string): Assignment {
   }
   const [first = '', ...rest] = left.split('.')
   const field = writableField(kind, mode, first)
-  // The user chooses the keys of a map, and a key may contain dots.
+  // The rest is one key: users choose the keys of a map, and a key may contain dots.
   const members = field.field?.kind === 'map' && rest.length > 0 ? [rest.join('.')] : rest
   let schema = field.schema
   const path = [field.name]
@@ -105,7 +105,7 @@ function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
   return field
 }
 
-/** @returns why the field cannot be written; null when it can. */
+/** @returns the reason why the field cannot be written; null when it can. */
 function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindField): string | null {
   const one = withArticle(kindWords(kind.name))
   if (settable === 'never') return `${name} of ${one} is read-only`
@@ -113,7 +113,7 @@ function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindFie
   return `${name} of ${one} can only be set at creation`
 }
 
-/** A file of fields in YAML, which includes JSON. */
+/** Reads a YAML file with fields; JSON is valid too. */
 function bodyOfFile(kind: Kind, mode: WriteMode, path: string): JsonObject {
   const tree = parsedTree(path, readText(path, '-f'))
   if (tree.kind !== 'map') throw usageFailure(`${path}: expected fields and their values`)
@@ -138,7 +138,7 @@ function inFile<T>(at: string, step: () => T): T {
   }
 }
 
-/** The first member that no schema names; null when there is none. */
+/** The first member that no schema defines; null when there is none. */
 export function findUnknownMember(
   schema: JsonObject,
   tree: YamlTree,
@@ -162,9 +162,11 @@ export function findUnknownMember(
   return null
 }
 
-/** The body with default values, and the remaining members of partly given objects. */
+/**
+ * Adds default values to the body, and the missing members of objects that are given only in part.
+ */
 export function completeBody(kind: Kind, body: JsonObject): JsonObject {
-  const result: Record<string, Json> = { ...usualValues[kind.id], ...body }
+  const result: Record<string, Json> = { ...defaultValues[kind.id], ...body }
   for (const { name, filledFrom } of kind.fields) {
     const value = result[name]
     if (filledFrom !== null && isJsonObject(value)) result[name] = mergeMembers(filledFrom, value)

@@ -13,7 +13,7 @@ const verbs: Readonly<Record<Shape, string>> = {
   delete: 'delete',
 }
 
-/** Prints every kind, with its operations. */
+/** Prints every kind of record, with its operations. */
 export function printKinds({ json }: { readonly json?: boolean }): void {
   const kinds = allKinds().map(({ name, plural, short, shapes }) => ({
     name,

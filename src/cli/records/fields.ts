@@ -5,24 +5,24 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
  * How a field refers to records. `one` and `many`: by ids. `roles`: by ids with the prefix `@`,
- * beside attributes. `keys`: the keys of a map are ids.
+ * mixed with role attributes. `keys`: the keys of a map are ids.
  */
 export interface ReferenceShape {
-  /** Descriptor name of the kind named. */
+  /** Descriptor name of the referenced kind. */
   readonly to: string
   readonly shape: 'one' | 'many' | 'roles' | 'keys'
 }
 
-/** A field of a kind's bodies and details, as a person may write or read it. */
+/** A field in the bodies and details of a kind that a user can write or read. */
 export interface KindField {
   readonly name: string
-  /** For a field that ends in `Id`: the name under which it accepts a record's name. */
+  /** For a field that ends in `Id`: the alias under which the field accepts a record's name. */
   readonly alias: string | null
   readonly settable: 'always' | 'create' | 'never'
   readonly isRequired: boolean
-  /** A patch must repeat it, although it cannot change. */
+  /** True: a patch must contain the field, although it cannot change. */
   readonly isRepeated: boolean
-  /** JSON Schema of a value in a body, or in a detail if it cannot be set. */
+  /** JSON Schema of the value in a body; if the field cannot be set, of the value in a detail. */
   readonly schema: JsonObject
   readonly reference: ReferenceShape | null
   /** It is never returned. */
@@ -30,18 +30,18 @@ export interface KindField {
   readonly isShown: boolean
   /** True if a patch replaces the whole value; false: it merges the given members. */
   readonly isReplacedWhole: boolean
-  /** Members that a partly given object gets at creation. */
+  /** Default members that an object gets at creation if it is given only in part. */
   readonly filledFrom: JsonObject | null
   readonly field: Field | null
 }
 
-/** A reference inside an object: `primary.extJwt.allowedSigners`. */
+/** A reference inside an object, such as `primary.extJwt.allowedSigners`. */
 export interface NestedReference extends ReferenceShape {
   readonly path: readonly string[]
 }
 
-/** Default values that a person may leave out, by kind. */
-export const usualValues: Readonly<Record<string, JsonObject>> = {
+/** Default values that a user may omit, by kind. */
+export const defaultValues: Readonly<Record<string, JsonObject>> = {
   identity: { type: 'Default', isAdmin: false },
 }
 
@@ -50,16 +50,16 @@ type Properties = Readonly<Record<string, JsonObject>>
 const SECRET = /(password|secret)$/i
 const baseFields: ReadonlySet<string> = new Set(['_links', 'createdAt', 'id', 'updatedAt'])
 
-/** All fields of a kind: those that can be written first, in the order of the descriptor. */
+/** All fields of a kind: first the fields that can be written, in the order of the descriptor. */
 export function fieldsOf(entity: Entity): readonly KindField[] {
   const create = requestSchema(entity, 'create')
   const patch = schemaProperties(requestSchema(entity, 'patch'))
   const detail = schemaProperties(detailSchema(entity))
   const names = new Set([...Object.keys(entity.fields), ...Object.keys(entity.body)])
-  const usual = usualValues[entity.name] ?? {}
+  const usual = defaultValues[entity.name] ?? {}
   const fields = [...names].flatMap((name): KindField[] => {
     const schema = schemaProperties(create)[name] ?? patch[name] ?? detail[name]
-    // An id that the client chooses is a field that can be written.
+    // An id that the client chooses can be written, so it is no base field.
     const isBase = baseFields.has(name) && name !== entity.idFrom
     if (schema === undefined || isBase || isSaidBefore(entity, name)) return []
     const field = entity.fields[name] ?? null
@@ -85,8 +85,8 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
 }
 
 /**
- * True for a field that repeats another one: the details of a record that another field names, or
- * an id that the body has under another name.
+ * True for a field that only repeats another field: the details of a record that another field
+ * references, or an id that the body contains under another name.
  */
 function isSaidBefore(entity: Entity, name: string): boolean {
   if (Object.hasOwn(entity.body, name)) return false
@@ -97,14 +97,14 @@ function isSaidBefore(entity: Entity, name: string): boolean {
   return (field?.reference ?? null) !== null && Object.hasOwn(entity.body, name.replace(/Id$/, ''))
 }
 
-/** The fields of a kind without a descriptor: shown as in their schema, never written. */
+/** The fields of a kind without a descriptor: taken from its schema, never written. */
 export function readOnlyFields(schema: JsonObject): readonly KindField[] {
   return Object.entries(schemaProperties(schema))
     .filter(([name]) => !baseFields.has(name))
     .map(([name, member]) => readOnly(name, member))
 }
 
-/** Columns of every record besides the fields of its kind. */
+/** Columns that every record has in addition to the fields of its kind. */
 export const baseColumns: readonly KindField[] = ['id', 'createdAt', 'updatedAt'].map((name) =>
   readOnly(name, { type: 'string' }),
 )
@@ -127,7 +127,8 @@ function readOnly(name: string, schema: JsonObject): KindField {
 }
 
 /**
- * References inside an object. They stay when the field is hidden, with their path for refusals.
+ * References inside an object. They remain even if the field is hidden, with the path that error
+ * messages use.
  */
 export function nestedReferences(entity: Entity): readonly NestedReference[] {
   const hidden = Object.values(entity.fields).flatMap((field): NestedReference[] => {
@@ -180,7 +181,7 @@ function referenceOf(entity: Entity, name: string): ReferenceShape | null {
   const { computed } = field
   const isNamedInBodies = Object.hasOwn(entity.body, name)
   if (computed?.from !== 'entityRef' || !isNamedInBodies) return null
-  // In some bodies this field is a word instead of an id.
+  // If the body's schema is an enum, the field is no reference: its value is a word, not an id.
   return 'enum' in (entity.body[name]?.schema ?? {}) ? null : { to: computed.to, shape: 'one' }
 }
 

@@ -9,10 +9,14 @@ const SHOWN_MAX = 10
 const ROWS_MAX = 10_000
 
 /**
- * Names the records that list this record, such as the services of a config, and that a deletion
- * would change. Leaves out those that the caller may not read.
+ * Names of the records that reference this record (such as the services of a config) and that a
+ * deletion would change. Omits records that the caller may not read.
  */
-export async function holdersOf(client: ApiClient, kind: Kind, id: string): Promise<string[]> {
+export async function referencingRecords(
+  client: ApiClient,
+  kind: Kind,
+  id: string,
+): Promise<string[]> {
   const found = new Map<string, string>()
   for (const holder of allKinds()) {
     const fields = holder.fields.filter(
@@ -41,11 +45,11 @@ async function rowsWith(
     return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows
   } catch (error) {
     if (!(error instanceof ApiRefusal)) throw error
-    // The answer to the deletion also names what it changed.
+    // Ignored, because the response to the deletion also lists the changed records.
     if (error.code === 'UNAUTHORIZED') return []
     if (error.code !== 'INVALID_FILTER') throw error
   }
-  // The API has no such filter for routers, but a network has few routers.
+  // The API has no such filter for routers. A network has few routers, so all of them are read.
   const { rows } = await readRows(client, kind, {}, ROWS_MAX)
   return rows.filter((row) => [row[field]].flat().includes(id))
 }

@@ -16,29 +16,31 @@ import {
 
 export type Shape = Exclude<OperationShape, 'replace'>
 
-/** A kind of record of the management or fabric API, as a command line names it. */
+/** A kind of record in the management or fabric API, with its names on the command line. */
 export interface Kind {
-  /** Name of the descriptor: `servicePolicy`. */
+  /** Name of the descriptor, such as `servicePolicy`. */
   readonly id: string
   /** `service-policy`. */
   readonly name: string
   /** Prefix of its paths. */
   readonly api: typeof MANAGEMENT | typeof FABRIC
-  /** True: each controller has its own records, so a list is collected from all controllers. */
+  /**
+   * True: each controller has its own records, so a list combines the records of all controllers.
+   */
   readonly isOfEachController: boolean
-  /** Names of the columns of its table; null: the first fields that fit into a cell. */
+  /** Names of the table columns; null: the first fields that fit into a cell. */
   readonly columns: readonly string[] | null
-  /** `service-policies`: also its path. */
+  /** Plural, such as `service-policies`; also the path of the kind. */
   readonly plural: string
-  /** `sp`; null for a kind of one word. */
+  /** Short name, such as `sp`; null for a kind whose name is one word. */
   readonly short: string | null
-  /** Shapes of operations on it, with the permission that each needs. */
+  /** Operations on the kind by shape, with the permission that each needs. */
   readonly shapes: Readonly<Partial<Record<Shape, string>>>
   readonly fields: readonly KindField[]
   readonly nested: readonly NestedReference[]
   /** True: records have names, so users need no ids. */
   readonly hasName: boolean
-  /** Field of the create body that becomes the id; null: the controller generates it. */
+  /** Field of the create body that becomes the id; null: the controller generates the id. */
   readonly idFrom: string | null
 }
 
@@ -59,7 +61,7 @@ const handWritten: Readonly<Record<string, Shapes>> = {
   },
 }
 
-/** Columns of kinds whose state is more useful than their first fields. */
+/** Columns for kinds whose state is more useful than their first fields. */
 const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
   edgeRouter: [
     'name',
@@ -77,7 +79,7 @@ const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
 
 const managed = { api: MANAGEMENT, isOfEachController: false, columns: null } as const
 
-/** Path prefix for changes, for kinds where it differs from the one for reads. */
+/** Path prefix for writes, for kinds where it differs from the prefix for reads. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
 
 let made: readonly Kind[] | null = null
@@ -112,7 +114,7 @@ function kindOf(entity: Entity): Kind[] {
   ]
 }
 
-/** Members of the cluster are not replicated records. */
+/** The kind for members of the cluster, which are not replicated records. */
 function controllerKind(): Kind {
   return {
     id: 'controller',
@@ -181,7 +183,7 @@ export function findKind(word: string): Kind {
 }
 
 /**
- * The kind of a descriptor.
+ * The kind with this descriptor name.
  * @throws when a reference names a kind that the API does not serve, which is a bug.
  */
 export function kindById(id: string): Kind {
@@ -190,7 +192,7 @@ export function kindById(id: string): Kind {
   return found
 }
 
-/** Singular, plural and short. */
+/** All names of a kind: singular, plural and short name. */
 export function kindSynonyms({ name, plural, short }: Kind): string[] {
   return [name, plural, ...(short === null ? [] : [short])]
 }
@@ -199,7 +201,7 @@ function fold(word: string): string {
   return word.replaceAll('-', '').toLowerCase()
 }
 
-/** Path of one record, for this operation. */
+/** Path of one record for this shape of operation. */
 export function recordPath(kind: Kind, id: string, shape: 'detail' | 'patch' | 'delete'): string {
   const below = shape === 'detail' ? '' : (writtenBelow[kind.id] ?? '')
   return `/${kind.plural}/${encodeURIComponent(id)}${below}`
@@ -235,7 +237,7 @@ export function findField(kind: Kind, word: string): KindField {
   throw new CommandFailure(EXIT_USAGE, unknownFieldMessage(kind, word))
 }
 
-/** The sentence for a field that a kind does not have. */
+/** The error message for a field that the kind does not have. */
 export function unknownFieldMessage(kind: Kind, word: string): string {
   const names = kind.fields.flatMap(({ name, alias }) => (alias === null ? [name] : [name, alias]))
   const near = nearestWord(word, names)

@@ -16,10 +16,10 @@ import type { ReferenceShape } from './fields.ts'
 import { type Kind, kindById, recordPath, kindWords, withArticle } from './kinds.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
-/** A record as the API shows it. */
+/** A record as the API returns it. */
 export type Row = JsonObject & { readonly id: string }
 
-/** `name` is absent for a kind without names. */
+/** `name` is optional, because some kinds have no names. */
 export const rowShape = objectShape({
   id: textShape,
   name: optionalShape(nullableShape(textShape)),
@@ -31,7 +31,7 @@ const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
 
 /** Finds records by name; each name is requested once. */
-export class Names {
+export class RecordNameResolver {
   readonly #client: ApiClient
   readonly #ids = new Map<string, string>()
   readonly #names = new Map<string, string>()
@@ -55,7 +55,7 @@ export class Names {
     return id
   }
 
-  /** @throws {CommandFailure} as {@link idOf}. */
+  /** @throws {CommandFailure} in the cases of {@link idOf}. */
   async record(kind: Kind, word: string): Promise<Row> {
     if (!kind.hasName) return await this.#byId(kind, word)
     const quoted = filterText(word)
@@ -73,7 +73,10 @@ export class Names {
     )
   }
 
-  /** Names of the records with these ids. An id without a record or a name stands for itself. */
+  /**
+   * Names of the records with these ids. If an id has no record, or the record no name, the id is
+   * used as the name.
+   */
   async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
     for (let at = 0; at < unknown.length; at += IDS_PER_QUERY) {
@@ -87,8 +90,8 @@ export class Names {
   }
 
   /**
-   * The body with ids in place of names.
-   * @throws {CommandFailure} as {@link idOf}.
+   * The body with names replaced by ids.
+   * @throws {CommandFailure} in the cases of {@link idOf}.
    */
   async resolved(kind: Kind, body: JsonObject): Promise<JsonObject> {
     const result: Record<string, Json> = { ...body }
@@ -165,8 +168,8 @@ export class Names {
 }
 
 /**
- * Sends a request about a record of a kind. If each controller has its own records, asks one
- * controller after the other until one has the record.
+ * Sends a request about a record of a kind. If each controller has its own records, sends it to one
+ * controller after the other until one of them has the record.
  * @throws {CommandFailure}
  */
 export async function requestOfKind<T>(
@@ -184,7 +187,8 @@ export async function requestOfKind<T>(
       if (!(error instanceof CommandFailure)) throw error
       const isMissing = error instanceof ApiRefusal && error.status === 404
       if (error instanceof ApiRefusal && !isMissing) throw error
-      // A controller that did not answer could have the record.
+      // A failed connection is reported rather than "not found": that controller may have the
+      // record.
       if (refusal === null || !isMissing) refusal = error
     }
   }
@@ -192,8 +196,8 @@ export async function requestOfKind<T>(
 }
 
 /**
- * Literal of the filter language.
- * @throws {CommandFailure} exit 1 for text that it cannot express.
+ * The text as a string literal in a filter.
+ * @throws {CommandFailure} exit 1 for text that a filter cannot express.
  */
 export function filterText(text: string): string {
   if (/[\x00-\x07\x0b\x0e-\x1f]/.test(text)) {
@@ -211,7 +215,7 @@ export function readMember(value: Json, path: readonly string[]): Json | undefin
   return found
 }
 
-/** Sets the member at that path, and creates the objects on the way. */
+/** Sets the member at the path, and creates missing objects on the path. */
 export function withMember(object: JsonObject, path: readonly string[], value: Json): JsonObject {
   const [name = '', ...rest] = path
   if (rest.length === 0) return { ...object, [name]: value }
@@ -219,7 +223,7 @@ export function withMember(object: JsonObject, path: readonly string[], value: J
   return { ...object, [name]: withMember(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
-/** A reference as help and refusals describe it. */
+/** Describes a reference for help and error messages. */
 export function referenceText({ to, shape }: ReferenceShape): string {
   const kind = kindById(to)
   switch (shape) {

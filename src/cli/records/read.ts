@@ -4,7 +4,7 @@ import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { printNote } from '../terminal/output.ts'
 import { type Kind, findKind, requireShape } from './kinds.ts'
-import { Names, type Row, rowsShape } from './names.ts'
+import { RecordNameResolver, type Row, rowsShape } from './names.ts'
 import { findColumn, rowName, type Output, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {
@@ -21,7 +21,7 @@ export interface RecordListOptions extends ReadOptions {
 
 const LIMIT = 100
 const PAGE = 500
-/** Maximum number of rows from the API: a longer list must be filtered. */
+/** Maximum number of rows from the API: a user must filter a longer list. */
 const ROWS_MAX = 100_000
 
 /** Prints one record. */
@@ -33,7 +33,7 @@ export async function getRecord(
   const kind = findKind(word)
   if (name === undefined) throw nameMissing(kind)
   requireShape(kind, kind.hasName ? 'list' : 'detail')
-  const names = new Names(connect(options))
+  const names = new RecordNameResolver(connect(options))
   const row = await names.record(kind, name)
   const output = options.json === true ? 'json' : (options.output ?? 'yaml')
   if (output === 'table') await printRows(kind, [row], 'table', names)
@@ -62,7 +62,7 @@ export async function listRecords(word: string, options: RecordListOptions): Pro
   const client = connect(options)
   const limit = options.all === true ? ROWS_MAX : (options.limit ?? LIMIT)
   const { rows, total } = await readRows(client, kind, options, limit)
-  await printRows(kind, rows, output, new Names(client), columns)
+  await printRows(kind, rows, output, new RecordNameResolver(client), columns)
   if (rows.length < total && options.limit === undefined) {
     const all = options.all === true ? 'narrow the list with --filter' : '--all shows all'
     printNote(`flotilla: ${rows.length} of ${total}; ${all}`)
@@ -74,7 +74,10 @@ const syntax: Readonly<Record<string, string>> = {
   INVALID_SORT_IDENTIFIER: "write it as --sort 'name desc'",
 }
 
-/** The API's message quotes the text that it could not parse, but does not explain the syntax. */
+/**
+ * Adds the filter syntax to an error: the API's message quotes the text that it could not parse,
+ * but does not explain the syntax.
+ */
 function withSyntax(error: unknown, plural: string): unknown {
   if (!(error instanceof ApiRefusal)) return error
   const { status, code, field, message } = error
@@ -85,9 +88,9 @@ function withSyntax(error: unknown, plural: string): unknown {
 }
 
 /**
- * Reads up to `limit` records. If each controller has its own records, names the controllers that
- * did not answer on stderr.
- * @throws {CommandFailure} when no controller answered.
+ * Reads up to `limit` records. If each controller has its own records, prints on stderr which
+ * controllers did not respond.
+ * @throws {CommandFailure} when no controller responded.
  */
 export async function readRows(
   client: ApiClient,
@@ -155,7 +158,7 @@ async function readRowsAt(
   }
 }
 
-/** Names for shell completion: at most as many as fit a screen, and none without a session. */
+/** Names for shell completion: at most one screenful, and none without a session. */
 export async function completionNames(
   kind: Kind,
   client: ApiClient,

@@ -5,26 +5,26 @@ import { printableLine, firstUnprintable } from '../../lib/text/terminal-text.ts
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { baseColumns, type KindField, schemaTypes } from './fields.ts'
 import { findField, type Kind, kindById } from './kinds.ts'
-import type { Names, Row } from './names.ts'
+import type { RecordNameResolver, Row } from './names.ts'
 
 const outputs = ['table', 'json', 'yaml', 'name'] as const
 export type Output = (typeof outputs)[number]
 
-/** More columns would not fit the width of a terminal. */
+/** Maximum columns; more would not fit the width of a terminal. */
 const COLUMNS_MAX = 6
 const CELL_CHARACTERS_MAX = 48
 const TEXT_CHARACTERS_MAX = 4096
 
 /**
  * Prints records of one kind.
- * @param shown the columns of a table or, in JSON, the members; undefined: the kind's columns, or
- * all members.
+ * @param shown the columns of the table or, in JSON, the members; undefined: the columns of the
+ * kind or, in JSON, all members.
  */
 export async function printRows(
   kind: Kind,
   rows: readonly Row[],
   output: Output,
-  names: Names,
+  names: RecordNameResolver,
   shown?: readonly KindField[],
 ): Promise<void> {
   switch (output) {
@@ -43,7 +43,7 @@ export async function printRows(
   }
 }
 
-/** An id may begin with `-`, like an option. */
+/** Prints names as arguments for other commands; an id may begin with `-`, like an option. */
 function printNames(names: readonly string[]): void {
   for (const name of names) printLine(name)
   const optionLike = names.find((name) => name.startsWith('-'))
@@ -51,14 +51,14 @@ function printNames(names: readonly string[]): void {
   printNote(`flotilla: pass ${optionLike} to other commands after the word --`)
 }
 
-/** One record, for a person to read. */
+/** Prints one record in a readable form. */
 export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>): void {
   if (output === 'json') printJson(row)
   else if (output === 'name') printNames([rowName(kind, row)])
   else printLine(yamlText(withoutLinks(row)).trimEnd())
 }
 
-/** The columns of a kind: its name, and the first fields that fit into a cell. */
+/** The default columns of a kind: the name, and the first fields that fit into a cell. */
 function columnsOf(kind: Kind): readonly KindField[] {
   if (kind.columns !== null) return kind.columns.map((name) => findColumn(kind, name))
   const named = kind.fields.filter(({ name }) => name === 'name')
@@ -71,7 +71,7 @@ function columnsOf(kind: Kind): readonly KindField[] {
 }
 
 /**
- * A requested column.
+ * The column that the user requested.
  * @throws {CommandFailure} exit 2.
  */
 export function findColumn(kind: Kind, word: string): KindField {
@@ -94,7 +94,7 @@ function isColumn({ field, schema, isShown, reference, settable }: KindField): b
 
 async function tableOf(
   rows: readonly Row[],
-  names: Names,
+  names: RecordNameResolver,
   columns: readonly KindField[],
 ): Promise<string> {
   const cells: string[][] = []
@@ -109,11 +109,11 @@ async function tableOf(
   )
 }
 
-/** Shows names in place of ids, if the answer or another request has them. */
+/** Replaces ids with names, if the response or another request contains the names. */
 async function shownValue(
   { name, alias, reference }: KindField,
   row: Row,
-  names: Names,
+  names: RecordNameResolver,
 ): Promise<Json | undefined> {
   const value = row[name]
   if (value === undefined || value === null) return value
@@ -129,7 +129,7 @@ async function shownValue(
   return ids.map((id) => found.get(id) ?? id)
 }
 
-/** Names of the routers on the path of a circuit; null for another value. */
+/** Names of the routers on the path of a circuit; null for any other value. */
 function nodesOf(value: Json): Json | null {
   if (!isObject(value) || !Array.isArray(value['nodes'])) return null
   return (value['nodes'] as readonly Json[]).map((node) =>
@@ -137,7 +137,7 @@ function nodesOf(value: Json): Json | null {
   )
 }
 
-/** True for a record as other records refer to it. */
+/** True for the form in which records reference another record. */
 function isRef(value: Json | undefined): value is JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   return 'name' in value && 'entity' in value
@@ -161,7 +161,7 @@ function shownRow(row: Row, shown: readonly KindField[] | undefined): JsonObject
   return shown === undefined ? withoutLinks(row) : picked(row, shown)
 }
 
-/** Only these members, as the API sends them. */
+/** Only the given members, as the API returns them. */
 function picked(row: Row, fields: readonly KindField[]): JsonObject {
   return Object.fromEntries(fields.map(({ name }) => [name, row[name] ?? null]))
 }
@@ -171,8 +171,8 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
 }
 
 /**
- * Name of a record on one line, which another command accepts. It is the id if the kind has no
- * names, or if the name contains control characters or looks like an option.
+ * Name of a record on one line, in a form that another command accepts. The id is used if the kind
+ * has no names, or if the name contains control characters or looks like an option.
  */
 export function rowName(kind: Kind, row: Row): string {
   const { name } = row

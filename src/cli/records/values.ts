@@ -6,8 +6,8 @@ import { schemaProperties, schemaTypes } from './fields.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /**
- * Parses a word of the command line by its schema.
- * @param path completes "…: expected …".
+ * Parses a word of the command line according to its schema.
+ * @param path completes the message "…: expected …".
  * @throws {CommandFailure} exit 2.
  */
 export function parseFieldValue(path: string, word: string, schema: JsonObject): Json {
@@ -28,7 +28,9 @@ function isTime(schema: JsonObject): boolean {
   return format === 'date-time'
 }
 
-/** Value of a map that allows any values: parsed as JSON, or else used as a text. */
+/**
+ * A value for a map that allows any values: parsed as JSON, or used as a string if it is not JSON.
+ */
 function freeValue(word: string): Json {
   if (!/^(true|false|null|-?\d+(\.\d+)?|[[{"].*)$/s.test(word)) return word
   try {
@@ -48,7 +50,7 @@ function checkedChoice(path: string, word: string, schema: JsonObject): string {
   )
 }
 
-/** The texts that a schema allows; null if it allows any. */
+/** The strings that a schema allows; null if it allows any string. */
 export function schemaChoices(schema: JsonObject): readonly string[] | null {
   const { enum: values } = schema
   if (!Array.isArray(values)) return null
@@ -66,7 +68,7 @@ function numberOf(path: string, word: string): number {
   throw usageFailure(`${path}: expected a number, found ${JSON.stringify(word)}`)
 }
 
-/** Parses values separated by commas, or JSON. */
+/** Parses a list: comma-separated values, or JSON. */
 function listOf(path: string, word: string, schema: JsonObject): Json {
   if (word === '') return []
   if (word.startsWith('[')) {
@@ -94,7 +96,7 @@ function parsed(path: string, word: string): Json {
 }
 
 /**
- * The schema of a member, or the reason why there is none.
+ * The schema of a member, or the reason why the member has none.
  * @returns null if the object has no such member.
  */
 export function memberSchema(schema: JsonObject, name: string): JsonObject | null {

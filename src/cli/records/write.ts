@@ -2,20 +2,20 @@ import { kebab } from '../../entities/define.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { anyShape, checkedAnswer } from '../client/answer-shape.ts'
+import { anyShape, validatedResponse } from '../client/answer-shape.ts'
 import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
-import { holdersOf } from './holders.ts'
+import { referencingRecords } from './holders.ts'
 import { type Kind, findKind, requireShape, recordPath, kindWords, withArticle } from './kinds.ts'
 import {
   requestOfKind,
   createdShape,
   readMember,
-  Names,
+  RecordNameResolver,
   type Row,
   rowShape,
   withMember,
@@ -48,13 +48,18 @@ export async function createRecord(
   mustBeWhole(kind, body)
   const client = connect(options)
   const label = labelOf(kind, body)
-  const id = await createRecordIn(client, kind, await new Names(client).resolved(kind, body), label)
+  const id = await createRecordIn(
+    client,
+    kind,
+    await new RecordNameResolver(client).resolved(kind, body),
+    label,
+  )
   if (options.json === true) printJson({ kind: kind.name, id })
   else printLine(`created ${label}, id ${printableLine(id)}`)
 }
 
 /**
- * @param body with ids.
+ * @param body body in which references are ids.
  * @returns the id of the created record.
  */
 export async function createRecordIn(
@@ -65,7 +70,7 @@ export async function createRecordIn(
 ): Promise<string> {
   const request = { method: 'POST', path: `/${kind.plural}`, body } as const
   const { data } = await asked(client, kind, `create ${label}`, request)
-  return checkedAnswer(client.controller, createdShape, data).id
+  return validatedResponse(client.controller, createdShape, data).id
 }
 
 /** Changes only the given fields of a record. */
@@ -83,11 +88,11 @@ export async function updateRecord(
     throw new CommandFailure(EXIT_USAGE, 'nothing to change; pass FIELD=VALUE, or -f FILE')
   }
   const client = connect(options)
-  const names = new Names(client)
+  const names = new RecordNameResolver(client)
   const row = await names.record(kind, name)
   const { id } = row
   const { body, etag } = await wholeValues(client, kind, id, wanted)
-  const sent = { ...repeatedFields(kind, row), ...(await names.resolved(kind, body)) }
+  const sent = { ...fieldsRequiredInPatch(kind, row), ...(await names.resolved(kind, body)) }
   const label = `${kindWords(kind.name)} ${printableLine(name)}`
   await patchRecordIn(client, kind, id, sent, label, etag)
   if (options.json === true) printJson({ kind: kind.name, id })
@@ -112,15 +117,15 @@ function endAssignments(kind: Kind, options: RecordWriteOptions): readonly strin
   return [`expiresAt=${time}`]
 }
 
-/** Fields that a patch of the record must repeat. */
-export function repeatedFields(kind: Kind, row: JsonObject): JsonObject {
+/** Fields that a patch of the record must contain although they cannot change. */
+export function fieldsRequiredInPatch(kind: Kind, row: JsonObject): JsonObject {
   const names = kind.fields.filter(({ isRepeated }) => isRepeated).map(({ name }) => name)
   return Object.fromEntries(names.map((name) => [name, row[name] ?? null]))
 }
 
 /**
- * @param body with ids.
- * @param etag of the record that the body is based on; null: none.
+ * @param body body in which references are ids.
+ * @param etag ETag of the record on which the body is based; null: unconditional.
  */
 export async function patchRecordIn(
   client: ApiClient,
@@ -136,8 +141,8 @@ export async function patchRecordIn(
 }
 
 /**
- * Merges members into the current value of a map. The write fails if the record has changed since
- * the value was read.
+ * Merges the given members into the current value of each map. The write fails if the record has
+ * changed since the value was read.
  */
 async function wholeValues(
   client: ApiClient,
@@ -159,7 +164,7 @@ async function wholeValues(
 }
 
 /**
- * Deletes records after a confirmation. If one is refused, the records deleted before it stay
+ * Deletes records after a confirmation. If a deletion is refused, the records deleted before stay
  * deleted and are reported.
  */
 export async function deleteRecords(
@@ -170,7 +175,7 @@ export async function deleteRecords(
   const kind = findKind(word)
   requireShape(kind, 'delete')
   const client = connect(options)
-  const names = new Names(client)
+  const names = new RecordNameResolver(client)
   const found: Row[] = []
   for (const name of new Set(asked)) found.push(await names.record(kind, name))
   const losses = options.force === true ? [] : await lossesOf(client, kind, found)
@@ -197,7 +202,9 @@ export async function deleteRecordIn(
   }
 }
 
-/** One sentence for each record that lists a deleted record and would lose it. */
+/**
+ * One sentence for each record that references a record to be deleted and would lose the reference.
+ */
 async function lossesOf(
   client: ApiClient,
   kind: Kind,
@@ -205,7 +212,7 @@ async function lossesOf(
 ): Promise<readonly string[]> {
   const losses: string[] = []
   for (const row of rows) {
-    const holders = await holdersOf(client, kind, row.id)
+    const holders = await referencingRecords(client, kind, row.id)
     if (holders.length === 0) continue
     losses.push(`${kindWords(kind.name)} ${rowName(kind, row)} is in use by ${holders.join(', ')}`)
   }
@@ -253,7 +260,10 @@ function labelOf(kind: Kind, { name }: JsonObject): string {
     : kindWords(kind.name)
 }
 
-/** Adds the attempted action to a refusal, and prints ignored fields and warnings of an answer. */
+/**
+ * Sends a request. Adds the attempted action to an error, and prints ignored fields and warnings
+ * from the response.
+ */
 async function asked(
   client: ApiClient,
   kind: Kind,

@@ -1,20 +1,20 @@
 import { formatFault } from '../../config/engine/fault.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { loadRouterConfig } from '../../config/router/load.ts'
-import { omissionSentences, sectionsWithoutEffect } from '../../config/router/omissions.ts'
+import { missingSectionNotes, sectionsWithoutEffect } from '../../config/router/omissions.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { type CheckedRouterConfig, hostFindings } from './host-faults.ts'
 
 export interface CheckRouterOptions {
-  /** True: checks nothing about this host. */
+  /** True: checks only the configuration, and nothing about this host. */
   readonly configOnly?: boolean
   readonly print?: boolean
   readonly json?: boolean
 }
 
-/** @throws {CommandFailure} exit 2 after one line for each fault. */
+/** @throws {CommandFailure} exit 2, after printing one line for each fault. */
 export function checkedRouterConfig(path: string): CheckedRouterConfig {
   const loaded = loadRouterConfig(path, process.env)
   for (const warning of loaded.warnings) {
@@ -28,7 +28,7 @@ export function checkedRouterConfig(path: string): CheckedRouterConfig {
 }
 
 /**
- * Checks the configuration of a router, and what the router needs of this host, without starting
+ * Checks the configuration of a router, and what the router needs on this host, without starting
  * it.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for the host.
  */
@@ -49,7 +49,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
   printLine(`${path}: the configuration is valid`)
-  for (const note of [...omissionSentences(config), ...sectionsWithoutEffect(config), ...notes]) {
+  for (const note of [...missingSectionNotes(config), ...sectionsWithoutEffect(config), ...notes]) {
     printLine(`note: ${note}`)
   }
 }
@@ -70,7 +70,7 @@ async function checkAsJson(path: string, options: CheckRouterOptions): Promise<v
   }
   const { config, effective } = loaded
   const host = await findingsHere(loaded, options)
-  const notes = [...omissionSentences(config), ...sectionsWithoutEffect(config), ...host.notes]
+  const notes = [...missingSectionNotes(config), ...sectionsWithoutEffect(config), ...host.notes]
   const { faults } = host
   const printed = options.print === true ? { effective } : {}
   printJson({ isValid: faults.length === 0, faults, warnings, notes, ...printed })
@@ -84,7 +84,7 @@ function faultCount(count: number): string {
   return `${faults} in the configuration; 'flotilla router options' lists every key`
 }
 
-/** `ctrl.startupTimeout = 30s  # default`. */
+/** Such as `ctrl.startupTimeout = 30s  # default`. */
 function effectiveLine({ key, value, source, hasEffect }: EffectiveValue): string {
   const shown = value === '' ? '(none)' : value.replaceAll('\n', '\\n')
   const effect = hasEffect ? '' : ', no effect in this version'

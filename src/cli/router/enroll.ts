@@ -5,7 +5,7 @@ import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/fail
 import { systemClock } from '../../lib/clock.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { certificatesPem } from '../../pki/verify/identity-files.ts'
-import { hostKey, namedHostKeys } from '../../pki/authority/router-names.ts'
+import { normalizeHost, normalizedHosts } from '../../pki/authority/router-names.ts'
 import { generateRouterKeyPem } from '../../pki/authority/router-request.ts'
 import type { RouterKeyAlgorithm } from '../../pki/authority/router-key-algorithms.ts'
 import { configuredEndpoints, configuredProxy } from '../../config/router/relations.ts'
@@ -32,8 +32,8 @@ export interface EnrollRouterOptions {
   readonly jwt: string
   readonly keyAlg: RouterKeyAlgorithm
   /**
-   * Address at which this router reaches the controller of the token, if it differs from the one in
-   * the token.
+   * Address at which this router reaches the controller that created the token, if it differs from
+   * the address in the token.
    */
   readonly controller?: string
   readonly force?: boolean
@@ -41,9 +41,9 @@ export interface EnrollRouterOptions {
 }
 
 /**
- * Turns an enrollment token into the identity of a router. The key is written before the token is
- * used, so the same command can be repeated after an interruption. Nothing is overwritten without
- * `force`.
+ * Enrolls a router with an enrollment token and writes its identity files. The key is written
+ * before the token is used, so the same command can be repeated after an interruption. Nothing is
+ * overwritten without `force`.
  * @throws {CommandFailure} one sentence; exit 2 for an invalid configuration.
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
@@ -97,8 +97,8 @@ class RouterEnrollmentRun {
   }
 
   /**
-   * The token, with the address of its controller replaced if an option says so. The controller at
-   * either address must prove that it signed the token.
+   * The token; an option may replace the address of its controller. The controller at either
+   * address must prove that it signed the token.
    */
   #token(): EnrollmentToken {
     const { jwt, controller } = this.#options
@@ -121,18 +121,19 @@ class RouterEnrollmentRun {
   ): Promise<T> {
     this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
     try {
-      // A token that was used in time is accepted again later with the same key.
+      // A token that was used before it expired is later accepted again with the same key, so its
+      // expiry is not checked for a retry.
       if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
       return await ask()
     } catch (error) {
-      // A key without a certificate is useless, unless the outcome is unknown: then the retry needs
-      // it.
+      // After a refusal, the new key is useless. If the outcome is unknown, the key stays, because
+      // the retry needs it.
       if (error instanceof EnrollmentRefusedError) key.forget()
       throw error
     }
   }
 
-  /** Checked before the token is used, in case the files cannot be written. */
+  /** Checks before the token is used that the files can be written. */
   #judgeFolders(files: IdentityFiles): void {
     for (const path of [...pathsOf(files), this.#config.ctrl.endpointsFile]) {
       accessSync(dirname(path), constants.W_OK)
@@ -150,7 +151,7 @@ class RouterEnrollmentRun {
   }
 
   /**
-   * Writes the certificate last, because it completes the enrollment: until then the same command
+   * Writes the certificate last, because it completes the enrollment: before that, the same command
    * can be repeated.
    */
   #write(
@@ -164,7 +165,10 @@ class RouterEnrollmentRun {
     writePublicFile(files.cert, certificatesPem(parts.client))
   }
 
-  /** The configured controllers, or else those of the token. Judged before the token is used. */
+  /**
+   * The configured controllers, or else the controllers in the token. Checked before the token is
+   * used.
+   */
   #endpoints({ controllers }: EnrollmentToken): readonly string[] {
     const configured = configuredEndpoints(this.#config).map(({ text }) => text)
     const endpoints = configured.length > 0 ? configured : controllers
@@ -183,11 +187,11 @@ class RouterEnrollmentRun {
     writeEndpoints(this.#config.ctrl.endpointsFile, known)
   }
 
-  /** Hosts of `csr.sans` that the server certificate lacks. Clients cannot use them. */
+  /** Hosts in `csr.sans` that the server certificate lacks, so that clients cannot use them. */
   #leftOut([{ names }]: CertificateChain): string[] {
     const { dns = [], ip = [] } = this.#config.csr?.sans ?? {}
-    const named = new Set(namedHostKeys(names))
-    return [...dns, ...ip].filter((host) => !named.has(hostKey(host)))
+    const named = new Set(normalizedHosts(names))
+    return [...dns, ...ip].filter((host) => !named.has(normalizeHost(host)))
   }
 
   #report(token: EnrollmentToken, [leaf]: CertificateChain, namesLeftOut: readonly string[]): void {
@@ -209,7 +213,10 @@ class RouterEnrollmentRun {
   }
 }
 
-/** Requires the id of the router in the certificate, by which controllers identify it. */
+/**
+ * Requires that the certificate contains the id of the router, because controllers identify the
+ * router by it.
+ */
 function checkSubject([leaf]: CertificateChain, { subject, origin }: EnrollmentToken): void {
   if (leaf.commonName === subject) return
   throw new EnrollmentFault(

@@ -1,25 +1,31 @@
 import { existsSync, realpathSync } from 'node:fs'
 
-import { holdAddress, type HeldAddress } from '../../controller/start/check-listeners.ts'
+import { holdAddress, type ListeningProbe } from '../../controller/start/check-listeners.ts'
 import type { ConfigFault } from '../../config/engine/fault.ts'
 import type { LoadedRouterConfig } from '../../config/router/load.ts'
 import { configuredEndpoints } from '../../config/router/relations.ts'
 import { listenerProtocols } from '../../config/router/shared-options.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
-import { missingControllers } from '../../router/controllers/endpoints-file.ts'
+import { noControllerReason } from '../../router/controllers/endpoints-file.ts'
 import { lockPath } from '../terminal/process-lock.ts'
 
 export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
-/** Faults of this host for a router with a valid configuration. */
+/**
+ * Faults on this host that would prevent the start of a router, although its configuration is
+ * valid.
+ */
 export interface HostFindings {
   readonly faults: readonly ConfigFault[]
   /** One sentence each. */
   readonly notes: readonly string[]
 }
 
-/** Finds what would prevent the start of a router on this host. Leaves nothing open. */
+/**
+ * Finds everything that would prevent the start of a router on this host. All tested ports are
+ * closed again.
+ */
 export async function hostFindings(checked: CheckedRouterConfig): Promise<HostFindings> {
   const [controllers, ports] = [controllerFindings(checked), await portFindings(checked)]
   return {
@@ -30,7 +36,7 @@ export async function hostFindings(checked: CheckedRouterConfig): Promise<HostFi
 
 function controllerFindings({ config, path }: CheckedRouterConfig): HostFindings {
   const configured = configuredEndpoints(config).map(({ text }) => text)
-  const problem = missingControllers(configured, config.ctrl.endpointsFile)
+  const problem = noControllerReason(configured, config.ctrl.endpointsFile)
   if (problem === null) return { faults: [], notes: [] }
   const { path: certificate } = config.identity.cert
   if (certificate !== null && !existsSync(certificate)) {
@@ -46,7 +52,7 @@ interface ListenedAddress extends HostPort {
   readonly transport: 'tcp' | 'udp'
 }
 
-/** Listens on all addresses at once, because two of them may exclude each other. */
+/** Listens on all addresses at once, because two of them may conflict with each other. */
 async function portFindings({
   config,
   path,
@@ -59,7 +65,7 @@ async function portFindings({
   const lines = new Map(
     effective.map(({ key, source }) => [key, 'line' in source ? source.line : null]),
   )
-  const held: HeldAddress[] = []
+  const held: ListeningProbe[] = []
   const faults: ConfigFault[] = []
   try {
     for (const { key, transport, host, port } of addressesOf(config)) {
@@ -85,7 +91,7 @@ async function isRunning(path: string): Promise<boolean> {
   }
 }
 
-/** Each address once: links and clients may share a port. */
+/** Each address once, because links and clients may share a port. */
 function addressesOf({ edge, link, listeners, web }: RouterConfig): ListenedAddress[] {
   const all: ListenedAddress[] = []
   const add = (key: string, transport: 'tcp' | 'udp', { host, port }: HostPort): void => {

@@ -24,7 +24,7 @@ const HOST_NAME = /^(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-
 const ENDPOINT = /^(?:tls:)?((?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})$/
 
 /**
- * Writes a complete configuration for a router of that type.
+ * Writes a complete configuration for a router of the given type.
  * @throws {CommandFailure} exit 2 for an option; exit 1 when the file exists.
  */
 export async function initRouter(

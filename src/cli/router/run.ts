@@ -23,7 +23,7 @@ import {
   systemRandom,
 } from '../terminal/long-running.ts'
 import { configuredProxy } from '../../config/router/relations.ts'
-import { LastAddresses } from '../../lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { checkedRouterConfig } from './check.ts'
 import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
@@ -37,12 +37,12 @@ export interface RunRouterOptions {
 
 /**
  * Runs a router until SIGTERM or SIGINT.
- * @throws {CommandFailure} exit 2 for an invalid configuration, 1 when it cannot start or reaches
- * no controller in time.
+ * @throws {CommandFailure} exit 2 for an invalid configuration, 1 when the router cannot start or
+ * reaches no controller in time.
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = checkedRouterConfig(path)
-  // Mode tproxy may need root.
+  // The check is skipped if there is a tunnel listener, because mode tproxy may need root.
   if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
     refuseFoldersOfOthers([config.identity.key.path ?? path, config.ctrl.endpointsFile])
   const lock = await lockConfiguration(path)
@@ -51,7 +51,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   const { env, pid } = process
   const serviceManager = new ServiceManager({ env, pid, log })
   const stopped = stopSignal(log, 'router')
-  const names = new LastAddresses({
+  const names = new CachedResolver({
     path: lastAddressesPath(config.ctrl.endpointsFile),
     clock: systemClock,
   })
@@ -71,13 +71,13 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       await router.start({ extends: options.extend === true })
       log.info({ version: programVersion(), pid }, 'router running')
       serviceManager.ready('runs')
-      // Before the V8 flags change, because they are part of the key of compiled code.
+      // Before the V8 flags change, because the compile cache is keyed by them.
       flushCompileCache()
       limitHeapGrowth()
       await Promise.race([stopped, router.failed])
     } finally {
       serviceManager.stopping()
-      // A failed start leaves open what it had opened.
+      // Stop even after a failed start, which leaves open what it had opened.
       await exitUnlessStopped(routerProgramLimits.stopMsMax, router.stop())
     }
     log.info({}, 'router stopped')
@@ -90,7 +90,8 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
 }
 
 /**
- * Two processes of one router would disconnect each other from every controller.
+ * Locks the configuration: two processes of one router would disconnect each other from every
+ * controller.
  * @throws {CommandFailure} when another router with the same configuration runs on this host.
  */
 async function lockConfiguration(path: string): Promise<Server> {
@@ -103,15 +104,18 @@ async function lockConfiguration(path: string): Promise<Server> {
   }
 }
 
-/** `endpoints.yml` → `endpoints.addresses.json` in the same folder. */
+/** The file for `endpoints.yml` is `endpoints.addresses.json` in the same folder. */
 function lastAddressesPath(endpointsFile: string): string {
   const { dir, name } = parse(endpointsFile)
   return join(dir, `${name}.addresses.json`)
 }
 
-/** Uses the client API of a controller with the current certificate. */
+/**
+ * Requests an extension of the certificates at the client API of a controller, with the current
+ * certificate.
+ */
 async function askExtension(
-  { api, proxy, names }: Readonly<{ api: string; proxy: HttpProxy | null; names: LastAddresses }>,
+  { api, proxy, names }: Readonly<{ api: string; proxy: HttpProxy | null; names: CachedResolver }>,
   requests: CertificateRequests,
   { caPem, certificatePem, privateKeyPem }: RouterIdentity,
 ): Promise<{ readonly cert: string; readonly serverCert: string }> {

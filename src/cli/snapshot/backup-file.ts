@@ -3,17 +3,17 @@ import { lstat } from 'node:fs/promises'
 import { BackupFault } from '../../backup/fault.ts'
 import { CommandFailure, EXIT_FAILED, operatorFailure } from '../../controller/failure.ts'
 
-/** Converts a fault of a backup or its file into a message for a person. */
+/** Converts a fault in a backup or its file to a message for the user. */
 export function toBackupFailure(path: string, error: unknown): unknown {
   if (!(error instanceof BackupFault)) return operatorFailure(error)
   return new CommandFailure(EXIT_FAILED, `${path}: ${error.message}`, error)
 }
 
 /**
- * Runs a step and adds the name of the file to its faults.
+ * Runs a step, and adds the file name to the message of a failure.
  * @throws {CommandFailure} exit 1.
  */
-export async function withFileInFaults<T>(path: string, step: () => Promise<T>): Promise<T> {
+export async function prefixErrorsWithFile<T>(path: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {

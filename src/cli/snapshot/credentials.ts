@@ -17,11 +17,11 @@ import {
 } from '../../pki/certificate.ts'
 import { readIdentitySet } from '../../pki/verify/identity-files.ts'
 import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { validityWithin } from '../../pki/authority/renewal.ts'
+import { validityLimitedBy } from '../../pki/authority/renewal.ts'
 import { checkSigner } from '../../pki/authority/signer.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { PlannedConfig } from '../bootstrap/config-from-flags.ts'
-import { FORMING_MARK } from '../bootstrap/form.ts'
+import { CREATION_MARKER_NAME } from '../bootstrap/form.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -29,9 +29,9 @@ const MARK = 'restored\n'
 
 /** Certificate and key of the first controller of a restored cluster. */
 export interface RestoredCredentials {
-  /** True if the files existed before and are kept. */
+  /** True if the files existed before and stay unchanged. */
   readonly isKept: boolean
-  /** @throws {CommandFailure} when the authority of the backup can no longer sign. */
+  /** @throws {CommandFailure} when the authority in the backup can no longer sign. */
   leaf(issuing: CertifiedKey): Promise<CertifiedKey>
   /** Writes missing files. */
   write(leaf: CertifiedKey): void
@@ -39,7 +39,7 @@ export interface RestoredCredentials {
 
 /**
  * Uses the old controller's files if they are in place and match the backup, because outstanding
- * enrollment tokens are verified with its key. Otherwise creates them.
+ * enrollment tokens are verified with its key. Otherwise creates new files.
  * @throws {CommandFailure} exit 1, before anything is written.
  */
 export function credentialsFor(
@@ -63,14 +63,14 @@ export function credentialsFor(
 
 /**
  * Path of the marker file that exists until the data folder is written. It shows that a restore
- * wrote the files beside it.
+ * wrote the files next to it.
  */
 export function restoreMarkerPath({ folder }: PlannedConfig): string {
-  return join(folder, FORMING_MARK)
+  return join(folder, CREATION_MARKER_NAME)
 }
 
 function isHalfRestored(folder: string): boolean {
-  const path = join(folder, FORMING_MARK)
+  const path = join(folder, CREATION_MARKER_NAME)
   return existsSync(path) && readFileSync(path, 'utf8') === MARK
 }
 
@@ -124,7 +124,7 @@ async function issue(
     trustDomain: config.trustDomain,
     id: config.id,
     hosts: advertisedHosts(config),
-    validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
+    validity: validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS),
   })
 }
 

@@ -4,7 +4,9 @@ import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { AdminError } from '../client/admin-socket.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Kinds by which an operator recognizes a network. The JSON output has all kinds. */
+/**
+ * Kinds whose counts help an operator to recognize a network. The JSON output contains all kinds.
+ */
 const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
 
 export function countsText({ counts }: BackupSummary): string {
@@ -20,7 +22,9 @@ export function originText(manifest: BackupManifest): string {
   return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${isoTime(takenAtMs)} by ${controllerId} (${version})`
 }
 
-/** The head of a backup for scripts, without the certificates and wrapped keys of the file. */
+/**
+ * The manifest of a backup for scripts, without the certificates and wrapped keys in the file.
+ */
 export function manifestJson({ caPem: _ca, encryption, ...shown }: BackupManifest): object {
   return { ...shown, recipientSha256: encryption?.recipientSha256 ?? null }
 }
@@ -36,7 +40,10 @@ export function backupPositionJson({
   return { clusterId, index, takenAtMs }
 }
 
-/** Adds a hint: without a leader, the state that this controller has applied may be enough. */
+/**
+ * Adds a hint to an error: without a leader, a backup of the state that this controller has applied
+ * may be sufficient.
+ */
 export function withStaleHint({ code, message }: AdminError): string {
   return code === 'CLUSTER_NO_LEADER'
     ? `${message}; or pass --stale to use the state of this controller`

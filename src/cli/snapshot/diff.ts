@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 
-import { countChanges, type KindChanges, replacementBetween } from '../../backup/compare.ts'
+import { restoreChangeCounts, type KindChanges, restoreChanges } from '../../backup/compare.ts'
 import { readFileChunks } from '../../backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
@@ -8,7 +8,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { withFileInFaults } from './backup-file.ts'
+import { prefixErrorsWithFile } from './backup-file.ts'
 import { originText, withStaleHint } from './describe.ts'
 import { BACKUP_PATH, chosenDataFolder } from './save.ts'
 import { readKey } from './verify.ts'
@@ -22,17 +22,17 @@ export interface DiffOptions {
 }
 
 /**
- * `cluster snapshot diff FILE` shows how a restore would change the current cluster. Writes
+ * `cluster snapshot diff FILE` shows how a restore would change the current cluster. It changes
  * nothing.
  */
 export async function diffSnapshot(path: string, options: DiffOptions): Promise<void> {
   const data = chosenDataFolder(options)
   const privateKeyPem = readKey(options.key)
-  const backup = await withFileInFaults(path, () =>
+  const backup = await prefixErrorsWithFile(path, () =>
     loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem }),
   )
   const live = await loadRunningState(data, options.stale === true)
-  const changes = countChanges(replacementBetween(live.state, backup.state))
+  const changes = restoreChangeCounts(restoreChanges(live.state, backup.state))
   const isOther = live.manifest.clusterId !== backup.manifest.clusterId
   if (options.json === true) printJson(jsonOf(live, backup, changes))
   else printLine(changesText(live, backup, changes).join('\n'))
@@ -40,7 +40,10 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
   printLine('the backup belongs to another cluster than this controller')
 }
 
-/** The state of a running controller, as a backup without secrets that is never written to disk. */
+/**
+ * The state of a running controller, read as a backup without secrets that is never written to
+ * disk.
+ */
 export async function loadRunningState(data: string, isStale: boolean): Promise<LoadedBackup> {
   const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
   try {
@@ -61,7 +64,7 @@ function jsonOf(live: LoadedBackup, backup: LoadedBackup, changes: readonly Kind
   return { live: place(live), backup: place(backup), changes }
 }
 
-/** The differences as text for people. */
+/** The differences as text for the terminal. */
 export function changesText(
   live: LoadedBackup,
   backup: LoadedBackup,

@@ -1,12 +1,12 @@
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { MAGIC_STEM } from '../../backup/container.ts'
+import { MAGIC_PREFIX } from '../../backup/container.ts'
 import { BackupFault } from '../../backup/fault.ts'
 import { readBackupSummary, readBackupHead } from '../../backup/files.ts'
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { withFileInFaults } from './backup-file.ts'
+import { prefixErrorsWithFile } from './backup-file.ts'
 import { manifestJson } from './describe.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
@@ -18,10 +18,10 @@ export interface ListOptions {
 interface Listed {
   readonly file: string
   readonly bytes: number
-  /** null if its head cannot be read. */
+  /** null if the head of the file cannot be read. */
   readonly manifest: BackupManifest | null
   readonly summary: BackupSummary | null
-  /** null: head and end are intact. */
+  /** null: the head and the end of the file are intact. */
   readonly fault: string | null
 }
 
@@ -30,7 +30,7 @@ interface Listed {
  * rest.
  */
 export async function listSnapshots(path: string, options: ListOptions): Promise<void> {
-  const found = await withFileInFaults(path, async () => {
+  const found = await prefixErrorsWithFile(path, async () => {
     const files = (await stat(path)).isDirectory() ? await backupsIn(path) : [path]
     const looked: Listed[] = []
     for (const file of files) looked.push(await look(file))
@@ -42,7 +42,7 @@ export async function listSnapshots(path: string, options: ListOptions): Promise
   else printLine(formatTable(TITLES, found.map(rowOf)))
 }
 
-/** Files that begin like a backup, under any name. */
+/** Files in the folder that begin like a backup, under any name. */
 async function backupsIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   const files = entries
@@ -51,7 +51,7 @@ async function backupsIn(folder: string): Promise<string[]> {
     .sort()
   const found: string[] = []
   for (const file of files) {
-    // An unreadable file may be a backup: it is listed with the reason.
+    // An unreadable file may be a backup, so it is listed with the reason.
     if (await isBackup(file).catch(() => true)) found.push(file)
   }
   return found
@@ -61,18 +61,18 @@ async function isBackup(path: string): Promise<boolean> {
   const file = await open(path, 'r')
   try {
     const { buffer, bytesRead } = await file.read(
-      Buffer.alloc(MAGIC_STEM.length),
+      Buffer.alloc(MAGIC_PREFIX.length),
       0,
-      MAGIC_STEM.length,
+      MAGIC_PREFIX.length,
       0,
     )
-    return buffer.toString('latin1', 0, bytesRead) === MAGIC_STEM
+    return buffer.toString('latin1', 0, bytesRead) === MAGIC_PREFIX
   } finally {
     await file.close()
   }
 }
 
-/** Never throws: a file that cannot be read must not hide the others. */
+/** Never throws, so that an unreadable file does not hide the others. */
 async function look(file: string): Promise<Listed> {
   let bytes = 0
   let manifest: BackupManifest | null = null

@@ -11,8 +11,9 @@ import type { VerifyOptions } from './verify.ts'
 type WithLayout = (command: Command, config?: string) => Command
 
 /**
- * `flotilla cluster snapshot …`.
- * @param withLayout adds CONFIG and the options that a configuration is composed from.
+ * Adds `flotilla cluster snapshot …`.
+ * @param withLayout adds to a command the CONFIG argument, and the options from which a
+ * configuration can be composed.
  */
 export function addSnapshots(cluster: Command, withLayout: WithLayout): void {
   const snapshot = cluster

@@ -1,4 +1,4 @@
-import { countChanges, type KindChanges, replacementBetween } from '../../backup/compare.ts'
+import { restoreChangeCounts, type KindChanges, restoreChanges } from '../../backup/compare.ts'
 import { BackupFault } from '../../backup/fault.ts'
 import { readFileChunks } from '../../backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
@@ -13,7 +13,7 @@ import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { type Interrupts, watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { promptExactText } from '../terminal/typed-text.ts'
-import { withFileInFaults } from './backup-file.ts'
+import { prefixErrorsWithFile } from './backup-file.ts'
 import { type BackupPosition, backupPositionJson, originText } from './describe.ts'
 import { changesText, loadRunningState } from './diff.ts'
 import { resealForRunningCluster } from './restored-factors.ts'
@@ -41,13 +41,15 @@ export interface RestoreRunningResult extends Partial<RestoredIndex> {
   readonly isRestored: boolean
 }
 
-/** A step waits for a new leader, and the last step waits for every voter. */
+/**
+ * Time limit for one step: a step waits for a new leader, and the last step waits for every voter.
+ */
 const STEP_TIMEOUT_MS = 120_000
 const PROGRESS_PERCENT = 10
 
 /**
  * `cluster snapshot restore FILE --config CONFIG` replaces the records of the running cluster with
- * those of a backup, in one step.
+ * those in a backup, in one step.
  * @throws {CommandFailure} with nothing changed, unless its message says that the outcome is
  * unknown.
  */
@@ -56,11 +58,11 @@ export async function restoreIntoCluster(
   options: RestoreRunningOptions,
 ): Promise<void> {
   const data = chosenDataFolder(options)
-  const backup = await withFileInFaults(path, () => load(path, options))
+  const backup = await prefixErrorsWithFile(path, () => load(path, options))
   const live = await loadRunningState(data, false)
-  await withFileInFaults(path, () => Promise.resolve(refuseOther(live, backup, options)))
-  await withFileInFaults(path, () => resealForRunningCluster(data, live, backup))
-  const changes = countChanges(replacementBetween(live.state, backup.state))
+  await prefixErrorsWithFile(path, () => Promise.resolve(refuseOther(live, backup, options)))
+  await prefixErrorsWithFile(path, () => resealForRunningCluster(data, live, backup))
+  const changes = restoreChangeCounts(restoreChanges(live.state, backup.state))
   const isJson = options.json === true
   if (!isJson) printLine(changesText(live, backup, changes).join('\n'))
   const result = {
@@ -74,7 +76,7 @@ export async function restoreIntoCluster(
     return
   }
   await confirm(live.manifest.clusterId, options)
-  const content = await withFileInFaults(path, () =>
+  const content = await prefixErrorsWithFile(path, () =>
     Promise.resolve(splitRestoreContent(backup.state)),
   )
   const restored = await carryOut({ data, content, backup, options })
@@ -90,8 +92,8 @@ async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promi
 }
 
 /**
- * @throws {BackupFault} for a backup that the controllers would refuse, before the prompt for a
- * confirmation.
+ * Refuses an unsuitable backup before the prompt for a confirmation.
+ * @throws {BackupFault} for a backup that the controllers would refuse.
  */
 function refuseOther(
   live: LoadedBackup,
@@ -113,8 +115,8 @@ function refuseOther(
 }
 
 /**
- * Prompts for the confirmation on a terminal, or takes it from an option. A wrong one changes
- * nothing.
+ * Prompts for the confirmation on a terminal, or reads it from an option. A wrong confirmation
+ * changes nothing.
  */
 async function confirm(clusterId: string, options: RestoreRunningOptions): Promise<void> {
   const canAsk = options.json !== true && options.key !== '-' && process.stdin.isTTY
@@ -135,11 +137,11 @@ interface Restoring {
   readonly options: RestoreRunningOptions
 }
 
-/** Stages the content and activates it; if that fails, the staged content is dropped. */
+/** Stages the content and then activates it. If a step fails, the staged content is dropped. */
 async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
   const id = newShortId()
-  // Until the last step, an interrupt drops the staged content. During the last step it is too late
-  // for that.
+  // Until the last step, an interrupt drops the staged content. During the last step, the restore
+  // can no longer be cancelled.
   const interrupts = watchInterrupts('nothing was changed')
   let isSwapping = false
   try {
@@ -194,11 +196,11 @@ function endParams({ content, backup, options }: Restoring, id: string): StepBod
 
 async function abandon({ data, content }: Restoring, id: string): Promise<void> {
   const params = { id, isAbandoned: true, sha256: content.sha256, ifIndex: 0, reason: 'abandoned' }
-  // If the staged restore cannot be dropped now, it expires later.
+  // If the staged content cannot be dropped now, it expires later.
   await ask(data, 'end', params).catch(() => undefined)
 }
 
-/** Request bodies of the steps of a restore. */
+/** Request bodies for the steps of a restore. */
 interface StepBodies {
   readonly begin: SchemaValue<typeof restoreBegin.schema>
   readonly chunk: SchemaValue<typeof restoreChunk.schema>
@@ -214,7 +216,7 @@ async function ask<S extends keyof StepBodies>(
   return await sendToAdminSocket(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
 }
 
-/** True if the controller answered that nothing changed. */
+/** True if the controller reported that nothing changed. */
 function isRefusal({ code }: AdminError): boolean {
   return !['NO_ANSWER', 'OUTCOME_UNKNOWN', 'UNHANDLED'].includes(code)
 }
@@ -239,8 +241,8 @@ function outcomeUnknown(error: unknown): CommandFailure {
 }
 
 /**
- * Progress on stderr: one line that is overwritten on a terminal, one line for each tenth
- * elsewhere.
+ * Shows progress on stderr: on a terminal one line that is overwritten, elsewhere one line for each
+ * tenth.
  */
 class Progress {
   readonly #total: number

@@ -4,13 +4,13 @@ import { dirname } from 'node:path'
 import { readFileChunks, readBackupHead } from '../../backup/files.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import type { BackupManifest } from '../../backup/manifest.ts'
-import { fillFromBackup, type FirstController } from '../../backup/restore-backup.ts'
+import { fillFromBackup, type RestoreTarget } from '../../backup/restore-backup.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { syncFolder, writePublicFile } from '../../pki/key-file.ts'
-import { formFilledFolder } from '../../store/folder/form-data-folder.ts'
+import { createDataFolderWithState } from '../../store/folder/form-data-folder.ts'
 import {
   type ConfigFlags,
   planConfig,
@@ -19,7 +19,7 @@ import {
 } from '../bootstrap/config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
-import { withFileInFaults } from './backup-file.ts'
+import { prefixErrorsWithFile } from './backup-file.ts'
 import { credentialsFor, restoreMarkerPath, type RestoredCredentials } from './credentials.ts'
 import { type BackupPosition, countsText, backupPositionJson, originText } from './describe.ts'
 import { readKey, requireSha256 } from './verify.ts'
@@ -46,7 +46,8 @@ export interface RestoreResult {
  * `cluster snapshot restore FILE CONFIG` creates the first controller of a new cluster, which
  * continues from the backup. It is safe to repeat: the data folder is created last and complete,
  * and no controller can run without it.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that are in the way.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
+ * overwrite.
  */
 export async function restoreSnapshot(
   path: string,
@@ -56,13 +57,13 @@ export async function restoreSnapshot(
   // Files created here are readable only by their owner, unless they are meant to be public.
   process.umask(0o077)
   const key = readKey(options.key)
-  const manifest = await withFileInFaults(path, () => readBackupHead(path))
+  const manifest = await prefixErrorsWithFile(path, () => readBackupHead(path))
   const planned = planConfig(configPath, options, manifest.trustDomain)
   refusePlannedFoldersOfOthers(planned)
   refuseTrustDomain(planned, manifest)
   refuseData(planned)
   const credentials = credentialsFor(planned, manifest, systemClock.nowMs())
-  const result = await withFileInFaults(path, () =>
+  const result = await prefixErrorsWithFile(path, () =>
     restore({ path, key, manifest, planned, credentials }, options),
   )
   if (options.json === true) printJson(result)
@@ -83,7 +84,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
   const first = firstController(restoring)
   makeFolder(dirname(config.data))
   let restored: LoadedBackup | null = null
-  await formFilledFolder(config.data, first, async (building) => {
+  await createDataFolderWithState(config.data, first, async (building) => {
     const bytes = readFileChunks(path)
     const filled = await fillFromBackup(
       building,
@@ -104,7 +105,8 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
     return filled
   })
   rmSync(restoreMarkerPath(planned), { force: true })
-  // If a power cut restored the marker, a later restore could replace these keys.
+  // Syncs the folder after the marker was removed: if a power failure restored the marker, a later
+  // restore could replace these keys.
   syncFolder(folder)
   return {
     id: config.id,
@@ -118,15 +120,15 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
   }
 }
 
-function firstController({ manifest, planned }: Restoring): Omit<FirstController, 'leaf'> {
+function firstController({ manifest, planned }: Restoring): Omit<RestoreTarget, 'leaf'> {
   const { id, cluster, log } = planned.config
   const timeMs = systemClock.nowMs()
   return {
     nodeId: id,
     storeId: newOpaqueId(),
     clusterId: formatUuid(newUuidv7(timeMs)),
-    // Distinguishes the members of the old cluster, and the log indexes that clients have, from
-    // those of the restored one.
+    // A higher generation distinguishes the restored cluster from the old one: its members, and the
+    // log indexes that clients have stored.
     generation: manifest.generation + 1,
     address: cluster.advertise,
     timeMs,
@@ -134,7 +136,10 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
   }
 }
 
-/** Every issued certificate contains the trust domain, so it cannot change. */
+/**
+ * Refuses another trust domain: every issued certificate contains the trust domain, so it cannot
+ * change.
+ */
 function refuseTrustDomain({ path, config }: PlannedConfig, { trustDomain }: BackupManifest): void {
   if (config.trustDomain === trustDomain) return
   throw new CommandFailure(

@@ -7,13 +7,13 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
 
-/** Factors in one request, whose size is limited. */
+/** Number of factors in one request, because the size of a request is limited. */
 const BATCH = 16
 const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
 
 /**
- * Re-encrypts the second factors of a backup for the target cluster, if they are encrypted with a
- * key that the cluster does not have: that of another cluster, or one that was rotated since.
+ * Re-encrypts the second factors in a backup for the target cluster, if they are encrypted with a
+ * key that this cluster does not have: a key of another cluster, or a key that was rotated since.
  * @throws {BackupFault} NO_SECRETS if the backup lacks the key as well.
  */
 export async function resealForRunningCluster(

@@ -13,7 +13,7 @@ import { toBackupFailure, refuseExisting } from './backup-file.ts'
 import { countsText, manifestJson, withStaleHint } from './describe.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Path of the API for a backup of the state. */
+/** API path for a backup of the state. */
 export const BACKUP_PATH = '/fabric/v1/cluster/backup'
 
 export interface SaveOptions {
@@ -21,15 +21,15 @@ export interface SaveOptions {
   readonly data?: string
   readonly recipient?: string
   readonly plaintext?: boolean
-  /** Commander's name for `--without-secrets`. */
+  /** Set by `--without-secrets` under the name that Commander derives. */
   readonly withoutSecrets?: boolean
   readonly stale?: boolean
   readonly json?: boolean
 }
 
 /**
- * `cluster snapshot save FILE` writes a backup of the whole state, from the running controller with
- * that data folder.
+ * `cluster snapshot save FILE` writes a backup of the whole state, which the running controller
+ * with the given data folder sends.
  */
 export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
   const data = chosenDataFolder(options)
@@ -49,7 +49,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   }
 }
 
-/** Yields the parts and throws at ^C, so that their consumer removes its partly written file. */
+/** Yields the parts, and throws at ^C, so that the consumer removes its partly written file. */
 async function* untilInterrupted<T>(
   parts: AsyncGenerator<Uint8Array, T>,
 ): AsyncGenerator<Uint8Array, T> {
@@ -63,7 +63,7 @@ async function* untilInterrupted<T>(
     }
   } finally {
     interrupts.end()
-    // Closes the connection, so that the controller stops sending the rest.
+    // Ends the stream and closes its connection, so that the controller stops sending the rest.
     await parts.return(undefined as T)
   }
 }

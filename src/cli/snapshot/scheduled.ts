@@ -3,7 +3,7 @@ import { type ConnectionOptions, openClusterConnection } from '../client/connect
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Prints the scheduled backups of one controller, the newest first. */
+/** Prints the scheduled backups that one controller has written, the newest first. */
 export async function listScheduledBackups(
   options: ConnectionOptions & { readonly json?: boolean },
 ): Promise<void> {

@@ -4,7 +4,7 @@ import { checkBackup } from '../../backup/read-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { withFileInFaults } from './backup-file.ts'
+import { prefixErrorsWithFile } from './backup-file.ts'
 import { countsText, manifestJson, originText } from './describe.ts'
 
 export interface VerifyOptions {
@@ -16,7 +16,7 @@ export interface VerifyOptions {
 /** `cluster snapshot verify FILE` checks whether a backup can be restored, without a controller. */
 export async function verifySnapshot(path: string, options: VerifyOptions): Promise<void> {
   const key = readKey(options.key)
-  const checked = await withFileInFaults(path, () => check(path, key))
+  const checked = await prefixErrorsWithFile(path, () => check(path, key))
   requireSha256(path, checked.sha256, options.sha256)
   if (options.json === true) printJson(jsonOf(path, checked))
   else printLine(textOf(path, checked))
@@ -32,7 +32,10 @@ export function readKey(path: string | undefined): string | null {
   return path === undefined ? null : readSecretInput(path, 'the key of the backup')
 }
 
-/** @throws {CommandFailure} exit 1. */
+/**
+ * Requires that the checksum matches.
+ * @throws {CommandFailure} exit 1.
+ */
 export function requireSha256(path: string, found: string, wanted: string | undefined): void {
   if (wanted === undefined || wanted.toLowerCase() === found) return
   throw new CommandFailure(
@@ -41,7 +44,7 @@ export function requireSha256(path: string, found: string, wanted: string | unde
   )
 }
 
-/** `findings` null: the encrypted content was not checked, for lack of its key. */
+/** `findings` null: the encrypted content was not checked, because its key is not available. */
 type Checked = Omit<CheckedBackup, 'findings' | 'secrets'> & {
   readonly findings: CheckedBackup['findings'] | null
 }

@@ -1,10 +1,12 @@
-/** The program may run several times in one process, as in tests. */
+/**
+ * Whether the handlers are installed already: tests run the program several times in one process.
+ */
 let isWatched = false
 
 /**
- * Stops the program as SIGTERM does when the reader of its output ends first, as `| head` does: a
- * verb that prints ends at once, and one that runs controllers stops them in order. Without this,
- * Node would print a stack.
+ * Stops the program like SIGTERM when the process that reads its output ends first, as with `|
+ * head`: a verb that prints ends at once, and a verb that runs controllers stops them in order.
+ * Without this, Node.js would print a stack trace.
  */
 export function stopOnBrokenPipe(): void {
   if (isWatched) return

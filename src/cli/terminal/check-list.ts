@@ -10,7 +10,7 @@ interface Check {
 
 const NAME_COLUMNS = 14
 
-/** Reports steps as they complete: a line each for people, or collected in one JSON document. */
+/** Reports steps as they complete: one line for each step, or all steps in one JSON document. */
 export class CheckList {
   readonly checks: Check[] = []
   readonly #isSilent: boolean
@@ -24,15 +24,15 @@ export class CheckList {
   }
 
   /**
-   * Reports a problem that does not end the list.
-   * @param detail a sentence with its remedy.
+   * Reports a problem and continues with the next check.
+   * @param detail a sentence with the remedy.
    */
   warn(check: string, detail: string): void {
     this.#print({ check, result: 'warning', detail })
   }
 
   /**
-   * Ends the list with a failed check.
+   * Reports a failed check and ends the list.
    * @param sentence the fault and its remedy.
    * @throws {CommandFailure} exit 1 with the sentence, always.
    */
@@ -41,14 +41,12 @@ export class CheckList {
     throw new CommandFailure(EXIT_FAILED, sentence, cause)
   }
 
-  /**
-   * Records a failure without ending the list: its sentence is printed at the end with the others.
-   */
+  /** Records a failed check and continues; its sentence is printed at the end with the others. */
   failed(check: string, sentence: string): void {
     this.#print({ check, result: 'failed', detail: sentence })
   }
 
-  /** The sentences of all failed checks. */
+  /** The error sentences of all failed checks. */
   get faults(): string[] {
     return this.checks.flatMap(({ result, detail }) => (result === 'failed' ? [detail] : []))
   }
@@ -56,7 +54,8 @@ export class CheckList {
   #print(check: Check): void {
     this.checks.push(check)
     if (this.#isSilent) return
-    // The last line of the program describes the failed check, so this line does not.
+    // The detail is omitted here, because the last line that the program prints describes the
+    // failed check.
     const detail =
       check.detail === '' || check.result === 'failed' ? '' : `: ${printableLine(check.detail)}`
     printLine(`${`${check.check} `.padEnd(NAME_COLUMNS, '.')} ${check.result}${detail}`)

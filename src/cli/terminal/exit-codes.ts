@@ -3,7 +3,7 @@ import {
   type CommandFailure,
   EXIT_DENIED,
   EXIT_DONE,
-  EXIT_DRIFT,
+  EXIT_DIFFERENCES_FOUND,
   EXIT_FAILED,
   EXIT_NOT_FOUND,
   EXIT_UNREACHABLE,
@@ -14,7 +14,9 @@ import type { ProblemCode } from '../../lib/problems.ts'
 interface ExitCode {
   readonly code: number
   readonly meaning: string
-  /** `error.code` with -o json, when neither a controller nor the system gave one. */
+  /**
+   * `error.code` with -o json, when the error comes neither from a controller nor from the system.
+   */
   readonly errorCode: string
 }
 
@@ -35,15 +37,15 @@ export const exitCodes = [
     errorCode: 'UNREACHABLE',
   },
   {
-    code: EXIT_DRIFT,
+    code: EXIT_DIFFERENCES_FOUND,
     meaning: 'apply --dry-run: the network differs from the file',
     errorCode: '',
   },
 ] as const satisfies readonly ExitCode[]
 
 /**
- * Exit codes for error codes of the API, the admin socket and the client. Other error codes exit
- * with 1.
+ * Exit codes for error codes from the API, the admin socket and the client. All other error codes
+ * exit with 1.
  */
 const exitsOfErrorCodes: Readonly<Partial<Record<ProblemCode, number>> & Record<string, number>> = {
   ADMIN_SOCKET_ONLY: EXIT_DENIED,
@@ -64,14 +66,14 @@ const exitsOfErrorCodes: Readonly<Partial<Record<ProblemCode, number>> & Record<
   PEER_UNREACHABLE: EXIT_UNREACHABLE,
 }
 
-/** Why a verb failed, for programs. */
+/** Why a verb failed, in a form for programs. */
 interface FailureCause {
   readonly exitCode: number
   readonly errorCode: string
 }
 
 /**
- * The first error in the chain of causes that has an error code, beginning with the failure itself.
+ * The first error with an error code in the chain of causes, beginning with the failure itself.
  */
 export function failureCause(failure: CommandFailure): FailureCause {
   const { exitCode } = failure
@@ -85,7 +87,8 @@ export function failureCause(failure: CommandFailure): FailureCause {
 }
 
 function causeOf(error: Error): FailureCause | null {
-  // The controller may have done the write, so the code must not suggest that it can be repeated.
+  // The controller may have executed the write, so the code must not suggest that the command can
+  // be repeated.
   if (error instanceof OutcomeUnknownError) {
     return { errorCode: 'OUTCOME_UNKNOWN', exitCode: EXIT_FAILED }
   }

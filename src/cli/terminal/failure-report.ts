@@ -13,7 +13,7 @@ import { jsonText, printNote } from './output.ts'
 const COMMANDER_PREFIX = 'error: '
 
 /**
- * True if the command line requests JSON. It is read before parsing, because parsing itself may
+ * True if the command line requests JSON. Determined before parsing, because parsing itself may
  * fail.
  */
 export function isJsonRequested(argv: readonly string[]): boolean {
@@ -27,7 +27,8 @@ export function isJsonRequested(argv: readonly string[]): boolean {
 }
 
 /**
- * Prints on stderr why a verb failed: a sentence, or `{"error":{"code","message",…}}` for programs.
+ * Prints on stderr why a verb failed: a sentence, or `{"error":{"code","message",…}}` with JSON
+ * output.
  * @returns the exit code.
  */
 export function reportFailure(thrown: unknown, isJson: boolean): number {
@@ -38,7 +39,10 @@ export function reportFailure(thrown: unknown, isJson: boolean): number {
   return error instanceof CommandFailure ? failureCause(error).exitCode : EXIT_FAILED
 }
 
-/** Commander has printed its message for people; help and version count as success. */
+/**
+ * Reports a usage error. Commander has already printed its message; help and version count as
+ * success.
+ */
 function reportUsage(error: CommanderError, isJson: boolean): number {
   if (error.exitCode === 0) return EXIT_DONE
   if (isJson) {
@@ -53,7 +57,7 @@ function sentenceIn(message: string): string {
   return message.startsWith(COMMANDER_PREFIX) ? message.slice(COMMANDER_PREFIX.length) : message
 }
 
-/** A bug keeps its stack for the bug report. */
+/** The text of an error; a bug is printed with its stack, for the bug report. */
 function textOf(error: unknown): string {
   if (error instanceof CommandFailure) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)

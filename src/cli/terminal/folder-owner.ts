@@ -8,17 +8,17 @@ import { shellWord } from './output.ts'
 const WRITABLE_FOR_ALL = 0o002
 
 /**
- * Refuses a command that root runs on folders of another user. Its files would belong to root, so
- * the program could not open them when it runs as that user.
- * @param paths files or folders that the command writes; for a missing one, the nearest existing
- * folder counts.
+ * Refuses a command that root runs on folders of another user: its files would belong to root, so
+ * the program could not open them when that user runs it.
+ * @param paths files or folders that the command writes; for a missing path, the owner of the
+ * nearest existing folder counts.
  * @throws {CommandFailure} exit 2, with the command to type.
  */
 export function refuseFoldersOfOthers(paths: readonly string[]): void {
   if (process.geteuid?.() !== 0) return
   for (const path of paths) {
     const found = nearestExisting(resolve(path))
-    // Anyone may have files in a folder such as /tmp.
+    // Folders of root, and folders such as /tmp in which everyone may create files, are allowed.
     if (found === null || found.status.uid === 0) continue
     if ((found.status.mode & WRITABLE_FOR_ALL) !== 0) continue
     const name = userName(found.status.uid)
@@ -41,7 +41,7 @@ function userName(uid: number): string | null {
   return status === 0 ? (stdout.split(':')[0] ?? null) : null
 }
 
-/** The same command, run by the owner. */
+/** The command line with which the owner runs the same command. */
 function commandAs(name: string | null, { uid, gid }: Stats): string {
   const typed = ['flotilla', ...process.argv.slice(2)].map(shellWord).join(' ')
   if (name === null) return `setpriv --reuid=${uid} --regid=${gid} --clear-groups ${typed}`

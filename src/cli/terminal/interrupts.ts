@@ -2,15 +2,17 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Lets a command stop at ^C and similar signals only where it can undo its work. */
+/** Delays ^C and similar signals until a point where the command can undo its work. */
 export interface Interrupts {
-  /** @throws {CommandFailure} after a signal. */
+  /** @throws {CommandFailure} if a signal has arrived. */
   check(): void
-  /** Restores the default: signals end the program at once. */
+  /** Restores the default behavior: signals end the program at once. */
   end(): void
 }
 
-/** @param kept completes the message of an interrupted command, such as `nothing was changed`. */
+/**
+ * @param kept completes the message of the interrupted command, such as `nothing was changed`.
+ */
 export function watchInterrupts(kept: string): Interrupts {
   let isInterrupted = false
   const interrupt = (): void => {

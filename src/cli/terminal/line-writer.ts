@@ -1,33 +1,35 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 
-/** Limits of buffered text, in characters, because they determine the memory. */
+/** Limits for buffered text, in characters, because these determine the memory. */
 export const lineLimits = {
-  /** Characters beyond which audit lines are dropped ... */
+  /** Buffered characters above which audit lines are dropped. */
   crowdedCharacters: 1024 * 1024,
-  /** ... and beyond which all lines are dropped. */
+  /** Buffered characters above which all lines are dropped. */
   waitingCharactersMax: 4 * 1024 * 1024,
-  /** Characters that one turn of the event loop can write. */
+  /** Maximum characters that are written in one turn of the event loop. */
   chunkCharactersMax: 64 * 1024,
   /**
-   * How long lines are collected for one write: a write costs several times as much as creating a
-   * line.
+   * Time for which lines are collected for one write, because a write costs several times as much
+   * as creating a line.
    */
   gatherMs: 5,
-  /** A write to a full pipe is retried after this time. */
+  /** Time after which a write to a full pipe is retried. */
   retryMs: 50,
-  /** Maximum time that a process waits at its end for the reader of its output. */
+  /** Maximum time that an exiting process waits for the process that reads its output. */
   endMsMax: 1000,
 } as const
 
-/** Output for lines. The descriptor is chosen before each write, while no other write runs. */
+/**
+ * Output for lines. The file descriptor is chosen before each write, while no other write runs.
+ */
 interface LineOutput {
-  /** Descriptor for a write of that many bytes. */
+  /** File descriptor for a write with this number of bytes. */
   fdFor(bytes: number): number
-  /** The descriptor of the last write. */
+  /** The file descriptor of the last write. */
   readonly current: number
 }
 
-/** Calls of the file system that lines need. */
+/** The file system calls that are used to write lines. */
 interface LineFile {
   write(
     fd: number,
@@ -37,28 +39,30 @@ interface LineFile {
 }
 
 /**
- * Writes lines to a file, pipe or terminal in order, without blocking its callers. Text that is not
- * read fast enough is buffered up to a limit; further lines are dropped and counted.
+ * Writes lines to a file, pipe or terminal in order, without blocking its callers. If text is not
+ * read fast enough, it is buffered up to a limit; further lines are dropped and counted.
  */
 export class LineWriter {
-  /** Called with the number of dropped lines once lines are written again. */
+  /** Called with the number of dropped lines when lines can be written again. */
   onDropped: (count: number) => void = () => undefined
   readonly #output: LineOutput
   readonly #disk: LineFile
-  /** Lines that no write has begun to write. */
+  /** Lines for which no write has started. */
   #chunks: string[] = []
-  /** Remaining text of the current write. */
+  /** Remaining bytes of the current write. */
   #rest: Buffer<ArrayBuffer> | null = null
-  /** True: the output ends with the beginning of a line whose rest could not be written. */
+  /** True: the output ends with an incomplete line, whose rest could not be written. */
   #isTorn = false
-  /** True: a write of the rest is under way; false: the rest waits for room in a pipe. */
+  /**
+   * True: a write of the remaining bytes is in progress; false: they wait for space in a pipe.
+   */
   #isTaken = false
   #retry: NodeJS.Timeout | undefined
   #gathering: NodeJS.Timeout | undefined
   #characters = 0
   #dropped = 0
 
-  /** @param disk file system calls; those of the operating system by default. */
+  /** @param disk file system calls; by default those of the operating system. */
   constructor(output: number | LineOutput, disk: LineFile = { write }) {
     this.#disk = disk
     this.#output = typeof output === 'number' ? { fdFor: () => output, current: output } : output
@@ -102,7 +106,7 @@ export class LineWriter {
     const chunk = this.#chunks.shift()
     if (chunk === undefined) return
     this.#characters -= chunk.length
-    // The newline ends a torn line, so that it does not corrupt the next one.
+    // The added newline ends an incomplete line, so that it does not corrupt the next line.
     const bytes = Buffer.from(this.#isTorn ? `\n${chunk}` : chunk)
     this.#put(this.#output.fdFor(bytes.length), bytes)
   }
@@ -124,7 +128,10 @@ export class LineWriter {
     })
   }
 
-  /** If the disk is full or the reader has gone, lines are lost and nothing else fails. */
+  /**
+   * Counts lost lines: if the disk is full or the reading process has ended, lines are lost, but
+   * nothing else fails.
+   */
   #onDone(lostLines: number): void {
     this.#rest = null
     this.#dropped += lostLines
@@ -136,7 +143,9 @@ export class LineWriter {
     this.#gather()
   }
 
-  /** Writes the buffered lines until `endMsMax`, when the process is about to end. */
+  /**
+   * Writes the buffered lines synchronously, for at most `endMsMax`; for the end of the process.
+   */
   flushSync(): void {
     clearTimeout(this.#retry)
     clearTimeout(this.#gathering)
@@ -155,7 +164,10 @@ export class LineWriter {
 
 const NEWLINE = 10
 
-/** Counts newlines: each line ends with one, and a torn first line has only its end here. */
+/**
+ * Counts newlines. This is the number of lines: each ends with a newline, and an incomplete first
+ * line has only its end here.
+ */
 function linesIn(bytes: Buffer): number {
   let lines = 0
   for (const byte of bytes) if (byte === NEWLINE) lines += 1
@@ -179,8 +191,8 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 }
 
 /**
- * Descriptor of the standard output for lines. A pipe is opened a second time in non-blocking mode,
- * so that a write to a full pipe fails instead of blocking a thread. A file or terminal never
+ * File descriptor of standard output for lines. A pipe is opened a second time in non-blocking
+ * mode, so that a write to a full pipe fails instead of blocking a thread. A file or terminal never
  * blocks, and a socket cannot be reopened.
  */
 export function openOutput(): number {

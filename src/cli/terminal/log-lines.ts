@@ -4,7 +4,7 @@ import { type Logger, pino, stdTimeFunctions } from 'pino'
 
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
 
-/** Sink of lines with newlines. */
+/** Receives lines that end with newlines. */
 export interface LineSink {
   write(line: string): void
 }
@@ -16,7 +16,7 @@ interface LogLinesOptions {
 }
 
 /**
- * JSON lines with the names of levels:
+ * Writes JSON lines with level names:
  * {"level":"info","time":"2026-01-02T03:04:05.678Z",…,"msg":"…"}.
  */
 export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Logger {
@@ -25,12 +25,12 @@ export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Lo
   return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, escaped)
 }
 
-/** Readable lines if stdout is a terminal, and JSON lines otherwise. */
+/** Writes readable lines if stdout is a terminal, and JSON lines otherwise. */
 export function stdoutSink(sink: LineSink): LineSink {
   return isatty(1) ? new ReadableLines(sink, wantsColor(process.env)) : sink
 }
 
-/** False with NO_COLOR (https://no-color.org), and on terminals without colors. */
+/** False if NO_COLOR is set (https://no-color.org), and on terminals without colors. */
 export function wantsColor(env: NodeJS.ProcessEnv): boolean {
   return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 }
@@ -47,7 +47,9 @@ const colours: Readonly<Record<string, string>> = {
 }
 const LEVEL_COLUMNS = 5
 
-/** Turns JSON lines into `TIME LEVEL message  field=value …`, with the stack of an error below. */
+/**
+ * Converts JSON lines to `TIME LEVEL message field=value …`, with the stack of an error below.
+ */
 export class ReadableLines implements LineSink {
   readonly #sink: LineSink
   readonly #isColoured: boolean
@@ -87,7 +89,7 @@ function valueText(value: unknown): string {
   return printableLine(JSON.stringify(value))
 }
 
-/** Lines of the stack, indented; only the message if there is no stack. */
+/** The lines of the error's stack, indented; only the message if there is no stack. */
 function errorText(error: unknown): string {
   const { stack, message } = (error ?? {}) as {
     readonly stack?: unknown

@@ -5,20 +5,23 @@ import type { Random } from '../../lib/random.ts'
 import { LineWriter, openOutput } from './line-writer.ts'
 import { stdoutSink, jsonLogger } from './log-lines.ts'
 
-/** Randomness that no test has to reproduce. */
+/** Random numbers from the system, for code that needs no reproducible tests. */
 export const systemRandom: Random = {
   next: () => Math.random(),
   integer: (min, max) => min + Math.floor(Math.random() * (max - min + 1)),
 }
 
-/** The log of a program in the foreground: JSON lines on standard output. */
+/** The log of a program that runs in the foreground: JSON lines on standard output. */
 export function createProgramLog(level: string): Logger {
   const writer = new LineWriter(openOutput())
   process.on('exit', () => writer.flushSync())
   return jsonLogger(stdoutSink(writer), { base: {}, level })
 }
 
-/** SIGUSR2 switches to `debug` and back; a restart resets it. */
+/**
+ * Installs a handler: SIGUSR2 switches the log level to `debug` and back; a restart resets the
+ * level.
+ */
 export function switchLevelOnSignal(log: Logger, configured: string): void {
   process.on('SIGUSR2', () => {
     const [from, level] = [log.level, log.level === configured ? 'debug' : configured]
@@ -27,7 +30,7 @@ export function switchLevelOnSignal(log: Logger, configured: string): void {
   })
 }
 
-/** Resolves at SIGTERM or SIGINT. A second signal ends the process at once. */
+/** Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. */
 export function stopSignal(log: Logger, program: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -40,7 +43,7 @@ export function stopSignal(log: Logger, program: string): Promise<void> {
   return promise
 }
 
-/** Ends the process when a clean stop takes longer. */
+/** Waits for a clean stop; exits the process when the stop takes longer than the timeout. */
 export async function exitUnlessStopped(timeoutMs: number, stopped: Promise<void>): Promise<void> {
   const timer = setTimeout(() => process.exit(EXIT_FAILED), timeoutMs)
   await stopped

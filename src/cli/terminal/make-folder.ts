@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 
 /**
  * Creates a folder and its parents, one after the other. Node's `recursive` option never returns if
- * the system says that a folder does not exist and cannot be created, as below /proc.
- * @throws the file system's error.
+ * the system reports that a folder does not exist and cannot be created, as below /proc.
+ * @throws the error from the file system.
  */
 export function makeFolder(path: string, mode = 0o777): void {
   const status = statSync(path, { throwIfNoEntry: false })
@@ -14,7 +14,7 @@ export function makeFolder(path: string, mode = 0o777): void {
   try {
     mkdirSync(path, { mode })
   } catch (error) {
-    // Another process may have created it meanwhile.
+    // Another process may have created the folder meanwhile.
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
   }
 }

@@ -1,7 +1,7 @@
 import { yamlText } from '../../config/engine/yaml-tree.ts'
 import { escapeUnprintable, printableLine, printableText } from '../../lib/text/terminal-text.ts'
 
-/** Output format of a verb: for people, or for programs. */
+/** Output formats of a verb: a table to read, JSON and YAML for programs. */
 export const outputFormats = ['table', 'json', 'yaml'] as const
 export type OutputFormat = (typeof outputFormats)[number]
 
@@ -13,7 +13,7 @@ export function useOutputFormat(chosen: OutputFormat): void {
 }
 
 /**
- * Columns padded to their widest cell, with two spaces between, and a first line with the titles.
+ * A table with a title line; columns are padded to their widest cell and separated by two spaces.
  */
 export function formatTable(
   titles: readonly string[],
@@ -33,27 +33,27 @@ export function formatTable(
 }
 
 /**
- * Prints one line, or several. Makes control characters visible, so that a terminal does not act on
- * text of others. The caller passes text that must stay on one line through {@link printableLine}
- * first.
+ * Prints one or more lines. Makes control characters visible, so that a terminal does not execute
+ * control sequences in text from other parties. Text that must stay on one line must first go
+ * through {@link printableLine}.
  */
 export function printLine(text: string): void {
   // @guard names-at-a-terminal--line
   process.stdout.write(`${printableText(text)}\n`)
 }
 
-/** Prints a note on stderr, beside the output of a verb. */
+/** Prints a note on stderr, separate from the output of a verb. */
 export function printNote(text: string): void {
   // @guard names-at-a-terminal--note
   process.stderr.write(`${printableText(text)}\n`)
 }
 
-/** Prints a document for programs: YAML if the command line requests it, else JSON. */
+/** Prints a document for programs: YAML if the command line requests it, otherwise JSON. */
 export function printJson(value: unknown): void {
   printLine(format === 'yaml' ? yamlText(plain(value)).trimEnd() : jsonText(value, 2))
 }
 
-/** One document of a sequence: a line of JSON, or a YAML document. */
+/** One document in a sequence: a line of JSON, or a YAML document. */
 export function streamDocument(value: unknown): string {
   return format === 'yaml' ? `---\n${yamlText(plain(value))}` : `${jsonText(value)}\n`
 }
@@ -69,7 +69,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown
 }
 
-/** Quotes a word so that a person can paste it into a shell. */
+/** Quotes a word so that it can be pasted into a shell. */
 export function shellWord(word: string): string {
   return /^[A-Za-z0-9_./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

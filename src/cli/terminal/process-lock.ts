@@ -4,9 +4,11 @@ import { createServer, type Server } from 'node:net'
 import { listenAt } from '../../lib/runtime/listening.ts'
 
 /**
- * A lock on an abstract unix socket, named after the real path. The kernel gives it to one process
- * of a user and releases it when the process ends for any reason, so no stale lock remains.
- * @returns the lock, which does not keep the process alive. Rejects when another process has it.
+ * Acquires a lock on an abstract Unix socket, which is named after the real path. The kernel gives
+ * the socket to one process of a user and releases it when the process ends for any reason, so no
+ * stale lock remains.
+ * @returns the lock, which does not keep the process alive. Rejects when another process holds the
+ * lock.
  */
 export async function lockPath(program: 'quickstart' | 'router', path: string): Promise<Server> {
   const name = createHash('sha256').update(path).digest('hex').slice(0, 32)

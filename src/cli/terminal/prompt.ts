@@ -6,7 +6,9 @@ import { printableText } from '../../lib/text/terminal-text.ts'
 
 const ANSWER_CHARACTERS_MAX = 4096
 
-/** Terminal for prompts, which are not part of a verb's output: the output may be piped. */
+/**
+ * Terminal for prompts. Prompts are not part of a verb's output, because the output may be piped.
+ */
 interface Terminal {
   readonly input: Readable & {
     readonly isTTY?: boolean
@@ -17,7 +19,7 @@ interface Terminal {
 
 const here: Terminal = { input: process.stdin, output: process.stderr }
 
-/** True if a person can answer a prompt. */
+/** True if a user can respond to a prompt. */
 export function isInteractive({ input }: Terminal = here): boolean {
   return input.isTTY === true
 }
@@ -74,10 +76,7 @@ const BACKSPACE = new Set(['\b', '\x7f'])
 const GIVE_UP = new Set(['\x03', '\x04'])
 const KILL_LINE = '\x15'
 
-/**
- * Reads a hidden line: in raw mode the program itself handles the end of the line, corrections and
- * ^C.
- */
+/** Reads a hidden line: in raw mode, the program itself handles Enter, corrections and ^C. */
 class HiddenLine {
   text = ''
 

@@ -6,8 +6,9 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 /**
- * A secret from a file that only its owner can read, or from standard input: never from the command
- * line, which every user of a host can read. Trailing white space is removed.
+ * Reads a secret from a file that only its owner can read, or from standard input. Secrets are
+ * never read from the command line, which every user of a host can see. Trailing white space is
+ * removed.
  * @param source path, or `-` for standard input.
  * @param what completes the sentence "… is empty".
  * @throws {CommandFailure} exit 1.
@@ -50,7 +51,9 @@ export function readDescriptor(descriptor: number, bytesMax: number): string | n
   return null
 }
 
-/** Reading a pipe can fail with EAGAIN if the process at its other end made it non-blocking. */
+/**
+ * Retries on EAGAIN, which occurs if the process at the other end of a pipe made it non-blocking.
+ */
 function readSome(descriptor: number, bytes: Buffer, from: number): number {
   for (;;) {
     try {

@@ -4,13 +4,11 @@ import { once } from 'node:events'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * systemd does not answer a message. A message that cannot be sent must not keep the process
- * waiting.
+ * Time limit for sending: systemd does not respond to a message, and a message that cannot be sent
+ * must not block the process.
  */
 const SEND_MS_MAX = 10_000
-/**
- * Keep-alive messages in each watchdog interval; several, so that one late message does no harm.
- */
+/** Keep-alive messages per watchdog interval; several, so that one late message does no harm. */
 const PINGS_PER_INTERVAL = 3
 const US_PER_MS = 1000
 
@@ -20,7 +18,8 @@ interface Log {
 
 interface ServiceManagerOptions {
   /**
-   * The variables are read once and removed, so that hooks and other child processes send nothing.
+   * Environment. The systemd variables are read once and removed, so that hooks and other child
+   * processes send nothing.
    */
   readonly env: NodeJS.ProcessEnv
   readonly pid: number
@@ -30,10 +29,8 @@ interface ServiceManagerOptions {
 /**
  * Reports the state of this process to systemd (`sd_notify`), if systemd requests it. For a unit
  * with `WatchdogSec=` it also sends keep-alive messages as long as the main thread works; systemd
- * restarts a process that stops sending them.
- *
- * Node has no Unix datagram sockets, so the program `systemd-notify` sends each message: the unit
- * needs `NotifyAccess=all`.
+ * restarts a process that stops sending them. Node.js has no Unix datagram sockets, so the program
+ * `systemd-notify` sends each message: the unit needs `NotifyAccess=all`.
  */
 export class ServiceManager {
   readonly #log: Log
@@ -56,7 +53,10 @@ export class ServiceManager {
     this.#pingEveryMs = isWatched && intervalMs > 0 ? intervalMs / PINGS_PER_INTERVAL : null
   }
 
-  /** Reports that the program works, or that everything is open and it waits for others. */
+  /**
+   * Reports that the start is complete: the program works, or everything is open and it waits for
+   * others.
+   */
   ready(status: string): void {
     this.#send('READY=1', `STATUS=${status}`)
     if (this.#pingEveryMs === null || this.#pingTimer !== null || this.#env === null) return
@@ -64,8 +64,8 @@ export class ServiceManager {
   }
 
   /**
-   * Reports that the program ends successfully. Without this, systemd would count an end before
-   * `ready` as a failure. Resolves when systemd has the message.
+   * Reports that the program ends successfully. Without this report, systemd would count an end
+   * before `ready` as a failure. Resolves when systemd has received the message.
    */
   async ended(reason: string): Promise<void> {
     if (this.#pingTimer !== null) clearInterval(this.#pingTimer)
@@ -82,7 +82,7 @@ export class ServiceManager {
   }
 
   #ping(): void {
-    // One pending keep-alive message is enough.
+    // Skip this message: one pending keep-alive message is enough.
     if (this.#isPinging) return
     this.#isPinging = true
     this.#send('WATCHDOG=1')
@@ -91,7 +91,7 @@ export class ServiceManager {
     })
   }
 
-  /** Sends in the order of the calls. */
+  /** Sends messages in the order of the calls. */
   #send(...assignments: readonly string[]): void {
     const env = this.#env
     if (env === null) return
@@ -100,7 +100,7 @@ export class ServiceManager {
     )
   }
 
-  /** Reports only the first failure, because a lasting fault would fill the log. */
+  /** Reports only the first failure, because a permanent fault would fill the log. */
   #reportFailure(error: unknown): void {
     if (this.#hasFailed) return
     this.#hasFailed = true

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
-/** The last whole lines of a file. */
+/** The complete lines at the end of a file. */
 export function readTail(path: string, bytesMax: number): Buffer {
   const file = openSync(path, 'r')
   try {

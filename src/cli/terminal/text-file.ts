@@ -1,13 +1,15 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
-/** Default maximum size of a file that a verb reads: fields of a record, certificates, changes. */
+/**
+ * Default maximum size of a file that a verb reads, such as record fields, certificates or changes.
+ */
 const TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
 
 /**
  * Reads a file, or a pipe from a shell, whose size is not known in advance.
- * @throws {Error} one clause when it is longer, and the file system's error.
+ * @throws {Error} with one clause when it is longer than `bytesMax`; errors from the file system.
  */
 export function readTextFile(path: string, bytesMax = TEXT_FILE_BYTES_MAX): string {
   const file = openSync(path, 'r')

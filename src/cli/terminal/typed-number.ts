@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 
-/** Parses the value of an option as a whole number. */
+/** Creates a parser that accepts an option value only if it is a whole number in the range. */
 export function integerBetween(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : NaN

@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises'
 
 /**
- * Prompts on the terminal for an exact text.
- * @returns what the user typed.
+ * Prompts on the terminal for the exact text.
+ * @returns the text that the user typed.
  */
 export async function promptExactText(wanted: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })

@@ -15,9 +15,9 @@ import type { EnrolledIdentity } from '../enroll/identity-file.ts'
 const FILE_BYTES_MAX = 1024 * 1024
 
 /**
- * Reads a file as `flotilla identity enroll` and OpenZiti's enrollers write it: an address
- * (`ztAPI`, or the list `ztAPIs`), and key, certificate and CA certificates, each as `pem:` and its
- * text or as the path of a file.
+ * Reads an identity file from `flotilla identity enroll` or from OpenZiti's enrollment tools: an
+ * address (`ztAPI`, or the list `ztAPIs`), and key, certificate and CA certificates, each as `pem:`
+ * with the text or as the path of a file.
  * @throws {CommandFailure} exit 2.
  */
 export function readIdentityFile(
@@ -69,7 +69,7 @@ function originsIn(file: Readonly<Record<string, unknown>>): readonly string[] {
   return [...new Set(origins)]
 }
 
-/** @throws {Error} one clause. */
+/** @throws {Error} with one clause. */
 function pemIn(value: unknown, folder: string, isSecret: boolean): string {
   if (typeof value !== 'string' || value === '') throw new Error('it is missing')
   if (value.startsWith('pem:')) return value.slice('pem:'.length)

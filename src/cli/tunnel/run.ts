@@ -4,7 +4,7 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { LastAddresses } from '../../lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import {
@@ -43,7 +43,7 @@ export interface RunTunnelOptions {
   readonly logLevel: string
 }
 
-/** Options of a `tunnel` listener of a router that this command sets itself. */
+/** Options of a router's `tunnel` listener that this command sets itself. */
 const fixedOptions = {
   getCircuitTimeout: 30_000,
   udpIdleTimeout: 0,
@@ -53,7 +53,7 @@ const fixedOptions = {
 } as const
 
 /**
- * Serves enrolled identities until SIGTERM or SIGINT.
+ * Runs tunnels for enrolled identities until SIGTERM or SIGINT.
  * @throws {CommandFailure} exit 2 for invalid options or files, 1 when it cannot start.
  */
 export async function runTunnel(options: RunTunnelOptions): Promise<void> {
@@ -66,7 +66,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   const stopped = stopSignal(log, 'tunnel')
   const sockets = new TargetSockets()
   const tunnels = identities.map((identity) => {
-    const names = new LastAddresses({ path: `${identity.path}.addresses`, clock: systemClock })
+    const names = new CachedResolver({ path: `${identity.path}.addresses`, clock: systemClock })
     const tunnel = new IdentityTunnel({
       options: {
         ...fixedOptions,
@@ -91,10 +91,10 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   })
   const metrics = await startMetrics(metricsAt, { mode, tunnels, log })
   log.info({ mode, version: programVersion(), pid }, 'tunnel running')
-  // The tunnel waits for a controller if none answers, and the start of the unit must not wait for
-  // it.
+  // Report `ready` now: the tunnel waits for a controller if none responds, and the start of the
+  // systemd unit must not wait for that.
   serviceManager.ready(`runs in mode ${mode}`)
-  // Before the V8 flags change, because they are part of the key of compiled code.
+  // Before the V8 flags change, because the compile cache is keyed by them.
   flushCompileCache()
   limitHeapGrowth()
   try {

@@ -19,8 +19,8 @@ const HOLDS_MS = 5000
  */
 const LOG_TIME_AHEAD_MS_MAX = 10_000
 /**
- * The alarm is cleared below this bound. Without the difference, a clock that is off by about 2 s
- * would raise and clear it repeatedly.
+ * The alarm is cleared only below this lower bound. With a single bound, a clock that is off by
+ * about 2 s would raise and clear the alarm repeatedly.
  */
 const CLOCK_SKEW_OVER_MS = 1500
 /** How long a condition must be absent before its alarm is cleared. */
@@ -31,8 +31,8 @@ const OVER_MS = 30_000
  */
 export const LOW_SPACE_BYTES = 512 * 1024 * 1024
 /**
- * The alarm is cleared only with this factor of free space. Without it, each new or deleted segment
- * would raise or clear it.
+ * The alarm is cleared only when the free space is this multiple of the limit. Otherwise, each new
+ * or deleted segment would raise or clear the alarm.
  */
 const LOW_SPACE_OVER = 1.25
 
@@ -52,7 +52,7 @@ export class AlarmWatch {
     this.#lowSpaceBytes = lowSpaceBytes
   }
 
-  /** @param freeBytes of the log's file system; null if unknown. */
+  /** @param freeBytes free bytes of the log's file system; null if unknown. */
   look(
     record: ConfigurationRecord,
     members: readonly MemberView[],
@@ -124,7 +124,8 @@ export class AlarmWatch {
     const connected = new Set(members.filter((one) => one.connected).map(({ id }) => id))
     const { voters, spare, nextRisk } = toleranceNow(record, (id) => connected.has(id))
     if (voters < 3) {
-      // With fewer than three voters the risk is permanent, so an alarm would not help.
+      // With fewer than three voters no failure is ever tolerated. An alarm would be permanent, so
+      // none is raised.
       this.#conditions.delete('spare')
       this.#alarms.clear('NO_QUORUM_SPARE')
       return
@@ -139,8 +140,8 @@ export class AlarmWatch {
   }
 
   /**
-   * Turns on after `isMet` has held for `HOLDS_MS`, and off after `isGone` has held for `OVER_MS`;
-   * unchanged in between.
+   * @returns whether the condition is on: it turns on after `isMet` has held for `HOLDS_MS`, and
+   * off after `isGone` has held for `OVER_MS`.
    */
   #isOn(key: string, { isMet, isGone }: { isMet: boolean; isGone: boolean }): boolean {
     const nowMs = this.#clock.monotonicMs()
@@ -162,6 +163,6 @@ export class AlarmWatch {
 
 interface Condition {
   readonly isOn: boolean
-  /** Start of the opposite observation; null if there is none. */
+  /** Time since which the observations contradict `isOn`; null if they agree with it. */
   readonly sinceMs: number | null
 }

@@ -20,8 +20,8 @@ export function allVoterIds({ members, outgoingVoters }: ConfigurationRecord): r
 }
 
 /**
- * Tolerance of a configuration. In a joint one, both halves need a majority, so the weaker half
- * counts (Raft paper 6).
+ * Tolerance of a configuration. In a joint configuration, both halves need a majority, so the
+ * weaker half counts (Raft paper 6).
  */
 export function toleranceNow(
   record: ConfigurationRecord,

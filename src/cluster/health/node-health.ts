@@ -3,16 +3,16 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 import { toleranceNow } from './failure-tolerance.ts'
 import type { ClusterNodeStatus } from './cluster-node-status.ts'
-import type { HostStats } from '../../ports/stats.ts'
+import type { ConsensusStats } from '../../ports/stats.ts'
 
 /** Sources of the health document of a node. */
 interface HealthSources {
   readonly cluster: ClusterView
   readonly record: ConfigurationRecord
   readonly status: ClusterNodeStatus
-  readonly vitals: HostStats
+  readonly vitals: ConsensusStats
   readonly mainLoopDelayP99Ms: number
-  /** Time since apply last had everything committed. */
+  /** Time since this controller had last applied every committed entry. */
   readonly behindMs: number
 }
 

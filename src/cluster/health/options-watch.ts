@@ -8,13 +8,16 @@ import type { NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser, OptionDifference } from '../alarm-table.ts'
 
 const KEY = 'self'
-/** A peer chooses the text of its values; the longest valid one is a trust domain. */
+/**
+ * Limits the length of an option value, which a peer chooses. The longest valid value is a trust
+ * domain.
+ */
 const VALUE_CHARACTERS_MAX = 300
 
 /**
  * Publishes the options that must be equal on every controller, and raises an alarm for each member
- * whose values differ. The alarm clears when the values are equal, and when the member has been
- * silent for the lifetime of the topic.
+ * whose values differ. The alarm clears when the values are equal, and when the member has
+ * published nothing for the TTL of the topic.
  */
 export class OptionsWatch {
   readonly #own: readonly SharedOption[]

@@ -49,8 +49,8 @@ const REASONS: readonly AdmissionRefusalReason[] = [
 ]
 
 /**
- * Requests admission from one member after another until one answers. Safe to repeat.
- * @throws {Problem} PEER_UNREACHABLE when none answers, with one sentence for each address.
+ * Requests admission from one member after another until one responds. Safe to repeat.
+ * @throws {Problem} PEER_UNREACHABLE when no member responds, with one sentence for each address.
  */
 export async function requestAdmission(options: EnterOptions): Promise<AdmissionOutcome> {
   const { addresses, resolvers = [], identity, trustDomain, timeoutMs, ...request } = options
@@ -76,7 +76,10 @@ export async function requestAdmission(options: EnterOptions): Promise<Admission
   throw new Problem('PEER_UNREACHABLE', { detail })
 }
 
-/** Keeps a name that does not resolve, so that its connection attempt reports the error. */
+/**
+ * Returns a name that does not resolve unchanged, so that the attempt to connect to it reports the
+ * error.
+ */
 async function targetsOf(
   addresses: readonly string[],
   resolvers: readonly string[],

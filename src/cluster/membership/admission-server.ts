@@ -105,7 +105,7 @@ export class AdmissionServer {
   ): Promise<AnswerInit> {
     const { consensus, state, changer, clock, log, actions } = this.#deps
     const deadlineMs = clock.monotonicMs() + timeoutMs
-    // Reads an admission that another controller may just have committed.
+    // Waits for the latest state: another controller may just have committed an admission.
     const index = await consensus.readIndex()
     if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
     if (!(await waitUntil(clock, deadlineMs, () => isChangeFinished(consensus.configuration())))) {

@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import { voterIds } from './plan.ts'
-import { membersNow, type MembersNow } from './members-now.ts'
+import { membershipSnapshot, type MembershipSnapshot } from './members-now.ts'
 import { isChangeFinished } from './record.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
@@ -17,13 +17,16 @@ export interface WantedChange {
    * Whether the wanted change is complete. Called only with a committed configuration that is not
    * joint.
    */
-  readonly isDone: (now: MembersNow) => boolean
+  readonly isDone: (now: MembershipSnapshot) => boolean
   /** Called for each attempt. @throws {Problem} when the change is not allowed. */
-  readonly target: (now: MembersNow) => ConfigurationRecord
+  readonly target: (now: MembershipSnapshot) => ConfigurationRecord
 }
 
 const RETRY_MS = 50
-/** A learner that reported itself as caught up may still lack the latest batch. */
+/**
+ * How long to retry the promotion of a learner that reported itself as caught up, because it may
+ * still lack the latest batch.
+ */
 const CATCH_UP_MS = 3_000
 
 /**
@@ -49,8 +52,9 @@ export class MemberChanger {
 
   /**
    * Resolves once the wanted configuration is committed and not joint.
-   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: ask the next leader; PEER_UNREACHABLE:
-   * logged, but not confirmed by a majority in time; errors of `target`.
+   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: repeat the request at the next leader;
+   * PEER_UNREACHABLE: the change was logged, but a majority did not confirm it in time; errors of
+   * `target`.
    */
   async run(wanted: WantedChange): Promise<void> {
     const deadlineMs = this.#clock.monotonicMs() + wanted.waitMs
@@ -78,7 +82,7 @@ export class MemberChanger {
       const isResting = await waitUntil(this.#clock, deadlineMs, () => this.#isAtRestOrLost())
       const configuration = this.#consensus.configuration()
       if (!isResting) throw unconfirmed(this.#consensus, wanted.what)
-      const now = membersNow(this.#consensus, this.#state)
+      const now = membershipSnapshot(this.#consensus, this.#state)
       // Checked before leadership: a leader that removed itself has lost leadership, and its change
       // is complete.
       if (isChangeFinished(configuration) && wanted.isDone(now)) return
@@ -89,7 +93,7 @@ export class MemberChanger {
       const target = wanted.target(now)
       const code = await this.#consensus.changeConfiguration(target, configuration.index)
       if (code === null) {
-        // The status with the new entry arrives shortly after the entry is logged.
+        // Waits for the status with the new entry, which arrives shortly after the entry is logged.
         const { index } = configuration
         await waitUntil(
           this.#clock,

@@ -16,9 +16,9 @@ export interface Consensus {
   /** @throws {Problem} CLUSTER_NO_LEADER. */
   readIndex(): Promise<Index>
   /**
-   * @param basedOn index of the configuration that `target` was derived from; refused when another
-   * one is in force.
-   * @returns null when it was logged, or the core's reason.
+   * @param basedOn index of the configuration that `target` was derived from; the change is refused
+   * when another configuration is in force.
+   * @returns null when the change was logged, or the core's reason for the refusal.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn: Index): Promise<string | null>
   /** @throws {Problem} TRANSFER_LEADERSHIP_ERROR. */

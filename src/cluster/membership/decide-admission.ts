@@ -21,7 +21,8 @@ export interface AdmissionRequestFacts {
   readonly version: string
   readonly featureLevel: number
   /**
-   * Start of its process, UTC ms. Distinguishes it from another process with the same data folder.
+   * Start of the caller's process, UTC ms. Distinguishes the process from another one with the same
+   * data folder.
    */
   readonly startedAtMs: number
 }
@@ -108,7 +109,8 @@ export function decideAdmission(
       `${id} is registered with another key; start it with the certificate it joined with, or remove it and join again with a new ticket`,
     )
   }
-  // The admission of a removed member exists until its removal is settled.
+  // A removed member keeps its admission until the removal is complete, so an admission alone does
+  // not prove membership.
   if (admitted === null || isDeparted(caller, context)) return refusedStranger(caller, context)
   if (!isSameBytes(admitted.keySha256, caller.publicKeySha256)) {
     return refused(
@@ -165,8 +167,8 @@ function decideForMember(
 }
 
 /**
- * A release that does not support the current feature level could not apply the log and would never
- * catch up.
+ * Refuses a release that does not support the current feature level, because it could not apply the
+ * log and would never catch up.
  */
 function refusedOlder(
   id: NodeId,

@@ -19,7 +19,7 @@ import { newShortId } from '../../lib/random.ts'
 import {
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../pki/authority/authority.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
 import { parseCertificateRequest } from '../../pki/authority/certificate-request.ts'
@@ -167,7 +167,7 @@ export class JoinTickets implements Admission {
   }
 
   /**
-   * Safe to repeat: the same controller with the same ticket receives the same answer.
+   * Safe to repeat: the same controller with the same ticket receives the same response.
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field, and as
    * {@link Proposer.propose}.
    */
@@ -307,13 +307,15 @@ export class JoinTickets implements Admission {
     }
     const nowMs = clock.nowMs()
     const [authority] = parseCertificates(issuer.certificatePem)
-    const { notBeforeMs, notAfterMs } = validityFrom(nowMs, LEAF_LIFETIME_MS)
+    const { notBeforeMs, notAfterMs } = validityStartingAt(nowMs, LEAF_LIFETIME_MS)
     const validity = { notBeforeMs, notAfterMs: Math.min(notAfterMs, authority.notAfterMs) }
     const leaf = { issuer, trustDomain, id, hosts, publicKeySpki, validity }
     return await issueControllerCertificateFor(leaf)
   }
 
-  /** Answers from the admission in the state, which an earlier request may have created. */
+  /**
+   * Builds the response from the admission in the state, which an earlier request may have created.
+   */
   async #answer(id: string): Promise<JoinAnswer> {
     const { cluster, state, clock, trustDomain, caPem, sharedOptions } = this.#deps
     const { record, index } = await this.#settledConfiguration()

@@ -25,20 +25,20 @@ type LeaderHandler<Q extends DescMessage, A extends DescMessage> = (
 
 const RETRY_MS = 50
 /**
- * Time that remains for the response, so that the caller receives the leader's reason instead of a
- * timeout.
+ * Part of the timeout that is reserved for the response, so that the caller receives the leader's
+ * reason instead of a timeout.
  */
 const MARGIN_MS = 500
 const TIMEOUT_MS_MAX = 60_000
 
 /**
- * Forwards requests that only the leader can serve, from any controller to the leader, and to the
- * next one if it is lost. The requests must be safe to repeat.
+ * Forwards requests that only the leader can serve, from any controller to the leader. If the
+ * leader is lost, the request is sent to the next leader, so requests must be safe to repeat.
  */
 export class LeaderCalls {
   readonly #consensus: Consensus
   readonly #clock: Clock
-  /** Handlers by method name. The type of each one follows from its method. */
+  /** Handlers by method name. The types of a handler follow from its method. */
   readonly #handlers = new Map<string, LeaderHandler<never, never>>()
 
   constructor(consensus: Consensus, clock: Clock) {
@@ -46,7 +46,10 @@ export class LeaderCalls {
     this.#clock = clock
   }
 
-  /** Only members may call it. @param handler runs on the leader. */
+  /**
+   * Registers a method that only members may call.
+   * @param handler runs on the leader.
+   */
   serve<Q extends DescMessage, A extends DescMessage>(
     { name, request, answer }: PeerMethod<Q, A>,
     handler: LeaderHandler<Q, A>,
@@ -62,9 +65,9 @@ export class LeaderCalls {
 
   /**
    * @param answerHere called after each failed attempt, because this controller may know the
-   * outcome itself: after its own removal, no peer answers it any more.
-   * @throws {Problem} the leader's answer; CLUSTER_NO_LEADER or PEER_UNREACHABLE when none answered
-   * within `timeoutMs`, although the request may still take effect.
+   * outcome itself: after its own removal, no peer responds to it any more.
+   * @throws {Problem} the error that the leader returned; CLUSTER_NO_LEADER or PEER_UNREACHABLE
+   * when no leader responded within `timeoutMs`, although the request may still take effect.
    */
   async ask<Q extends DescMessage, A extends DescMessage>(
     method: PeerMethod<Q, A>,
@@ -117,7 +120,7 @@ export class LeaderCalls {
   }
 }
 
-/** Whether the request may succeed at the next leader, or later at the same one. */
+/** Whether the request may succeed on the next leader, or later on the same leader. */
 function isPassing({ code }: Problem): boolean {
   const codes = ['CLUSTER_NO_LEADER', 'PEER_UNREACHABLE', 'NODE_QUARANTINED']
   return codes.includes(code)

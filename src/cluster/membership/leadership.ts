@@ -12,17 +12,18 @@ export interface LeadershipView {
   readonly candidates: readonly LeaderCandidate[]
 }
 
-/** Times until which leadership does not move. */
+/** Holds: until these times, leadership does not move. */
 interface LeadershipHolds {
-  /** Set when an operator moved leadership. Preferences do not move it until then. */
+  /** Set when an operator moved leadership. Until this time, priorities do not move it. */
   readonly manualUntilMs: number
   /**
-   * Set when a priority moved leadership. Neither priority nor slowness moves it again until then.
+   * Set when a priority moved leadership. Until this time, neither priority nor slowness moves it
+   * again.
    */
   readonly priorityUntilMs: number
   /**
-   * Set when leadership moved away from a slow leader. Neither priority nor slowness moves it again
-   * until then.
+   * Set when leadership moved away from a slow leader. Until this time, neither priority nor
+   * slowness moves it again.
    */
   readonly slowUntilMs: number
 }
@@ -33,8 +34,8 @@ export interface LeaderCandidate {
   /** A connected voter whose log is nearly complete. */
   readonly isEligible: boolean
   /**
-   * Start of the present period in which it is connected, responsive and not slow; null if it is
-   * not.
+   * Start of the present period in which the member is connected, responsive and not slow; null if
+   * there is no such period.
    */
   readonly healthySinceMs: number | null
   /** Its measurements are well below the limits that make a leader slow. */
@@ -46,7 +47,10 @@ export interface LeadershipTiming {
   readonly healthyMsMin: number
   /** Time that a leader must be slow before it is replaced; one slow write is not enough. */
   readonly slowMsMin: number
-  /** Time that a new leader waits for the holds that its predecessor published. */
+  /**
+   * Time after an election in which the new leader moves nothing, because it waits for the holds
+   * that its predecessor published.
+   */
   readonly leadsMsMin: number
   readonly manualHoldMs: number
   readonly priorityHoldMs: number
@@ -65,8 +69,8 @@ export const defaultLeadershipTiming: LeadershipTiming = {
 export type HoldReason = 'manual' | 'priority' | 'slow'
 
 /**
- * @returns the target and reason of a move; null when leadership is where it should be, or must not
- * move yet.
+ * @returns the target of a leadership move and the reason; null when leadership is where it should
+ * be, or must not move yet.
  */
 export function chooseLeader(
   view: LeadershipView,

@@ -5,9 +5,12 @@ export const membershipLimits = {
    * every other one.
    */
   membersMax: 32,
-  /** Maximum removals that are not settled yet. */
+  /**
+   * Maximum removals that are not complete yet (the secrets that the member knew are not yet
+   * revoked).
+   */
   departedMax: 32,
-  /** Maximum keys of removed members that routers refuse; the newest are kept. */
+  /** Maximum keys of removed members that routers refuse; the newest are retained. */
   removedKeysMax: 64,
   /**
    * Maximum lag of a learner for promotion: a voter further behind would delay commits. The core
@@ -17,8 +20,8 @@ export const membershipLimits = {
   /** Maximum concurrent admission requests at one controller. */
   entriesMax: 16,
   /**
-   * Maximum concurrent admission requests of one joining controller. It may retry before this
-   * controller notices that it abandoned the earlier request.
+   * Maximum concurrent admission requests of one joining controller, which may retry before this
+   * controller notices that the earlier request was abandoned.
    */
   entriesOfOneMax: 2,
   /** Time after which a disconnected learner that was to become a voter is removed. */

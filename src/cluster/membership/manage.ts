@@ -25,7 +25,7 @@ interface MemberManagementDeps extends Pick<
 
 export interface MemberManagement {
   readonly control: MembershipControl
-  /** Starts the reconciler; everything else serves immediately. */
+  /** Starts the reconciler. All other parts work before this call. */
   start(): void
   stop(): void
   /**

@@ -4,7 +4,7 @@ import type { NodeId } from '../../raft/types.ts'
 import { findAdmission, type AdmissionState, type Consensus } from './consensus.ts'
 
 /** The members as the leader knows them at one time. */
-export interface MembersNow {
+export interface MembershipSnapshot {
   /** Committed and not joint. */
   readonly record: ConfigurationRecord
   readonly leaderId: NodeId
@@ -12,14 +12,20 @@ export interface MembersNow {
   readonly featureLevel: number
   /** Connected members, including the leader. */
   readonly inContact: ReadonlySet<NodeId>
-  /** Committed entries that a member may lack; null when its progress is unknown. */
+  /**
+   * Number of committed entries that a member may lack; null when the progress of the member is
+   * unknown.
+   */
   readonly lagEntries: (id: NodeId) => number | null
   /** SHA-256 of the admitted key of an id; null without an admission. */
   readonly admittedKeySha256: (id: NodeId) => Uint8Array | null
 }
 
 /** Meaningful only on the leader, because others do not know the progress of members. */
-export function membersNow(consensus: Consensus, state: AdmissionState): MembersNow {
+export function membershipSnapshot(
+  consensus: Consensus,
+  state: AdmissionState,
+): MembershipSnapshot {
   const { record } = consensus.configuration()
   const { commit } = consensus.status()
   const peers = consensus.peerStatuses()

@@ -13,7 +13,7 @@ import type { Actor } from '../../ports/actor.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-// Messages between controllers about members. All texts are bounded and all ids are checked, even
+// Messages between controllers about members. All strings are bounded and all ids are checked, even
 // though they come from controllers.
 
 const TEXT_CHARACTERS_MAX = 256
@@ -94,7 +94,7 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
 
 /**
  * Original actor of a forwarded request.
- * @throws {Problem} COULD_NOT_VALIDATE when it has none.
+ * @throws {Problem} COULD_NOT_VALIDATE when the request has no actor.
  */
 export function readRequesterActor(by: Requester | undefined): Actor {
   switch (by?.actor.case) {

@@ -11,7 +11,7 @@ import { REMOVED_KEYS_LEVEL } from '../../ports/feature-level.ts'
 import { membershipLimits } from './limits.ts'
 import { isSameMemberKey, recordRemovedKey } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { MembersNow } from './members-now.ts'
+import type { MembershipSnapshot } from './members-now.ts'
 
 type Planned =
   | { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord }
@@ -23,8 +23,8 @@ interface ChangeRefusal {
   /** One sentence with a remedy. */
   readonly reason: string
   /**
-   * True: the reason is that the leader has no contact with the learner yet. This ends soon after a
-   * change of leader, or after reconnects for a renewed certificate.
+   * True: the reason is that the leader has no contact with the learner yet. Contact follows soon
+   * after a change of leader, or after reconnects for a renewed certificate.
    */
   readonly mayPass: boolean
 }
@@ -40,7 +40,7 @@ export function voterIds(record: ConfigurationRecord): NodeId[] {
 
 /** Whether the member is connected and caught up, so that it can vote at once. */
 export function isReadyToVote(
-  now: Pick<MembersNow, 'inContact' | 'lagEntries'>,
+  now: Pick<MembershipSnapshot, 'inContact' | 'lagEntries'>,
   id: NodeId,
 ): boolean {
   return (
@@ -60,7 +60,7 @@ export function describeChange(change: MembershipChange): string {
  * Plans the members after a change. Pure. After every wait and on every new leader, the plan is
  * computed again from the wanted change and the current members, never from an earlier plan.
  */
-export function planChange(now: MembersNow, change: MembershipChange): Planned {
+export function planChange(now: MembershipSnapshot, change: MembershipChange): Planned {
   const edited = edit(now, change)
   if ('reason' in edited) return edited
   const { target, warnings } = edited
@@ -91,8 +91,11 @@ export function planChange(now: MembersNow, change: MembershipChange): Planned {
   return { ok: true, plan, target }
 }
 
-/** Plan of a change that is already done. @param record its result. */
-export function donePlan(change: MembershipChange, record: ConfigurationRecord): ChangePlan {
+/**
+ * Plan of a change that is already done.
+ * @param record configuration that resulted from the change.
+ */
+export function completedPlan(change: MembershipChange, record: ConfigurationRecord): ChangePlan {
   const voters = voterIds(record)
   const tolerance = toleranceOf(voters)
   return {
@@ -132,7 +135,7 @@ interface Edited {
   readonly warnings: readonly string[]
 }
 
-function edit(now: MembersNow, change: MembershipChange): Edited | ChangeRefusal {
+function edit(now: MembershipSnapshot, change: MembershipChange): Edited | ChangeRefusal {
   const target = clone(ConfigurationSchema, now.record)
   switch (change.verb) {
     case 'promote':
@@ -146,7 +149,11 @@ function edit(now: MembersNow, change: MembershipChange): Edited | ChangeRefusal
   }
 }
 
-function promote(now: MembersNow, target: ConfigurationRecord, id: NodeId): Edited | ChangeRefusal {
+function promote(
+  now: MembershipSnapshot,
+  target: ConfigurationRecord,
+  id: NodeId,
+): Edited | ChangeRefusal {
   const member = memberIn(target, id)
   if (member === undefined) return unknown(id)
   if (member.voter) return { target, warnings: [] }
@@ -172,7 +179,7 @@ function demote(target: ConfigurationRecord, id: NodeId): Edited | ChangeRefusal
 }
 
 function remove(
-  now: MembersNow,
+  now: MembershipSnapshot,
   target: ConfigurationRecord,
   id: NodeId,
   isCompromised: boolean,
@@ -207,7 +214,7 @@ function remove(
 }
 
 function replace(
-  now: MembersNow,
+  now: MembershipSnapshot,
   target: ConfigurationRecord,
   oldId: NodeId,
   newId: NodeId,
@@ -230,7 +237,10 @@ function replace(
 }
 
 /** The first reason why a learner cannot become a voter yet, as one sentence. */
-function obstacleToVote(now: MembersNow, { id, promote: isPromoted }: Member): string | null {
+function obstacleToVote(
+  now: MembershipSnapshot,
+  { id, promote: isPromoted }: Member,
+): string | null {
   if (!now.inContact.has(id)) {
     return `${id} has no connection to the leader ${now.leaderId}; start it, or repair the network between the two`
   }
@@ -245,7 +255,7 @@ function obstacleToVote(now: MembersNow, { id, promote: isPromoted }: Member): s
 }
 
 function generalWarnings(
-  now: MembersNow,
+  now: MembershipSnapshot,
   before: readonly NodeId[],
   after: readonly NodeId[],
 ): string[] {
@@ -268,7 +278,10 @@ function generalWarnings(
   return warnings
 }
 
-/** Text that an operator must type if the change reduces the tolerance; it names the loss. */
+/**
+ * Text that an operator must type if the change reduces the failure tolerance; the text states the
+ * loss.
+ */
 function confirmationOf(
   change: MembershipChange,
   before: readonly NodeId[],

@@ -4,16 +4,19 @@ import type {
 } from '../../../proto/gen/membership_pb.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { isReadyToVote, voterIds } from './plan.ts'
-import type { MembersNow } from './members-now.ts'
+import type { MembershipSnapshot } from './members-now.ts'
 
 /**
- * Facts from which the leader derives its steps. All except the silences are the same on the next
+ * Facts from which the leader derives its steps. All except `silentMs` are the same on the next
  * leader.
  */
-export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
+export interface ReconcilerView extends Pick<
+  MembershipSnapshot,
+  'inContact' | 'lagEntries' | 'leaderId'
+> {
   /** A committed configuration that is not joint. */
   readonly record: ConfigurationRecord
-  /** Members, except the leader, that report a connection to this one. */
+  /** Members, except the leader, that report a connection to the given member. */
   readonly reachedBy: (id: NodeId) => ReadonlySet<NodeId>
   /** Time since this leader was last connected to the member, or since it became leader. */
   readonly silentMs: (id: NodeId) => number
@@ -91,7 +94,8 @@ export function promotableLearners(record: ConfigurationRecord): readonly NodeId
 
 /**
  * A voter must be able to reach every candidate that a majority may elect. So a majority of the
- * current voters must be connected to it; a connection to the leader alone is not enough.
+ * current voters must be connected to the learner; its connection to the leader alone is not
+ * enough.
  */
 function isReady(view: ReconcilerView, id: NodeId): boolean {
   if (!isReadyToVote(view, id)) return false

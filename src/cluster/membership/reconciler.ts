@@ -27,25 +27,25 @@ import {
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, voterIds } from './plan.ts'
 import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './record.ts'
-import { membersNow } from './members-now.ts'
+import { membershipSnapshot } from './members-now.ts'
 
 /** Steps for the shared secrets. Each may be repeated at any time. */
 interface MemberSecrets {
   /**
-   * Deletes the admission of a former member and rotates the secrets that it could open.
+   * Deletes the admission of a former member and rotates the secrets that the member could decrypt.
    * @throws {Problem}
    * @param manner isCompromised: the previous secrets are revoked at once, without an overlap.
-   * isAdmittedAgain: the id was admitted with another key, so that admission stays.
+   * isAdmittedAgain: the id was admitted with another key, so its admission is not deleted.
    */
   afterRemoval(
     id: NodeId,
     manner: { readonly isCompromised: boolean; readonly isAdmittedAgain: boolean },
   ): Promise<void>
-  /** Whether a former member could open a secret in force. */
+  /** Whether a former member could decrypt a secret in force. */
   isRotationDue(): boolean
   /** @throws {Problem} */
   rotateIfDue(reason: string): Promise<void>
-  /** Admitted members that cannot open every secret in force. */
+  /** Admitted members that cannot decrypt every secret in force. */
   membersLackingSecrets(): readonly NodeId[]
   /** Sorted ids of controllers admitted by a ticket that has expired. */
   membersWithExpiredTickets(): readonly NodeId[]
@@ -61,9 +61,12 @@ export interface ReconcilerDeps {
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly secrets: MemberSecrets
   readonly featureLevel: {
-    /** The newest level that this release supports. */
+    /** The newest feature level that this release supports. */
     readonly own: number
-    /** Raises it by one logged command, which may be repeated. @throws {Problem} */
+    /**
+     * Raises the level by one logged command, which may be repeated.
+     * @throws {Problem}
+     */
     raise(level: number): Promise<void>
   }
   readonly actions: ActionRecorder
@@ -147,11 +150,11 @@ export class MembershipReconciler {
     for (const id of connectedIds(consensus)) this.#lastContactMs.set(id, nowMs)
   }
 
-  /** Asks the other voters for their connections while a learner waits for promotion. */
+  /** Queries the other voters for their connections while a learner waits for promotion. */
   async #probe(): Promise<void> {
     const { consensus, state } = this.#deps
     this.#reachedBy.clear()
-    const now = membersNow(consensus, state)
+    const now = membershipSnapshot(consensus, state)
     if (!promotableLearners(now.record).some((id) => isReadyToVote(now, id))) return
     const voters = now.record.members.filter(({ voter, id }) => voter && id !== now.leaderId)
     await Promise.all(
@@ -175,7 +178,7 @@ export class MembershipReconciler {
   #view(): ReconcilerView {
     const { consensus, state, clock, secrets, featureLevel } = this.#deps
     const nowMs = clock.monotonicMs()
-    const now = membersNow(consensus, state)
+    const now = membershipSnapshot(consensus, state)
     const known = {
       selfId: consensus.selfId,
       own: featureLevel.own,
@@ -206,7 +209,8 @@ export class MembershipReconciler {
       await this.#record(step)
     } catch (error) {
       this.#heldUntilMs.set(step.type, clock.monotonicMs() + BACK_OFF_MS)
-      // The next leaders would fail at the same error, so even unexpected errors are only logged.
+      // Rethrowing would not help, because the next leaders would fail with the same error. So even
+      // unexpected errors are only logged.
       const code = error instanceof Problem ? error.code : 'UNHANDLED'
       // These errors are normal while another change or a change of leader is in progress.
       if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
@@ -216,7 +220,7 @@ export class MembershipReconciler {
     }
   }
 
-  /** The other steps are commands, which the audit records anyway. */
+  /** Records only steps that are not commands; the audit records commands anyway. */
   async #record(step: ReconcileStep): Promise<void> {
     const { actions } = this.#deps
     if (step.type === 'promote') {
@@ -260,8 +264,8 @@ export class MembershipReconciler {
     const { id, compromised: isCompromised } = departure
     const { secrets, state } = this.#deps
     const admission = findAdmission(state, id)
-    // The id was admitted again with another key: a former leader deleted the first admission but
-    // did not finish the removal.
+    // True if the id was admitted again with another key: a former leader deleted the first
+    // admission but did not finish the removal.
     const isAdmittedAgain =
       admission !== undefined && !isSameMemberKey(departure, admissionKeySha256(admission))
     await secrets.afterRemoval(id, { isCompromised, isAdmittedAgain })
@@ -269,11 +273,11 @@ export class MembershipReconciler {
     return `finished the removal of ${id}: admission revoked, shared secrets rotated`
   }
 
-  /** Removes it like an operator's request. */
+  /** Removes the member in the same way as an operator's request. */
   async #drop(id: NodeId): Promise<string> {
     const { consensus, state } = this.#deps
     await this.#change(`dropping ${id}`, (record) => {
-      const now = { ...membersNow(consensus, state), record }
+      const now = { ...membershipSnapshot(consensus, state), record }
       const planned = planChange(now, { verb: 'remove', id, isCompromised: false })
       if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
       return planned.target
@@ -305,8 +309,8 @@ function promoted(record: ConfigurationRecord, ids: readonly NodeId[]): Configur
 }
 
 /**
- * Leaves the departure if an operator has declared the removal compromised meanwhile: that removal
- * is not settled yet.
+ * @returns the configuration without the departure. The departure stays if an operator has declared
+ * the removal compromised meanwhile: that removal is not complete yet.
  */
 function settled(record: ConfigurationRecord, departure: Departure): ConfigurationRecord {
   const target = clone(ConfigurationSchema, record)

@@ -36,7 +36,7 @@ export function isJointRecord(record: ConfigurationRecord): boolean {
   return record.outgoingVoters.length > 0
 }
 
-/** Routers refuse this key from now on; the oldest keys are dropped. */
+/** Adds a key that routers refuse from now on; above the limit, the oldest keys are dropped. */
 export function recordRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
   forgetRemovedKey(target, key)
   const { id, publicKeySha256 } = key

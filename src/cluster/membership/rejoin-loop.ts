@@ -14,7 +14,7 @@ interface RejoinDeps {
   /** host:port, tried after the addresses of known members. */
   readonly seeds: () => readonly string[]
   readonly enter: (addresses: readonly string[]) => Promise<AdmissionOutcome>
-  /** Called with each answer, including refusals; the caller decides what to do. */
+  /** Called with each response, including refusals; the caller decides what to do. */
   readonly onAnswer: (answer: AdmissionOutcome) => void
   readonly clock: Clock
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -24,13 +24,14 @@ const TURN_MS = 250
 /** Interval between two requests. */
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32
-/** Time for which a peer's refusal counts. The peer repeats it while it refuses. */
+/** Time for which a refusal by a peer counts. The peer repeats the refusal while it holds. */
 const REFUSED_MS = 5_000
 
 /**
- * Requests admission while the log of this controller does not list it with its current disk, or
- * while its peers refuse it. The log may be wrong in both directions: an entry that lists this
- * controller may never be committed, and its removal may have been committed after it stopped.
+ * Requests admission while the log of this controller does not list this controller with its
+ * current disk, or while its peers refuse it. The log may be wrong in both directions: an entry
+ * that lists this controller may never be committed, and the removal of this controller may have
+ * been committed after it stopped.
  */
 const admittedAs = {
   member: 'the leader confirms this controller as a member',
@@ -67,13 +68,13 @@ export class RejoinLoop {
     return member !== undefined && isSameBytes(member.storeId, storeId)
   }
 
-  /** A peer has refused this controller. */
+  /** Called when a peer has refused this controller. */
   onRefused(): void {
     this.#refusedUntilMs = this.#deps.clock.monotonicMs() + REFUSED_MS
   }
 
   async #turn(): Promise<void> {
-    // Members are unknown before the first status of the host.
+    // Before the first status of the host the members are unknown, so nothing can be decided yet.
     const isKnown = this.#deps.consensus.configuration().record.members.length > 0
     const nowMs = this.#deps.clock.monotonicMs()
     const isEarly = this.#isAsking || nowMs < this.#askAgainMs
@@ -108,7 +109,7 @@ export class RejoinLoop {
     else this.#once('info', admittedAs[answer.outcome])
   }
 
-  /** Logs a message unless it was the last one logged. */
+  /** Logs a message unless the last logged message was the same. */
   #once(level: 'info' | 'warn', message: string): void {
     if (message === this.#lastSaid) return
     this.#lastSaid = message

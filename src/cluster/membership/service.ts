@@ -13,7 +13,7 @@ import type {
 } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { runRecorded } from '../action-recorder.ts'
+import { runWithAudit } from '../action-recorder.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
@@ -28,13 +28,13 @@ import {
 } from './messages.ts'
 import {
   describeChange,
-  donePlan,
+  completedPlan,
   isReadyToVote,
   memberRemovedBy,
   planChange,
   voterIds,
 } from './plan.ts'
-import { membersNow, type MembersNow } from './members-now.ts'
+import { membershipSnapshot, type MembershipSnapshot } from './members-now.ts'
 import { isChangeFinished, isJointRecord } from './record.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
@@ -53,13 +53,15 @@ interface MembershipServiceDeps {
 const CHANGE_TIMEOUT_MS = 8_000
 const PLAN_TIMEOUT_MS = 5_000
 /**
- * Maximum wait for an automatic admission or promotion in progress; after it the caller receives
- * MEMBERSHIP_BUSY.
+ * Maximum wait for an automatic admission or promotion in progress; when it passes, the caller
+ * receives MEMBERSHIP_BUSY.
  */
 const TURN_MS = 4_000
 /** Time in which the cluster must show a new leader after the old one has stepped down. */
 const SUCCESSION_MS = 5_000
-/** Pause between two attempts. Each of them refuses writes for up to an election timeout. */
+/**
+ * Pause between two transfer attempts. Each attempt blocks writes for up to an election timeout.
+ */
 const TRANSFER_PAUSE_MS = 500
 /**
  * Maximum time that a leader waits for contact with a member before it refuses a change that needs
@@ -93,7 +95,7 @@ export class MembershipService implements MembershipControl {
     deps.calls.serve(peerMethods.transfer, async (request, timeoutMs) => {
       const target = request.target === undefined ? null : controllerId(request.target, 'target')
       const wanted = { action: 'leadership-transfer', target }
-      const leaderId = await runRecorded(
+      const leaderId = await runWithAudit(
         deps.actions,
         wanted,
         readRequesterActor(request.by),
@@ -136,29 +138,30 @@ export class MembershipService implements MembershipControl {
       membershipLimits.transferTimeoutMs,
     )
     const leaderId = controllerId(answer.leaderId, 'leaderId')
-    // The caller may next ask this controller who leads, so it waits until the new leader is known
-    // here.
+    // The caller may next ask this controller who leads. So the response waits until this
+    // controller knows the new leader.
     const deadlineMs = clock.monotonicMs() + SUCCESSION_MS
     await waitUntil(clock, deadlineMs, () => consensus.leaderId() === leaderId)
     return leaderId
   }
 
-  /** The other controllers have removed this one and no longer answer it. */
+  /** The other controllers have removed this one and no longer respond to it. */
   onSelfRemoved(): void {
     this.#isSelfRemoved = true
   }
 
   /**
-   * A non-joint configuration is logged only after the joint one before it is committed, and every
-   * later leader would log it again. So its content is final even before it is committed.
+   * A non-joint configuration is logged only after the joint configuration before it is committed,
+   * and every later leader would log the same one again. So its content is final even before it is
+   * committed.
    */
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#deps
-    const now = membersNow(consensus, state)
+    const now = membershipSnapshot(consensus, state)
     if (this.#isSelfRemoved && memberRemovedBy(change) === consensus.selfId) {
       const record = clone(ConfigurationSchema, now.record)
       record.members = record.members.filter(({ id }) => id !== consensus.selfId)
-      return { plan: planMessage(donePlan(change, record)) }
+      return { plan: planMessage(completedPlan(change, record)) }
     }
     if (isJointRecord(now.record)) return null
     const planned = planChange(now, change)
@@ -167,7 +170,7 @@ export class MembershipService implements MembershipControl {
 
   #isBeforeItIsHeard(change: MembershipChange): boolean {
     const { consensus, state } = this.#deps
-    const planned = planChange(membersNow(consensus, state), change)
+    const planned = planChange(membershipSnapshot(consensus, state), change)
     return !planned.ok && planned.mayPass
   }
 
@@ -182,7 +185,7 @@ export class MembershipService implements MembershipControl {
 
   #planHere(change: MembershipChange): ChangePlan {
     const { consensus, state } = this.#deps
-    const planned = planChange(membersNow(consensus, state), change)
+    const planned = planChange(membershipSnapshot(consensus, state), change)
     if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
     const { plan } = planned
     if (isChangeFinished(consensus.configuration())) return plan
@@ -227,12 +230,12 @@ export class MembershipService implements MembershipControl {
         if (!plan.isNeeded) return plan
         refuseUnconfirmed(plan, confirmation)
       } catch (error) {
-        // Not awaited: without a majority no record can be written. Nothing was changed.
+        // Not awaited: without a majority no audit record can be written. Nothing was changed.
         if (error instanceof Problem) void actions.note({ ...wanted, outcome: error.code }, by)
         throw error
       }
     }
-    return await runRecorded(actions, wanted, by, async () => {
+    return await runWithAudit(actions, wanted, by, async () => {
       return await this.#carryOut(change, confirmation, timeoutMs)
     })
   }
@@ -277,7 +280,9 @@ export class MembershipService implements MembershipControl {
     return plan
   }
 
-  /** @throws {Problem} CLUSTER_NO_LEADER always, so that the caller retries on the successor. */
+  /**
+   * @throws {Problem} CLUSTER_NO_LEADER in every case, so that the caller retries on the successor.
+   */
   async #handOverTo(heir: NodeId, what: string): Promise<never> {
     const { consensus, log } = this.#deps
     log.info({ to: heir }, `transferring leadership to ${heir} to ${what}`)
@@ -291,15 +296,17 @@ export class MembershipService implements MembershipControl {
    * Repeats the transfer while this controller leads: on a busy machine the target may catch up too
    * late, or lose its election.
    * @throws {Problem} CLUSTER_NO_LEADER if a controller other than the target leads now, so that
-   * the caller continues there.
+   * the caller sends its request to that leader.
    */
   async #transferHere(target: NodeId | null, timeoutMs: number): Promise<NodeId> {
     const { consensus, clock, state, log } = this.#deps
     if (target === consensus.selfId) return target
     if (target !== null) {
       const isVoter = voterIds(consensus.configuration().record).includes(target)
-      await this.#untilHeard(() => isVoter && !membersNow(consensus, state).inContact.has(target))
-      refuseHeir(membersNow(consensus, state), target)
+      await this.#untilHeard(
+        () => isVoter && !membershipSnapshot(consensus, state).inContact.has(target),
+      )
+      refuseHeir(membershipSnapshot(consensus, state), target)
     }
     const deadlineMs = clock.monotonicMs() + timeoutMs
     for (let attempts = 1; ; attempts += 1) {
@@ -328,7 +335,7 @@ export class MembershipService implements MembershipControl {
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'TRANSFER_LEADERSHIP_ERROR') throw error
       if (isLeader()) {
-        const lag = target === null ? null : membersNow(consensus, state).lagEntries(target)
+        const lag = target === null ? null : membershipSnapshot(consensus, state).lagEntries(target)
         const lacks = lag === null || lag === 0 ? '' : `, as it lacked ${lag} entries of the log`
         return { reason: `${error.detail ?? `${wanted} did not become leader in time`}${lacks}` }
       }
@@ -365,11 +372,11 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
 }
 
 /**
- * Successor of a leader that will no longer vote, preferably one with the whole log. null if the
- * leader keeps its vote, or if no other voter is connected: the core then leads until the change is
- * committed, and steps down.
+ * Chooses the successor of a leader that will no longer vote, preferably a voter with the whole
+ * log. null if the leader stays a voter, or if no other voter is connected: the core then leads
+ * until the change is committed, and steps down.
  */
-function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {
+function heirOf(now: MembershipSnapshot, plan: ChangePlan): NodeId | null {
   if (plan.votersAfter.includes(now.leaderId)) return null
   const staying = plan.votersAfter.filter(
     (id) => plan.votersBefore.includes(id) && now.inContact.has(id),
@@ -377,7 +384,7 @@ function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {
   return staying.find((id) => isReadyToVote(now, id)) ?? staying[0] ?? null
 }
 
-function refuseHeir(now: MembersNow, target: NodeId): void {
+function refuseHeir(now: MembershipSnapshot, target: NodeId): void {
   const member = now.record.members.find(({ id }) => id === target)
   if (member === undefined) {
     const detail = `${target} is not a member of this cluster; see flotilla cluster list`

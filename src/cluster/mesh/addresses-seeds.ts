@@ -19,9 +19,9 @@ interface SeedFinderDeps {
   readonly secureContext: () => SecureContext
   /** Whether any member is missing. */
   readonly isSearching: () => boolean
-  /** Whether a known member uses this address; such an address is not probed. */
+  /** Whether a known member uses this address; an address in use is not probed. */
   readonly isTaken: (address: string) => boolean
-  /** A controller with a certificate of this cluster's CA answered there. */
+  /** A controller with a certificate of this cluster's CA responded at this address. */
   readonly onFound: (id: NodeId, address: string) => void
 }
 
@@ -37,7 +37,7 @@ const RESTING_MAX = 1000
 export const SEED_LIMITS = { addressesMax: 64 } as const
 
 /**
- * While members are unreachable, probes every address of the seeds by a TLS handshake, without
+ * While members are unreachable, probes every address of the seeds with a TLS handshake, without
  * sending a request. So the members find each other through one DNS name, without a quorum, even if
  * all their addresses have changed.
  */
@@ -93,7 +93,7 @@ export class SeedFinder {
 }
 
 /**
- * @returns null when nothing answers in time, or the peer is not a controller of this CA and trust
+ * @returns null when no peer responds in time, or the peer is not a controller of this CA and trust
  * domain.
  */
 async function whoIsAt(

@@ -30,7 +30,7 @@ interface AddressBookOptions {
   readonly hints?: ReadonlyMap<NodeId, string>
 }
 
-/** Limits for a claim; a larger one is ignored. */
+/** Limits for an address claim; a claim above them is ignored. */
 export const CLAIM_LIMITS = {
   publicKeyBytesMax: 4096,
   signatureBytesMax: 1024,
@@ -47,8 +47,8 @@ export class AddressBook {
   readonly #options: AddressBookOptions
   readonly #claims = new Map<NodeId, AddressClaim>()
   /**
-   * Addresses at which seed probing saw a member's certificate, until the member itself reports its
-   * address.
+   * Addresses at which seed probing found a member's certificate. An entry is used until the member
+   * itself reports its address.
    */
   readonly #seen = new Map<NodeId, string>()
   #identity: MeshIdentity
@@ -66,12 +66,12 @@ export class AddressBook {
     return this.#own
   }
 
-  /** Valid claims of the present members, the own claim first. */
+  /** Valid claims of the present members, with this member's own claim first. */
   claims(): AddressClaim[] {
     return [this.#own, ...this.#claims.values()]
   }
 
-  /** Signs the own claim again, because the key may have changed. */
+  /** Signs this member's own claim again, because the key may have changed. */
   setIdentity(identity: MeshIdentity): void {
     this.#identity = identity
     this.#own = this.#sign(this.#own.issuedAtMs + 1n)
@@ -96,8 +96,8 @@ export class AddressBook {
     if (known !== undefined && claim.issuedAtMs <= known.issuedAtMs) return false
     if (!this.#isPinned(claim) || !this.#isSigned(claim)) return false
     if (claim.nodeId === this.#options.selfId) {
-      // An earlier claim was signed while this host's clock was ahead. The current claim must be
-      // newer.
+      // A peer still has a claim that this member signed while the clock of this host was ahead.
+      // The current claim must be newer than that claim.
       this.#own = this.#sign(claim.issuedAtMs + 1n)
       return true
     }
@@ -117,8 +117,8 @@ export class AddressBook {
   }
 
   /**
-   * Addresses to dial, best first: where seed probing saw the member, its own claim, the operator's
-   * hint, and its member record.
+   * Addresses to dial, best first: the address where seed probing found the member, the address
+   * that the member claims, the operator's hint, and the address in the member record.
    */
   addressesOf(id: NodeId): readonly string[] {
     const found = [
@@ -164,8 +164,8 @@ export class AddressBook {
   }
 
   /**
-   * The text to sign. It names its purpose and the cluster, so that no other signature of this key
-   * can be used as one.
+   * The text to sign. It names its purpose and the cluster, so that a signature made with this key
+   * for another purpose is never a valid claim.
    */
   #text({ nodeId, address, issuedAtMs, publicKeySpki }: AddressClaim): Uint8Array {
     const bare = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })

@@ -28,9 +28,9 @@ interface InjectedHttp2 {
 
 /**
  * Creates the HTTP/2 server of a gRPC server that never listens. The TLS handshake is complete
- * before a connection is injected, so the server has no credentials; the peer certificate comes
- * from the socket.
- * @param options for node:http2, in addition to those of grpc-js.
+ * before a connection is injected, so the server has no credentials; the socket provides the peer
+ * certificate.
+ * @param options for node:http2, in addition to those that grpc-js sets.
  */
 export function injectedHttp2(server: Server, options: ServerOptions): InjectedHttp2 {
   const internals = server as unknown as ServerInternals

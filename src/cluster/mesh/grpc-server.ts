@@ -16,7 +16,7 @@ import { serverOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
 /** Whether the session may open another stream. */
 type StreamGuard = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
 
-/** gRPC over connections after their TLS handshake. It does not listen itself. */
+/** Serves gRPC on connections whose TLS handshake is complete. It does not listen itself. */
 export class GrpcServer {
   readonly #server = new Server(serverOptions)
   readonly #injector: ConnectionInjector
@@ -40,7 +40,7 @@ export class GrpcServer {
     this.#http2.removeAllListeners('stream')
     this.#http2.on('stream', (stream: ServerHttp2Stream, ...more: unknown[]) => {
       const { session } = stream
-      // grpc-js throws for a stream of a session that has just ended.
+      // Checked first, because grpc-js throws for a stream of a session that has just ended.
       if (
         session === undefined ||
         session.destroyed ||
@@ -73,8 +73,8 @@ const http2Options: ServerOptions = {
   maxSessionRejectedStreams: meshLimits.meshInvalidFramesMax,
   streamResetBurst: meshLimits.meshStreamsBurst,
   streamResetRate: meshLimits.meshStreamsPerSecond,
-  // The window holds a whole batch of entries, so that one needs a single round trip. A peer has
-  // two streams, and a few more while its old ones close.
+  // The flow-control window holds a whole batch of entries, so that a batch needs a single round
+  // trip. A peer has two streams, and a few more while its old streams close.
   settings: {
     initialWindowSize: STREAM_WINDOW_BYTES,
     maxConcurrentStreams: meshLimits.meshStreamsMax,

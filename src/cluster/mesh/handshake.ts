@@ -7,8 +7,8 @@ import { type Certificate, leafControllerId, parseCertificate } from '../../pki/
 import type { NodeId } from '../../raft/types.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
-/** This member's own facts, with which it compares every peer. */
-export interface PeerTrust {
+/** Facts about this member and its cluster, with which every peer is compared. */
+export interface PeerVerificationFacts {
   readonly selfId: NodeId
   readonly clusterId: string
   readonly generation: number
@@ -61,7 +61,7 @@ export type Verdict =
       readonly detail: string
     }
 
-/** Bounds of the fields of a Hello that appear in the list of controllers. */
+/** Limits for the fields of a Hello that appear in the list of controllers. */
 export const HELLO_LIMITS = {
   textBytesMax: 256,
   urlBytesMax: 2048,
@@ -76,7 +76,7 @@ export const HELLO_LIMITS = {
  * sends anything to a peer that it dialed. A newer release or feature level is no reason for a
  * refusal: members of two releases work together and ignore unknown frames.
  */
-export function verifyPeer(claim: PeerClaim, roster: PeerTrust): Verdict {
+export function verifyPeer(claim: PeerClaim, roster: PeerVerificationFacts): Verdict {
   if (claim.leafDer === null) {
     return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
   }
@@ -127,11 +127,11 @@ function parsedLeaf(leafDer: Uint8Array): Certificate {
 
 /**
  * Verifies the caller of a single request outside of streams by its certificate only, not by
- * membership. {@link verifyPeer} verifies the streams of members.
+ * membership. {@link verifyPeer} checks the streams of members.
  */
 export function verifyCaller(
   leafDer: Uint8Array | null,
-  roster: PeerTrust,
+  roster: PeerVerificationFacts,
 ): { readonly ok: true; readonly caller: PeerCaller } | (Verdict & { readonly ok: false }) {
   if (leafDer === null) {
     return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
@@ -149,12 +149,12 @@ export function verifyCaller(
 }
 
 /**
- * Decides, before the first byte of HTTP/2, whether a caller may use the mesh port, and with which
- * identity. Every controller of the cluster CA may.
+ * Decides, before the first byte of HTTP/2, whether a caller may use the mesh port, and under which
+ * identity. Every controller with a certificate of the cluster CA may use it.
  */
 export function verifyConnection(
   leafDer: Uint8Array,
-  roster: PeerTrust,
+  roster: PeerVerificationFacts,
 ):
   | { readonly ok: true; readonly standing: { readonly id: NodeId; readonly isMember: boolean } }
   | (Verdict & { readonly ok: false }) {
@@ -168,7 +168,7 @@ export function verifyConnection(
   }
 }
 
-function verifyHello(hello: Hello, member: Member, roster: PeerTrust): Verdict | null {
+function verifyHello(hello: Hello, member: Member, roster: PeerVerificationFacts): Verdict | null {
   const id = member.id
   if (isTooLarge(hello)) {
     return refuse('hello-too-large', id, 'its Hello frame is too large')
@@ -219,7 +219,7 @@ export function isRefusalReason(text: string): text is RefusalReason {
 
 /**
  * Detects a rolled-back or copied disk of a member with a valid certificate and Hello; see
- * witness.ts.
+ * rollback-detector.ts.
  */
 export function detectRollback(
   id: NodeId,

@@ -6,35 +6,42 @@ export const meshLimits = {
    */
   meshHandshakeTimeoutMs: 10_000,
   /**
-   * Maximum handshakes in progress. One more closes the oldest handshake of the source that has the
-   * most.
+   * Maximum handshakes in progress. At the limit, a new handshake closes the oldest handshake of
+   * the source that has the most.
    */
   meshHandshakesMax: 128,
-  /** Maximum handshakes of one source. One more closes the oldest of that source. */
+  /**
+   * Maximum handshakes of one source. At the limit, a new handshake closes the oldest one of that
+   * source.
+   */
   meshHandshakesPerSourceMax: 32,
-  /** Maximum connections of one source; further ones are closed at once. */
+  /** Maximum connections of one source; connections above the limit are closed at once. */
   meshConnectionsPerSourceMax: 192,
   /**
-   * Connections that one source may open at once (burst), and then per second. Further ones are
-   * closed at once.
+   * Connections that one source may open at once (burst), and then per second. Connections above
+   * the limit are closed at once.
    */
   meshConnectionsBurst: 128,
   meshConnectionsPerSecond: 32,
   /** Maximum sources whose rate is tracked. */
   meshSourcesMax: 10_000,
-  /** Maximum connections of one controller. One more closes its oldest. */
+  /**
+   * Maximum connections of one controller. At the limit, a new connection closes the oldest one of
+   * that controller.
+   */
   meshSessionsPerControllerMax: 4,
   /**
-   * As above, for a controller that is not a member, or whose key differs from its member record.
+   * Maximum connections of a controller that is not a member, or whose key differs from its member
+   * record.
    */
   meshSessionsPerStrangerMax: 2,
-  /** Maximum connections of all non-members; further ones are closed at once. */
+  /** Maximum connections of all non-members; connections above the limit are closed at once. */
   meshStrangersMax: 16,
   /** Maximum time that a non-member may be connected. */
   meshStrangerMs: 30_000,
   /** Maximum concurrent streams of one connection. */
   meshStreamsMax: 8,
-  /** As above, for a non-member. */
+  /** Maximum concurrent streams of one connection of a non-member. */
   meshStreamsOfStrangerMax: 4,
   /**
    * Streams that a connection may open at once (burst), and then per second. A connection that
@@ -42,9 +49,12 @@ export const meshLimits = {
    */
   meshStreamsBurst: 16,
   meshStreamsPerSecond: 2,
-  /** As above, for pings and settings of a connection. */
+  /**
+   * Pings and settings that a connection may send at once (burst), and then per second. A
+   * connection that exceeds this is closed.
+   */
   meshControlsBurst: 64,
   meshControlsPerSecond: 16,
-  /** Maximum invalid frames of a connection; one more closes it. */
+  /** Maximum invalid frames of a connection; the next invalid frame closes it. */
   meshInvalidFramesMax: 16,
 } as const

@@ -16,7 +16,7 @@ import { hasMemberStore } from '../../raft/configuration.ts'
 import type { CoreStatus } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { AddressBook } from './addresses.ts'
-import type { HostEvent } from '../link.ts'
+import type { ConsensusThreadEvent } from '../link.ts'
 import { LogThrottle } from '../logger.ts'
 import type { MeshRefusal } from './mesh-refusal.ts'
 import { integer } from '../message-codec.ts'
@@ -34,7 +34,7 @@ interface MembershipCacheDeps {
   readonly onView: (view: MembershipView) => void
   /** Sends a frame to every connected peer. */
   readonly broadcast: (frame: ForwardFrame['frame']) => void
-  readonly post: (event: HostEvent) => void
+  readonly post: (event: ConsensusThreadEvent) => void
 }
 
 interface MembershipView {
@@ -48,10 +48,10 @@ interface Known {
   readonly record: ConfigurationRecord
 }
 
-/** Status of this member in the newest committed configuration. */
+/** Whether, and how, the newest committed configuration lists this member. */
 type Standing = 'listed' | 'other-store' | 'absent'
 
-/** Bounds of a received frame. */
+/** Limits for a received frame. */
 export const MEMBERSHIP_CACHE_LIMITS = {
   configurationBytesMax: 256 * 1024,
   claimsMax: 256,
@@ -61,17 +61,17 @@ const POST_MS = 1000
 const SELF_REFUSED_MS = 1000
 
 /**
- * Members that may use the mesh. Normally the own log decides: the configuration in force, plus
- * members of the last committed one, because a removal counts only once it is committed. On a
- * member that lags, the log alone would refuse newer members and accept removed ones. Members
- * therefore send each other the newest configuration that they know to be committed, and that one
- * decides until the own log has caught up.
+ * Members that may use the mesh. Normally the log of this member decides: the configuration in
+ * force, plus members of the last committed configuration, because a removal counts only once it is
+ * committed. On a member that lags, the log alone would refuse newer members and accept removed
+ * ones. Members therefore send each other the newest configuration that they know to be committed,
+ * and this configuration decides until the log of this member has caught up.
  */
 export class MembershipCache {
   readonly #deps: MembershipCacheDeps
   readonly #throttle = new LogThrottle({ windowMs: SELF_REFUSED_MS, keysMax: 256 })
   #inForce: Known & { readonly isCommitted: boolean }
-  /** The newest configuration that the own log or state knows to be committed. */
+  /** The newest configuration that the log or state of this member knows to be committed. */
   #committed: Known
   #heard: Known | null
   #view: MembershipView
@@ -129,7 +129,7 @@ export class MembershipCache {
     if (isClaimNews) this.onClaims()
   }
 
-  /** The address book has changed. */
+  /** Called when the address book has changed. */
   onClaims(): void {
     this.#isFrameDue = true
     this.#isPostDue = true
@@ -145,16 +145,16 @@ export class MembershipCache {
     return { case: 'roster', value }
   }
 
-  /** A peer with a pinned key refuses this member. */
+  /** Called when a peer with a pinned key refuses this member. */
   onRefused(by: NodeId, { reason, configurationIndex: index, generation }: MeshRefusal): void {
-    // A newer generation shows that the cluster was recovered without this member, no matter what
-    // reason the refusal gives.
+    // Checked first: a newer generation shows that the cluster was recovered without this member,
+    // no matter what reason the refusal gives.
     if (generation > this.#deps.generation) {
       this.#report(by, 'fenced', index, generation)
       return
     }
     const newest = this.#newest()
-    // Only a configuration committed after one that lists this disk can have removed it.
+    // Only a configuration committed after one that lists this disk can have removed this member.
     const isTakenOut = this.#standing(newest) === 'listed' && index > newest.index
     if (reason === 'rolled-back') this.#report(by, 'rolled-back', index)
     else if (reason === 'not-a-member') {
@@ -164,7 +164,9 @@ export class MembershipCache {
     }
   }
 
-  /** Runs periodically: sends changes to the peers, and to main at most once a second. */
+  /**
+   * Runs periodically: sends changes to the peers, and to the main thread at most once a second.
+   */
   flush(): void {
     if (this.#isFrameDue) {
       this.#isFrameDue = false
@@ -173,7 +175,7 @@ export class MembershipCache {
     if (this.#deps.monotonicMs() - this.#postedMs >= POST_MS) this.post()
   }
 
-  /** Sends changes to main, if there are any. */
+  /** Sends changes to the main thread, if there are any. */
   post(): void {
     const newest = this.#newest()
     const { witness, monotonicMs } = this.#deps
@@ -228,7 +230,7 @@ export class MembershipCache {
 
   #report(
     by: NodeId,
-    reason: Extract<HostEvent, { type: 'selfRefused' }>['reason'],
+    reason: Extract<ConsensusThreadEvent, { type: 'selfRefused' }>['reason'],
     index: Index,
     generation = this.#deps.generation,
   ): void {

@@ -25,7 +25,8 @@ export function makeHello(
   },
 ): Hello {
   const { last, term } = now.onDisk
-  // Applied entries are durable in the log or, just after a snapshot, only in the state.
+  // Just after a snapshot, applied entries are durable only in the state and not in the log, so the
+  // higher index counts.
   const lastIndex = Math.max(last.index, now.applied)
   const lastTerm = lastIndex === last.index ? last.term : 0
   return create(HelloSchema, {

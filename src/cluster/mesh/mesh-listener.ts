@@ -16,8 +16,8 @@ interface MeshListenerDeps {
 }
 
 /**
- * The mesh port until the end of the TLS handshake: limits the number and rate of connections, and
- * requires a certificate of the cluster CA.
+ * Accepts connections at the mesh port and handles them until the end of the TLS handshake: limits
+ * the number and rate of connections, and requires a certificate of the cluster CA.
  */
 export class MeshListener {
   readonly #deps: MeshListenerDeps
@@ -64,7 +64,7 @@ export class MeshListener {
     for (const server of this.#servers) server.setSecureContext(tlsOptions(identity))
   }
 
-  /** Keeps connections that were already passed on. */
+  /** Stops listening. Connections that were already passed on stay open. */
   close(): void {
     this.#isClosed = true
     for (const server of this.#servers) server.close()

@@ -7,7 +7,7 @@ import type { PeerCaller } from '../peer-channel.ts'
 import type { AddressBook } from './addresses.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftContent } from '../message-codec.ts'
-import type { PeerTrust } from './handshake.ts'
+import type { PeerVerificationFacts } from './handshake.ts'
 import type { MeshRefusal } from './mesh-refusal.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
@@ -36,7 +36,10 @@ export interface MeshOptions {
   readonly seeds?: readonly string[]
   /** address:port of DNS servers for names; the system's resolver when empty. */
   readonly resolvers?: readonly string[]
-  /** File of the last addresses of names (lib/runtime/last-addresses.ts); null: only memory. */
+  /**
+   * File that stores the last resolved addresses of host names (lib/runtime/last-addresses.ts);
+   * null: they are kept in memory only.
+   */
   readonly lastAddressesFile?: string | null
   /**
    * Maximum bytes of Raft frames queued for one peer. Further frames are dropped, and the core
@@ -85,14 +88,17 @@ export interface MeshPeer {
   readonly isConnected: boolean
   /** Time since the last data from the peer; null if there was none in this process. */
   readonly silentMs: number | null
-  /** Its accepted Hello; null if there was none. */
+  /** The accepted Hello of the peer; null if there was none. */
   readonly hello: Hello | null
-  /** The leaf certificate that it has proven; empty before that. */
+  /** The leaf certificate that the peer has proven; empty before that. */
   readonly leafPem: string
 }
 
-/** Facts that a member with these options compares its peers with. */
-export function peerTrust(options: MeshOptions, members: readonly Member[]): PeerTrust {
+/** Facts about a member with these options, with which its peers are compared. */
+export function peerVerificationFacts(
+  options: MeshOptions,
+  members: readonly Member[],
+): PeerVerificationFacts {
   const { selfId, clusterId, generation, trustDomain } = options
   const byId = new Map(members.map((member) => [member.id, member]))
   return { selfId, clusterId, generation, trustDomain, members: byId }

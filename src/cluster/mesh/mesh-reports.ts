@@ -25,7 +25,7 @@ const caWords = /issuer certificate|self-signed certificate|unable to verify/
  * @returns the reason in a gRPC error without its constant parts. The log line already has the
  * `address`.
  */
-export function plainReason(reason: string, address: string): string {
+export function stripGrpcPrefix(reason: string, address: string): string {
   const bare = AROUND_REASON.reduce((text, around) => text.replace(around, ''), reason)
     .replace(AFTER_REASON, '')
     .replaceAll(TIME_IN_TEXT, '')
@@ -65,7 +65,7 @@ export class MeshReports {
    * @param dnsFault why the tried address is not current; null if it is.
    */
   unreachable(id: NodeId, address: string, reason: string | null, dnsFault: string | null): void {
-    const plain = reason === null ? null : plainReason(reason, address)
+    const plain = reason === null ? null : stripGrpcPrefix(reason, address)
     const detail = [dnsFault, plain].filter((one) => one !== null).join(': ')
     const key = `${id} ${detail.slice(0, 100)}`
     if (!this.#throttle.allow(key, this.#clock.monotonicMs())) return
@@ -73,8 +73,8 @@ export class MeshReports {
   }
 
   /**
-   * Warns about different options. They do not prevent a connection, because operators change an
-   * option on one controller after another.
+   * Warns about options that differ from those of a peer. They do not prevent a connection, because
+   * operators change an option on one controller after another.
    */
   compareOptions(
     id: NodeId,

@@ -49,13 +49,16 @@ interface MeshServerDeps {
   /** Generation, also sent to refused peers. */
   readonly generation: number
   readonly onRefused: (verdict: Verdict & { ok: false }, remote: string) => void
-  /** A caller was authenticated; its streams may arrive one after the other. */
+  /**
+   * A stream of the caller was accepted. Called for each stream, so the caller's other stream may
+   * still be missing.
+   */
   readonly onCaller: (from: NodeId) => void
   readonly onHeard: (from: NodeId) => void
   /** `storeId`: disk that the stream is bound to. */
   readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
-  /** A single request, whose caller has only proven its certificate. */
+  /** A single request, outside of streams, whose caller has only proven its certificate. */
   readonly onCall: (
     leafDer: Uint8Array | null,
     request: CallRequest,
@@ -74,7 +77,7 @@ interface Inbound {
   readonly call: FrameCall
   readonly out: OutboundStream
   readonly leafDer: Uint8Array | null
-  /** null until its Hello is accepted. */
+  /** null until the caller's Hello is accepted. */
   peerId: NodeId | null
   hello: Hello | null
   isOver: boolean
@@ -146,14 +149,14 @@ export class MeshServer {
   }
 
   /**
-   * Answers on the stream that the peer dialed.
-   * @returns false when there is none or its queue is full.
+   * Sends a response on the stream that the peer dialed.
+   * @returns false when there is no such stream or its queue is full.
    */
   answer(to: NodeId, frame: Uint8Array, queueBytesMax: number): boolean {
     return this.#bound.forward.get(to)?.out.write(frame, queueBytesMax) ?? false
   }
 
-  /** Ends a peer's streams with a reason that it receives. */
+  /** Ends a peer's streams and sends the peer the reason. */
   drop(id: NodeId, code: Status, reason: string): void {
     for (const kind of ['raft', 'forward'] as const) {
       const inbound = this.#bound[kind].get(id)

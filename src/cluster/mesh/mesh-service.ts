@@ -47,7 +47,7 @@ const bothEnds: ChannelOptions = {
   'grpc.enable_channelz': 0,
 }
 
-/** The dialing end keeps the connection alive; this end only closes dead ones. */
+/** The dialing side keeps the connection alive; the server only closes dead connections. */
 export const serverOptions: ChannelOptions = {
   ...bothEnds,
   'grpc.keepalive_time_ms': 10_000,

@@ -23,7 +23,7 @@ interface Caller {
   readonly leafDer: Uint8Array
   id: NodeId
   isMember: boolean
-  /** Closes a non-member after its time. */
+  /** Closes the connection of a non-member when its time limit is over. */
   timer: NodeJS.Timeout | null
 }
 

@@ -1,6 +1,6 @@
 import type { SecureContext } from 'node:tls'
 import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
-import { LastAddresses, type Resolution } from '../../lib/runtime/last-addresses.ts'
+import { CachedResolver, type Resolution } from '../../lib/runtime/last-addresses.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import { create } from '@bufbuild/protobuf'
@@ -15,7 +15,7 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.ts'
 import type { PeerCaller } from '../peer-channel.ts'
-import { lookUpBy, withHost } from './addresses-names.ts'
+import { lookUpWithResolvers, resolveHostPort } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
 import {
   verifyCaller,
@@ -23,7 +23,7 @@ import {
   detectRollback,
   verifyPeer,
   type PeerClaim,
-  type PeerTrust,
+  type PeerVerificationFacts,
   type Verdict,
 } from './handshake.ts'
 import { MeshReports } from './mesh-reports.ts'
@@ -43,7 +43,7 @@ import {
   type MeshOptions,
   type MeshDeps,
   type MeshPeer,
-  peerTrust,
+  peerVerificationFacts,
 } from './mesh-parts.ts'
 
 interface PeerRecord {
@@ -75,9 +75,9 @@ export class Mesh implements Transport {
   readonly #silenceMsMax: number
   readonly #witness: RollbackDetector
   readonly #seeds: SeedFinder
-  readonly #names: LastAddresses
+  readonly #names: CachedResolver
   #secureContext: SecureContext
-  #roster: PeerTrust
+  #roster: PeerVerificationFacts
   #configurationIndex: Index
   #stopWatch: (() => void) | null = null
   #watchedMs = 0
@@ -94,14 +94,14 @@ export class Mesh implements Transport {
     this.#silenceMsMax = options.silenceMsMax ?? 3000
     this.#witness = options.witness ?? new RollbackDetector(options.generation)
     this.#secureContext = meshSecureContext(options.identity)
-    this.#roster = peerTrust(options, options.members)
+    this.#roster = peerVerificationFacts(options, options.members)
     this.#configurationIndex = options.configurationIndex ?? 0
     options.book.setMembers(this.#roster.members)
     const { resolvers = [], lastAddressesFile = null } = options
-    this.#names = new LastAddresses({
+    this.#names = new CachedResolver({
       path: lastAddressesFile,
       clock: deps.clock,
-      lookUp: (host) => lookUpBy(host, resolvers),
+      lookUp: (host) => lookUpWithResolvers(host, resolvers),
     })
     this.#seeds = this.#makeSeeds()
     this.#server = new MeshServer(options.identity, {
@@ -175,7 +175,7 @@ export class Mesh implements Transport {
    * addresses have changed.
    */
   setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
-    this.#roster = peerTrust(this.#options, members)
+    this.#roster = peerVerificationFacts(this.#options, members)
     this.#configurationIndex = configurationIndex
     this.#options.book.setMembers(this.#roster.members)
     this.#witness.retain((id) => this.#roster.members.has(id))
@@ -250,8 +250,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Answers on the stream that the peer dialed. If that fails, ends the stream, so that the peer
-   * learns that no answer will come.
+   * Responds on the stream that the peer dialed. If that fails, ends the stream, so that the peer
+   * learns that no response will come.
    */
   answer(to: NodeId, frame: ForwardFrame['frame']): void {
     if (!this.#server.answer(to, encodeForward(frame), this.#forwardQueueBytesMax)) {
@@ -364,7 +364,7 @@ export class Mesh implements Transport {
 
   /**
    * The term of every message except a pre-vote is durable before the message is sent
-   * (raft/effects.ts), so the message proves it.
+   * (raft/effects.ts), so the message proves that the sender's disk has this term.
    */
   #noteTerm(from: NodeId, message: Message): void {
     const isPreVote =
@@ -373,8 +373,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * gRPC tries all addresses of a name at once, so it receives the name itself while the name
-   * resolves.
+   * Passes the name itself to gRPC while the name resolves, because gRPC then tries all addresses
+   * of the name at once.
    */
   async #resolveForGrpc(address: string): Promise<Resolution> {
     const { resolvers = [] } = this.#options
@@ -384,7 +384,7 @@ export class Mesh implements Transport {
   }
 
   #resolve(address: string): Promise<Resolution> {
-    return withHost(address, (host) => this.#names.resolve(host))
+    return resolveHostPort(address, (host) => this.#names.resolve(host))
   }
 
   #makeSeeds(): SeedFinder {
@@ -431,7 +431,8 @@ export class Mesh implements Transport {
     const nowMs = this.#deps.clock.monotonicMs()
     const isStalled = nowMs - this.#watchedMs > WATCH_MS + 1000
     this.#watchedMs = nowMs
-    // If this thread was stalled, frames have arrived that it has not read yet.
+    // After a stall of this thread, frames may have arrived that it has not read yet. So silence
+    // proves nothing now.
     if (isStalled) return
     for (const [id, peer] of this.#peers) {
       const isSilent = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs > this.#silenceMsMax

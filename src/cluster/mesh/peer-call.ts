@@ -7,11 +7,11 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { clientOptions, type MeshIdentity, meshSecureContext, meshService } from './mesh-service.ts'
-import { plainReason } from './mesh-reports.ts'
+import { stripGrpcPrefix } from './mesh-reports.ts'
 import { toCallProblem } from '../peer/peer-rpc.ts'
 
 interface PeerAnswer {
-  /** Id of the answering controller from its certificate. */
+  /** Id of the responding controller from its certificate. */
   readonly calleeId: NodeId
   readonly payload: Uint8Array
 }
@@ -19,9 +19,9 @@ interface PeerAnswer {
 /**
  * Sends one request to the controller at an address, outside of links, for controllers that are not
  * members yet. The callee must have a controller's certificate of the same CA and trust domain; the
- * caller decides whether its id is acceptable.
+ * caller decides whether the callee's id is acceptable.
  * @param address host:port of the mesh.
- * @throws {Problem} the callee's answer, or PEER_UNREACHABLE with the reason.
+ * @throws {Problem} the error that the callee returned, or PEER_UNREACHABLE with the reason.
  */
 export async function callPeerOnce(options: {
   readonly address: string
@@ -73,7 +73,7 @@ export async function callPeerOnce(options: {
   } catch (error) {
     if (error instanceof Problem) throw error
     const message = errorMessage(error)
-    const reason = plainReason(message.slice(0, 300), address)
+    const reason = stripGrpcPrefix(message.slice(0, 300), address)
     throw new Problem('PEER_UNREACHABLE', { detail: `${address}: ${reason}` })
   } finally {
     client.close()

@@ -32,7 +32,7 @@ interface PeerLinkDeps {
   readonly random: Random
   /** Both streams are open and the peer is authenticated. */
   readonly onReady: (hello: Hello, leafPem: string) => void
-  /** A ready link has ended. Frames without an answer may or may not have arrived. */
+  /** A ready link has ended. Frames without a response may or may not have arrived. */
   readonly onLost: () => void
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
@@ -43,7 +43,7 @@ interface PeerLinkDeps {
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
   /**
    * The attempt failed, and not because this member refused the peer. `dnsFault`: why the tried
-   * address is not current, or why there was no address; null if a name server has answered.
+   * address is not current, or why there was no address; null if a name server has responded.
    */
   readonly onFailed: (reason: string | null, dnsFault: string | null) => void
 }
@@ -135,7 +135,10 @@ export class PeerLink {
     this.#redialTimer = null
   }
 
-  /** An address is only a hint, so an authenticated connection is kept. */
+  /**
+   * Replaces the addresses. An authenticated connection continues, because an address is only a
+   * hint.
+   */
   setAddresses(addresses: readonly string[]): void {
     if (addresses.join(' ') === this.#addresses.join(' ')) return
     this.#addresses = addresses
@@ -147,7 +150,8 @@ export class PeerLink {
     }
     this.#turn = 0
     if (this.#isStopped || current === this.#nextAddress) return
-    // Otherwise an attempt at a former address of the peer could last until its timeout.
+    // Ends an attempt at a former address of the peer, which could otherwise last until its
+    // timeout.
     this.#end(this.#attempt)
     if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
     this.#redialTimer = null
@@ -156,8 +160,8 @@ export class PeerLink {
   }
 
   /**
-   * Stops after all written frames are sent, or soon, so that a removed peer still receives the
-   * reason.
+   * Stops after all written frames are sent, or after a short time, so that a removed peer still
+   * receives the reason.
    */
   drain(): void {
     const attempt = this.#attempt
@@ -235,7 +239,7 @@ export class PeerLink {
   }
 
   #connect(address: string, target: string, dnsFault: string | null): void {
-    // A Hello must not report less than this member has acknowledged.
+    // Waits, because a Hello must not report less than this member has acknowledged.
     if (!this.#deps.canDial()) {
       this.#redialLater()
       return
@@ -312,7 +316,8 @@ export class PeerLink {
     this.#deps.onHeard()
     const content = decodeRaft(bytes, this.peerId, this.#deps.selfId)
     if (attempt.raftHello !== null) {
-      // A callee sends only its Hello. A newer release may send more, in frames that are ignored.
+      // On this stream, a callee sends only its Hello. A newer release may send other frames, which
+      // are ignored.
       if (content.kind !== 'unknown') this.#fail(attempt, 'it sent more than its Hello')
       return
     }

@@ -1,10 +1,10 @@
 import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
-import type { DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
+import type { DurablePosition, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
 
-type Mark = { -readonly [name in keyof DiskPromise]: DiskPromise[name] }
+type Mark = { -readonly [name in keyof DurablePosition]: DurablePosition[name] }
 
 /** One start of a process on a store. */
 interface ProcessStart {
@@ -17,7 +17,7 @@ interface Remembered {
   start: ProcessStart
   /** Positions reported since this process start, on the streams that the peer dialed. */
   readonly heard: Mark
-  /** Positions reported since this process start, in its answers to this member's dials. */
+  /** Positions reported since this process start, in responses to this member's dials. */
   readonly answered: Mark
   /** Positions reported by earlier process starts on this store. */
   readonly past: Mark
@@ -34,26 +34,26 @@ type HistoryFault = 'rolled-back' | 'superseded'
  * copy (a restored backup, a VM snapshot). Such a disk has lost votes and acknowledgments that
  * other members rely on. A store is rolled back if one of these holds:
  * - Its term is lower than one that it has announced. A term is announced only once it is durable,
- * and never decreases.
+ *   and never decreases.
  * - It is still in the same term, and its log is shorter than it was in that term. Entries of the
- * term itself, and entries acknowledged to the leader of the term, match that leader's log, and the
- * leader never truncates them. The position of the last entry alone proves nothing, even if terms
- * are compared first: a new leader repairs a log in several messages, and the first one may replace
- * a long tail by entries of an earlier term.
+ *   term itself, and entries acknowledged to the leader of the term, match that leader's log, and
+ *   the leader never truncates them. The position of the last entry alone proves nothing, even if
+ *   terms are compared first: a new leader repairs a log in several messages, and the first one may
+ *   replace a long tail by entries of an earlier term.
  * - Its log ends before its applied index. Applied entries were committed and durable, and no
- * leader replaces them.
- * - It counts no more starts than before, but started later. A process counts its start durably
- * before it sends anything.
+ *   leader replaces them.
+ * - Its start count is no higher than before, but its process started later. A process counts its
+ *   start durably before it sends anything.
  *
  * A store with a damaged log reports its missing tail (raft/owed.ts), and is treated as if it had
- * that tail: until it does, it grants no vote that a store with the tail would refuse.
+ * that tail: until it has the tail, it grants no vote that a store with the tail would refuse.
  *
  * A comparison needs an order. Frames of one direction of streams are ordered; frames of different
  * directions are not. So within one process start, the Hello of a caller is compared with frames on
  * the streams that the caller dialed. A Hello that answers this member is compared only with
- * earlier process starts, which ended before it was made. This also holds for positions reported to
- * an earlier process of this member, because a peer dials the new process only after its streams to
- * the previous one have ended.
+ * earlier process starts, which ended before the Hello was made. This also holds for positions
+ * reported to an earlier process of this member, because a peer dials the new process only after
+ * its streams to the previous one have ended.
  */
 export class RollbackDetector {
   readonly #generation: number
@@ -133,8 +133,8 @@ export class RollbackDetector {
   }
 
   /**
-   * @param startedAtMs of the process that reported. Another process may have replaced it before
-   * the report arrives.
+   * @param startedAtMs start of the process that reported. Another process may have replaced it
+   * before the report arrives.
    */
   noteApplied(id: NodeId, startedAtMs: bigint, index: Index): void {
     const known = this.#peers.get(id)

@@ -40,7 +40,8 @@ export function decodePeerMessage<T extends DescMessage>(
 
 /**
  * Sends a request to a member.
- * @throws {Problem} as {@link PeerChannel.call}; COULD_NOT_VALIDATE when its answer cannot be read.
+ * @throws {Problem} as {@link PeerChannel.call}; COULD_NOT_VALIDATE when the response cannot be
+ * decoded.
  */
 export async function callPeer<Q extends DescMessage, A extends DescMessage>(
   peers: PeerChannel,

@@ -11,7 +11,7 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import { PEER_PAYLOAD_BYTES_MAX, type PeerCaller } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { CallFailure, HostCommand, HostEvent } from '../link.ts'
+import type { CallFailure, ConsensusThreadCommand, ConsensusThreadEvent } from '../link.ts'
 import { withOwnBuffer } from '../../lib/runtime/own-buffer.ts'
 import { integer } from '../message-codec.ts'
 
@@ -20,26 +20,29 @@ interface PeerFramesDeps {
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
   /** Caller authenticated by the open streams of a member; null if it has none. */
   readonly callerOf: (id: NodeId) => PeerCaller | null
-  readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
+  readonly post: (event: ConsensusThreadEvent, transfer?: readonly ArrayBuffer[]) => void
 }
 
-type PeerCommand = Extract<HostCommand, { type: 'note' | 'call' | 'answerCall' }>
+type PeerCommand = Extract<ConsensusThreadCommand, { type: 'note' | 'call' | 'answerCall' }>
 
 /** Maximum concurrent calls of one peer, and of all non-members together. */
 const SERVED_MAX = 64
 /**
- * Maximum calls of main that are tracked here. More than main has in progress, because main does
- * not report the calls that it gave up.
+ * Maximum calls of the main thread that are tracked here. The main thread has fewer calls in
+ * progress, but does not report the calls that it gave up.
  */
 const CALLS_MAX = 2048
 const TEXT_CHARACTERS_MAX = 64
 
 /** Notes and calls between the main threads of members, as frames of their forward streams. */
-export class PeerFrames {
+export class PeerRpcFrames {
   readonly #deps: PeerFramesDeps
-  /** Calls of this controller's main: call id to callee. */
+  /** Calls of this controller's main thread: call id to callee. */
   readonly #calls = new Map<number, NodeId>()
-  /** Calls that main is processing, with their caller and the function that answers. */
+  /**
+   * Calls that the main thread is processing, with their caller and the function that sends the
+   * response.
+   */
   readonly #served = new Map<
     number,
     { readonly from: NodeId; readonly answer: (response: CallResponse) => void }
@@ -99,7 +102,9 @@ export class PeerFrames {
     this.#serve(caller, '', request, answer)
   }
 
-  /** The streams to a peer have ended; the outcome of its unanswered calls is unknown. */
+  /**
+   * Called when the streams to a peer have ended; the outcome of its unanswered calls is unknown.
+   */
   onLinkLost(to: NodeId): void {
     for (const [id, callee] of this.#calls) {
       if (callee === to) this.#fail(id, `connection to ${to} closed before the response`)

@@ -8,9 +8,9 @@ import {
   type PeerHandler,
 } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { CallFailure, HostEvent, MainLink } from '../link.ts'
+import type { CallFailure, ConsensusThreadEvent, MainLink } from '../link.ts'
 
-/** Maximum calls of this controller that wait for an answer. */
+/** Maximum calls of this controller that wait for a response. */
 const CALLS_MAX = 1024
 
 interface PendingCall {
@@ -24,9 +24,12 @@ interface Service {
   readonly handler: PeerHandler
 }
 
-type PeerEvent = Extract<HostEvent, { type: 'note' | 'called' | 'callAnswered' | 'link' }>
+type PeerEvent = Extract<
+  ConsensusThreadEvent,
+  { type: 'note' | 'called' | 'callAnswered' | 'link' }
+>
 
-/** The end of the {@link PeerChannel} in the main thread; the host sends the frames. */
+/** The main thread's side of the {@link PeerChannel}; the host sends the frames. */
 export class PeerRpc implements PeerChannel {
   readonly #post: MainLink['post']
   readonly #onUnhandled: (method: string, error: unknown) => void
@@ -155,7 +158,7 @@ export class PeerRpc implements PeerChannel {
   }
 }
 
-/** A newer release may answer with an unknown code. */
+/** Replaces a code that this release does not know by UNHANDLED: a newer release may send one. */
 export function toCallProblem({ code, reason }: CallFailure): Problem {
   return new Problem(isProblemCode(code) ? code : 'UNHANDLED', { detail: reason.slice(0, 500) })
 }

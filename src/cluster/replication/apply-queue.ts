@@ -45,7 +45,7 @@ export class ApplyQueue {
   #isScheduled = false
   #isPaused = false
   #hasFailed = false
-  /** Index of the last received entry, or of the entry before the next one. */
+  /** Index of the last received entry; at first, the index of the persisted state. */
   #received: Index
   /** The state contains everything up to this index. */
   #standsAt: Index = 0
@@ -79,11 +79,11 @@ export class ApplyQueue {
     if (!this.#isScheduled) this.#run()
   }
 
-  /** Called when the machine may have written some of the changes that made it refuse more. */
+  /** Called when the machine may accept entries again, because it has written pending changes. */
   goOn(): void {
     if (this.#isScheduled || this.#batches.length === 0) return
     this.#isScheduled = true
-    // Not immediately, because the machine is about to start its next write.
+    // Runs in a later turn, because the machine is about to start its next write.
     setImmediate(() => this.#run())
   }
 

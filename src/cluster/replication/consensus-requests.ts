@@ -2,9 +2,11 @@ import { toBinary } from '@bufbuild/protobuf'
 
 import { type Configuration, ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { HostCommand, MainLink } from '../link.ts'
+import type { ConsensusThreadCommand, MainLink } from '../link.ts'
 
-/** Requests of main to the consensus thread. Each receives one answer with its id. */
+/**
+ * Requests of the main thread to the consensus thread. Each receives one response with its id.
+ */
 export class ConsensusRequests {
   readonly #post: MainLink['post']
   readonly #waiting = new Map<number, (reason: string | null) => void>()
@@ -30,13 +32,13 @@ export class ConsensusRequests {
     this.#waiting.delete(id)
   }
 
-  /** Resolves all requests, because no further answers arrive. */
+  /** Resolves all requests, because no further responses arrive. */
   close(): void {
     for (const resolve of this.#waiting.values()) resolve('this controller is stopping')
     this.#waiting.clear()
   }
 
-  async #ask(command: (id: number) => HostCommand): Promise<string | null> {
+  async #ask(command: (id: number) => ConsensusThreadCommand): Promise<string | null> {
     const id = this.#nextId
     this.#nextId += 1
     return await new Promise((resolve) => {

@@ -1,9 +1,9 @@
 import type { LoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
 import { threadMemory } from '../../lib/runtime/thread-memory.ts'
-import { type DiskVitals, type HostStats, NO_DISK_VITALS } from '../../ports/stats.ts'
+import { type DiskStats, type ConsensusStats, NO_DISK_VITALS } from '../../ports/stats.ts'
 import type { FullStatus } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
-import type { HostStatus, PeerReport } from '../link.ts'
+import type { ConsensusThreadStatus, PeerReport } from '../link.ts'
 import type { MeshPeer } from '../mesh/mesh-parts.ts'
 import type { HostMesh } from '../mesh/mesh.ts'
 
@@ -11,10 +11,12 @@ interface ConsensusStatusDeps {
   readonly tickMs: number
   readonly mesh: Pick<HostMesh, 'droppedFrames' | 'peers' | 'queuedBytes'>
   readonly loopDelay: LoopDelayGauge
-  readonly diskVitals?: (() => DiskVitals) | undefined
+  readonly diskVitals?: (() => DiskStats) | undefined
 }
 
-/** Builds the status of consensus, mesh and disk for main, and keeps its counters. */
+/**
+ * Builds the status of consensus, mesh and disk for the main thread, and maintains its counters.
+ */
 export class ConsensusStatus {
   readonly #deps: ConsensusStatusDeps
   readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
@@ -42,7 +44,7 @@ export class ConsensusStatus {
   }
 
   /** @param configuration the encoded configuration in force. */
-  of(full: FullStatus, configuration: Uint8Array): HostStatus {
+  of(full: FullStatus, configuration: Uint8Array): ConsensusThreadStatus {
     const { leaderSilenceTicks, peers } = full
     const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))
     return {
@@ -61,7 +63,7 @@ export class ConsensusStatus {
     }
   }
 
-  #vitals({ last, base, logBytes }: FullStatus): HostStats {
+  #vitals({ last, base, logBytes }: FullStatus): ConsensusStats {
     const { mesh, loopDelay, diskVitals } = this.#deps
     return {
       ...this.#counts,

@@ -15,7 +15,12 @@ import { ConsensusStatus } from './consensus-status.ts'
 import { makeHello } from '../mesh/mesh-hello.ts'
 import { MembershipCache } from '../mesh/membership-cache.ts'
 import { RollbackDetector } from '../mesh/rollback-detector.ts'
-import { type HostCommand, type HostLink, logOverLink, type HostEvent } from '../link.ts'
+import {
+  type ConsensusThreadCommand,
+  type HostLink,
+  logOverLink,
+  type ConsensusThreadEvent,
+} from '../link.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftContent } from '../message-codec.ts'
 import { Forwarding, forwardedRefusal } from './forwarding.ts'
@@ -23,7 +28,7 @@ import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotTransfers } from '../state-transfer/snapshot-transfers.ts'
 import { AddressBook } from '../mesh/addresses.ts'
 import { Mesh, type HostMesh } from '../mesh/mesh.ts'
-import { PeerFrames } from '../peer/peer-rpc-transport.ts'
+import { PeerRpcFrames } from '../peer/peer-rpc-transport.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { defaultCoreOptions } from '../../raft/options.ts'
@@ -32,8 +37,8 @@ const STATUS_MS = 250
 
 /**
  * Consensus of one controller, and everything that must not wait for its API: Raft node, disk,
- * mesh, forwarding, snapshots. It exchanges only plain messages with main, so it can run in its own
- * thread.
+ * mesh, forwarding, snapshots. It exchanges only plain messages with the main thread, so it can run
+ * in its own thread.
  */
 export class ConsensusThread {
   readonly #options: ConsensusOptions
@@ -46,7 +51,7 @@ export class ConsensusThread {
   readonly #roster: MembershipCache
   readonly #mesh: HostMesh
   readonly #forwarding: Forwarding
-  readonly #peerFrames: PeerFrames
+  readonly #peerFrames: PeerRpcFrames
   readonly #snapshots: SnapshotTransfers
   readonly #replies: ConsensusReplies
   readonly #status: ConsensusStatus
@@ -67,7 +72,7 @@ export class ConsensusThread {
     const post: HostLink['post'] = (event, transfer) => parts.link.post(event, transfer)
     this.#raft = core
     this.#core = core.status
-    // The log may be ahead of the state.
+    // The core's configuration comes from the log, which may be ahead of the state.
     this.#configuration = encodeConfiguration(core.status.configurationRecord)
     this.#book = openAddressBook(options, parts.clock)
     this.#witness = new RollbackDetector(options.generation, options.roster?.marks)
@@ -94,7 +99,7 @@ export class ConsensusThread {
     })
     this.#replies = new ConsensusReplies(this.#node, () => this.#core, post)
     this.#forwarding = this.#makeForwarding()
-    this.#peerFrames = new PeerFrames({
+    this.#peerFrames = new PeerRpcFrames({
       forward: (to, frame) => this.#mesh.forward(to, frame),
       answer: (to, frame) => this.#mesh.answer(to, frame),
       callerOf: (id) => this.#mesh.callerOf(id),
@@ -115,7 +120,9 @@ export class ConsensusThread {
     return this.#raft
   }
 
-  /** Starts to take part in the cluster. Reports a listener failure to main as fatal. */
+  /**
+   * Starts to take part in the cluster. Reports a listener failure to the main thread as fatal.
+   */
   async #start(): Promise<void> {
     let port: number
     try {
@@ -124,7 +131,7 @@ export class ConsensusThread {
       this.#fail(error instanceof Error ? error : new Error(String(error)))
       return
     }
-    // Nothing may start if the thread was stopped meanwhile.
+    // Stops here if the thread was stopped meanwhile.
     if (this.#isOver) return
     this.#node.start()
     this.#stopStatusTimer = periodicScheduler.every(STATUS_MS, () => this.#onStatusTimer())
@@ -239,7 +246,7 @@ export class ConsensusThread {
     })
   }
 
-  #onCommand(command: HostCommand): void {
+  #onCommand(command: ConsensusThreadCommand): void {
     if (this.#isOver) return
     switch (command.type) {
       case 'start':
@@ -289,7 +296,8 @@ export class ConsensusThread {
   #onRaft(from: NodeId, content: RaftContent, storeId: Uint8Array): void {
     switch (content.kind) {
       case 'message':
-        // Only this thread creates this message, and only from a complete, verified snapshot.
+        // Ignored: only this thread creates a snapshot message, and only from a complete, verified
+        // snapshot.
         if (content.message.type === 'snapshot') break
         this.#noteMatch(from, content.message)
         this.#node.receive(content.message, storeId)
@@ -416,18 +424,22 @@ export class ConsensusThread {
   }
 }
 
-type ChangeConfiguration = Extract<HostCommand, { readonly type: 'changeConfiguration' }>
+type ChangeConfiguration = Extract<ConsensusThreadCommand, { readonly type: 'changeConfiguration' }>
 
 /**
- * Executes and answers main's requests to the leader's core; the counterpart of
- * consensus-requests.ts.
+ * Executes the main thread's requests to the leader's core, and responds to them; the counterpart
+ * of consensus-requests.ts.
  */
 class ConsensusReplies {
   readonly #node: RaftNode
   readonly #status: () => CoreStatus
-  readonly #post: (event: HostEvent) => void
+  readonly #post: (event: ConsensusThreadEvent) => void
 
-  constructor(node: RaftNode, status: () => CoreStatus, post: (event: HostEvent) => void) {
+  constructor(
+    node: RaftNode,
+    status: () => CoreStatus,
+    post: (event: ConsensusThreadEvent) => void,
+  ) {
     this.#node = node
     this.#status = status
     this.#post = post
@@ -466,8 +478,8 @@ function restoreCore(options: ConsensusOptions, deps: ConsensusDeps): Core {
     id: selfId,
     storeId,
     options: { ...defaultCoreOptions, ...core },
-    // Nodes must not draw the same election timeouts, and a node must not draw the same ones after
-    // each start.
+    // The seed makes nodes draw different election timeouts, and makes a node draw different ones
+    // after each start.
     random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
     log: restored,
     applied,

@@ -11,7 +11,7 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import type { ProposalResult } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { HostEvent, RefusalCode } from '../link.ts'
+import type { ConsensusThreadEvent, RefusalCode } from '../link.ts'
 import { NO_TRACE, decodeTrace } from '../../lib/trace-context.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
@@ -30,10 +30,12 @@ interface ForwardingDeps {
   readonly leader: () => NodeId | null
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
-  readonly post: (event: HostEvent) => void
+  readonly post: (event: ConsensusThreadEvent) => void
 }
 
-/** Requester that waits for an answer of the node: a peer, or main if `from` is null. */
+/**
+ * Requester that waits for a response of the node: a peer, or the main thread if `from` is null.
+ */
 interface ReadRequester {
   readonly from: NodeId | null
   /** Request id chosen by the requester. */
@@ -42,20 +44,22 @@ interface ReadRequester {
 
 /** Maximum bytes of commands in one frame; a larger batch is split over several frames. */
 const FRAME_COMMANDS_BYTES_MAX = 1024 * 1024
-/** Maximum requests that wait for an answer of the node; further requests of peers are refused. */
+/**
+ * Maximum requests that wait for a response of the node; further requests of peers are refused.
+ */
 const ASKERS_MAX = 262_144
-/** Maximum read rounds that were sent to peers and have no answer yet. */
+/** Maximum read rounds that were sent to peers and have no response yet. */
 const REMOTE_READS_MAX = 16_384
 
 /**
  * Sends proposals and read rounds to the leader, which is either the local node or a peer. Accepts
- * requests of peers only on the leader, and answers every request that it refuses.
+ * requests of peers only on the leader, and responds to every request that it refuses.
  */
 export class Forwarding {
   readonly #deps: ForwardingDeps
   readonly #proposals = new Map<number, ReadRequester>()
   readonly #reads = new Map<number, ReadRequester>()
-  /** Main's read rounds that were sent to a peer. */
+  /** Read rounds of the main thread that were sent to a peer. */
   readonly #remoteReads = new Map<number, NodeId>()
   #nextId = 1
 
@@ -108,7 +112,10 @@ export class Forwarding {
     }
   }
 
-  /** The streams to a peer have ended; the outcome of its unanswered requests is unknown. */
+  /**
+   * Called when the streams to a peer have ended; the outcome of its unanswered requests is
+   * unknown.
+   */
   onLinkLost(to: NodeId): void {
     if (this.#deps.leader() === to) this.#deps.post({ type: 'handoverLost' })
     for (const [number, asked] of this.#remoteReads) {

@@ -25,8 +25,8 @@ export interface OutstandingProposal {
   readonly reject: (problem: Problem) => void
   stage: Stage
   /**
-   * An attempt was sent, and its outcome is unknown. Only the outcome itself settles the proposal;
-   * a refusal of a later attempt does not.
+   * An attempt was sent, and its outcome is unknown. Only the outcome itself completes the
+   * proposal; a refusal of a later attempt does not.
    */
   isFateOpen: boolean
   lastRefusal: RefusalCode | null
@@ -73,7 +73,7 @@ export class OutstandingProposals {
   }
 
   /**
-   * Whether this caller may add a proposal. The limit for each caller keeps one of them from
+   * Whether this caller may add a proposal. The limit per caller prevents a single caller from
    * filling the queue.
    */
   hasRoomFor(caller: string): boolean {
@@ -157,7 +157,7 @@ export class OutstandingProposals {
   }
 }
 
-/** The problem that is certain for a proposal without an outcome. */
+/** Error code for a proposal that ends without an outcome. */
 function verdictOf(
   proposal: OutstandingProposal,
 ): 'OUTCOME_UNKNOWN' | 'SERVER_TOO_MANY_REQUESTS' | 'CLUSTER_NO_LEADER' {

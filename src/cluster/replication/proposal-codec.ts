@@ -1,8 +1,8 @@
 import { assert } from '../../lib/assert.ts'
 import { NO_TRACE } from '../../lib/trace-context.ts'
-import { getUint53, setUint53 } from '../../raft/entry-codec.ts'
+import { readSafeInteger, writeSafeInteger } from '../../raft/entry-codec.ts'
 
-/** An encoded Command and the sequence from its origin. */
+/** An encoded Command and its sequence number at its origin. */
 export interface PackedProposal {
   readonly sequence: number
   readonly command: Uint8Array
@@ -26,7 +26,7 @@ export function packProposals(proposals: readonly PackedProposal[]): Uint8Array<
   let at = 0
   for (const { sequence, command, trace = NO_TRACE } of proposals) {
     view.setUint32(at, command.length, true)
-    setUint53(view, at + 4, sequence)
+    writeSafeInteger(view, at + 4, sequence)
     view.setUint8(at + 12, trace.length)
     bytes.set(command, at + HEADER_BYTES)
     bytes.set(trace, at + HEADER_BYTES + command.length)
@@ -44,7 +44,7 @@ export function unpackProposals(bytes: Uint8Array): PackedProposal[] {
     assert(at + HEADER_BYTES <= bytes.length, 'a packed proposal has its header')
     const commandEnd = at + HEADER_BYTES + view.getUint32(at, true)
     const end = commandEnd + view.getUint8(at + 12)
-    const sequence = getUint53(view, at + 4)
+    const sequence = readSafeInteger(view, at + 4)
     assert(sequence !== null && end <= bytes.length, 'a packed proposal is whole')
     const command = bytes.subarray(at + HEADER_BYTES, commandEnd)
     const trace = bytes.subarray(commandEnd, end)

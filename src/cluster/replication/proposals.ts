@@ -29,7 +29,8 @@ export interface ProposalOptions {
   readonly outstandingMax: number
   readonly outstandingSpanMax: number
   /**
-   * Maximum bytes of outstanding commands; further writes are refused as when there are too many.
+   * Maximum bytes of outstanding commands; above it, writes are refused as if there were too many
+   * of them.
    */
   readonly outstandingBytesMax: number
 }
@@ -42,8 +43,8 @@ interface ProposalsDeps {
   readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
   readonly hasLeader: () => boolean
   /**
-   * Feature level in force as applied here. A write that needs a level is logged after the entry
-   * that raised it.
+   * Feature level in force, as applied here. A write that needs a level is logged after the entry
+   * that raised the level.
    */
   readonly featureLevel: () => number
   /** Called for each write that was proposed here, even if its caller no longer waits. */
@@ -56,7 +57,7 @@ export class Proposals {
   readonly #deps: ProposalsDeps
   readonly #storeIdHex: string
   readonly #outstanding: OutstandingProposals
-  /** Sequences of the next flush. */
+  /** Sequence numbers of the proposals in the next flush. */
   #queued: number[] = []
   #isClosed = false
 
@@ -135,8 +136,8 @@ export class Proposals {
   }
 
   /**
-   * The former leader may or may not have logged the proposal. Its origin makes a second attempt
-   * harmless.
+   * Proposes outstanding writes again, because the former leader may or may not have logged them.
+   * The origin of a command makes a second attempt harmless.
    */
   proposeAgain(): void {
     if (this.#outstanding.parkSent()) this.sendParked()

@@ -64,8 +64,8 @@ export class ReadRounds {
   }
 
   /**
-   * Called when a leader was elected. Rounds sent to the previous leader may never be answered, so
-   * they are repeated.
+   * Called when a leader was elected. Rounds sent to the previous leader may never get a response,
+   * so they are repeated.
    */
   retry(): void {
     for (const readers of this.#rounds.values()) this.#waiting.push(...readers)

@@ -11,7 +11,7 @@ import { CertificateError, checkChain, parseCertificates } from '../../pki/certi
 import {
   type IdentityOwner,
   type IdentityPaths,
-  type IdentitySet,
+  type IdentityFileContents,
   readIdentitySet,
 } from '../../pki/verify/identity-files.ts'
 import { inspectChain, type InspectedCertificate } from '../../pki/authority/inspection.ts'
@@ -21,11 +21,11 @@ import {
   type CertificateHealth,
   certificateLife,
   expirySentence,
-  hasIssuerName,
+  isIssuerName,
   missingHosts,
   renewalReason,
   type RenewalReason,
-  validityWithin,
+  validityLimitedBy,
 } from '../../pki/authority/renewal.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
@@ -58,7 +58,7 @@ interface CertificateRenewerDeps {
 }
 
 interface CertificatesView {
-  /** The own leaf, then the authorities above it. */
+  /** The leaf certificate of this controller, then the authorities above it. */
   readonly certificates: readonly InspectedCertificate[]
   /** Certificate of the issuing authority in force (PEM); null when unknown. */
   readonly issuingPem: string | null
@@ -80,7 +80,7 @@ interface CertificatesView {
 export class CertificateRenewer {
   readonly #deps: CertificateRenewerDeps
   readonly #owner: IdentityOwner
-  #set: IdentitySet
+  #set: IdentityFileContents
   #hosts: readonly string[]
   readonly #files: WatchedFiles
   #alarm: string | null = null
@@ -127,8 +127,8 @@ export class CertificateRenewer {
   }
 
   /**
-   * Replaces the hosts that the leaf must contain, and renews it for those that it lacks. Never
-   * rejects.
+   * Replaces the hosts that the leaf must contain, and renews the leaf if it lacks any of them.
+   * Never rejects.
    */
   async requireHosts(hosts: readonly string[]): Promise<void> {
     this.#hosts = hosts
@@ -154,7 +154,7 @@ export class CertificateRenewer {
           'the issuing authority of the cluster is not known here yet; retry once this controller has caught up',
         )
       }
-      if (!hasIssuerName(this.#set.chain[0], issuing.certificatePem)) {
+      if (!isIssuerName(this.#set.chain[0], issuing.certificatePem)) {
         throw new CertificateError(
           'untrusted',
           'the certificate was not issued by the authority of this cluster; have its issuer renew it, for the same key',
@@ -199,11 +199,11 @@ export class CertificateRenewer {
   }
 
   /** CA certificates for verifying peers. */
-  get anchors(): IdentitySet['anchors'] {
+  get anchors(): IdentityFileContents['anchors'] {
     return this.#set.anchors
   }
 
-  get leaf(): IdentitySet['chain'][0] {
+  get leaf(): IdentityFileContents['chain'][0] {
     return this.#set.chain[0]
   }
 
@@ -214,7 +214,7 @@ export class CertificateRenewer {
   }
 
   #isRenewedHere(issuing: CertifiedKey | null): boolean {
-    return issuing !== null && hasIssuerName(this.#set.chain[0], issuing.certificatePem)
+    return issuing !== null && isIssuerName(this.#set.chain[0], issuing.certificatePem)
   }
 
   #reloadChanged(): void {
@@ -277,7 +277,7 @@ export class CertificateRenewer {
       validity,
     })
     const next = parseCertificates(certificatePem)
-    // Checked as peers will check it, before it replaces a valid one.
+    // Checks the new certificate as peers will check it, before it replaces a valid one.
     checkChain(next, anchors, nowMs)
     writePublicFile(paths.cert, certificatePem)
     this.#files.accept()
@@ -286,7 +286,7 @@ export class CertificateRenewer {
     log.info({ reason }, `certificate renewed: ${endOf(set)}`)
   }
 
-  #take(set: IdentitySet): void {
+  #take(set: IdentityFileContents): void {
     this.#set = set
     const { certificatePem, privateKeyPem, caPem } = set
     this.#deps.onRenewed({ certificatePem, privateKeyPem, caPem })
@@ -309,9 +309,9 @@ export class CertificateRenewer {
 }
 
 /** @throws {CertificateError} when the authority has expired. */
-function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof validityWithin> {
+function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof validityLimitedBy> {
   const [issuer] = parseCertificates(issuing.certificatePem)
-  const validity = validityWithin(issuer, nowMs, LEAF_LIFETIME_MS)
+  const validity = validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS)
   if (validity.notAfterMs > nowMs) return validity
   throw new CertificateError(
     'expired',
@@ -319,14 +319,14 @@ function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof val
   )
 }
 
-function isSameSet(a: IdentitySet, b: IdentitySet): boolean {
-  const printOf = ({ chain, anchors, privateKeyPem }: IdentitySet): string =>
+function isSameSet(a: IdentityFileContents, b: IdentityFileContents): boolean {
+  const printOf = ({ chain, anchors, privateKeyPem }: IdentityFileContents): string =>
     [...chain, '', ...anchors, privateKeyPem]
       .map((one) => (typeof one === 'string' ? one : one.sha256))
       .join(' ')
   return printOf(a) === printOf(b)
 }
 
-function endOf({ chain }: IdentitySet): string {
+function endOf({ chain }: IdentityFileContents): string {
   return `expires at ${isoTime(chain[0].notAfterMs)}`
 }

@@ -27,9 +27,9 @@ interface HeldSecret {
   readonly version: number
   readonly secret: Uint8Array
   readonly certificatePem: string
-  /** Log time; null for the version in force. */
+  /** Log time at which this version is no longer accepted; null for the version in force. */
   readonly overlapEndsAtMs: number | null
-  /** Whether a removed controller could decrypt it. */
+  /** Whether a removed controller could decrypt this version. */
   readonly isExposed: boolean
 }
 
@@ -99,11 +99,12 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * Never rejects: logs a version that cannot be decrypted and does not hold it. Concurrent calls
-   * share the work.
+   * Never rejects: logs and skips a version that cannot be decrypted. Concurrent calls share the
+   * work.
    */
   async refresh(): Promise<void> {
-    // The work in progress may have read the state before its latest change.
+    // Repeats while the state has changed, because the work in progress may have read the state
+    // before its latest change.
     while (!this.#isSeen()) {
       this.#work ??= this.#reopen().finally(() => {
         this.#work = null

@@ -31,7 +31,7 @@ export interface RotationDeps {
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'held' | 'refresh'>
   readonly log: Logger
-  /** How long tokens of the previous version are accepted: the timeout of sessions. */
+  /** How long tokens signed with the previous version are accepted: the timeout of sessions. */
   readonly overlapMs: number
 }
 
@@ -65,14 +65,17 @@ export function isRotationDue(state: StateView): boolean {
   return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
 }
 
-/** A cluster that was created before second factors existed has no key for them yet. */
+/**
+ * Whether a new factor key is needed: the key is exposed, or the cluster was created before second
+ * factors existed and has none.
+ */
 function isFactorKeyDue(state: StateView): boolean {
   const isMissing = versionsOf(state, 'factorKey').length === 0
   const isExposed = exposureOf(state, 'factorKey') !== 'none'
   return isExposed || (isMissing && versionsOf(state, 'clusterKey').length > 0)
 }
 
-/** How far the version in force is exposed to removed controllers. */
+/** To what extent removed controllers could decrypt the version in force. */
 function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
   return versionsOf(state, name).at(-1)?.exposure ?? 'none'
 }
@@ -85,8 +88,8 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
 }
 
 /**
- * Sorted ids of controllers admitted by a ticket that has expired. Log time stands still without
- * writes, so the clocks of a majority count as well.
+ * Sorted ids of controllers admitted by a ticket that has expired. Log time does not advance
+ * without writes, so the clocks of a majority are used as well.
  * @param majorityMs UTC; null when too few clocks are known.
  */
 export function membersWithExpiredTickets(
@@ -116,8 +119,9 @@ function lacking(
 }
 
 /**
- * Puts a new cluster key in force. Tokens of the previous version are accepted during the overlap,
- * but only from the address of their session; after a compromise they are rejected at once.
+ * Puts a new cluster key in force. Tokens signed with the previous version are accepted during the
+ * overlap, but only from the address of their session; after a compromise they are rejected at
+ * once.
  * @throws {Problem} when the rotation failed or its outcome is unknown.
  */
 export async function rotateClusterKey(
@@ -209,19 +213,19 @@ export async function wrapMissingSecrets(deps: RotationDeps): Promise<boolean> {
     })
     const payload = toBinary(SecretShareSchema, message)
     const outcome = await propose(deps, CommandKind.SECRET_SHARE, payload)
-    // Another controller has already shared these secrets.
+    // REVISION_MOVED: another controller has already shared these secrets.
     if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw refusalProblem(outcome)
   }
   return wrapped.length > 0
 }
 
 /**
- * Called after a member was removed: deletes its admission, which marks the secrets that it could
- * decrypt, and rotates the cluster key if it is one of them. Each step depends only on the state,
+ * Called after a member was removed: deletes its admission, which marks the secrets that the member
+ * could decrypt, and rotates the cluster key if it is marked. Each step depends only on the state,
  * so it may be repeated at any time.
  * @throws {Problem}
  */
-export async function secureAfterRemoval(
+export async function rotateAfterRemoval(
   deps: RotationDeps,
   id: NodeId,
   { isCompromised, isAdmittedAgain = false }: RemovalManner,
@@ -241,8 +245,8 @@ export async function secureAfterRemoval(
 
 /**
  * Ends every API session, and revokes all open enrollments, join tickets and unused admissions.
- * This follows the rotation, so that nothing the controller encrypted or signed can open another
- * session.
+ * This follows the rotation, so that nothing that the removed controller encrypted or signed can
+ * open another session.
  */
 async function revokeAccess({ proposer, state, log }: RotationDeps, id: NodeId): Promise<void> {
   if (state.featureLevel < commandLevel(CommandKind.ACCESS_REVOKE)) {
@@ -292,7 +296,10 @@ async function endExposed(deps: RotationDeps, reason: string): Promise<void> {
   warnOfAuthority(deps)
 }
 
-/** For a new leader that finds {@link isRotationDue}. @throws {Problem} */
+/**
+ * Called on a new leader when {@link isRotationDue} is true.
+ * @throws {Problem}
+ */
 export async function rotateClusterKeyIfDue(deps: RotationDeps, reason: string): Promise<void> {
   const { state } = deps
   const exposure = exposureOf(state, 'clusterKey')

@@ -32,7 +32,7 @@ export class WatchedFiles {
     return this.#refusal
   }
 
-  /** Whether the files are those that were last checked. */
+  /** Whether the present files were already checked. */
   get areJudged(): boolean {
     return fileStamp(this.#paths) === this.#judged
   }

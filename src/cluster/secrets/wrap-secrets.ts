@@ -62,7 +62,7 @@ export interface BootstrapMember extends SecretRecipient {
  * Admissions and shared secrets of a new cluster, for the bootstrap command. Cluster key and factor
  * key are generated here and stored nowhere else.
  */
-export async function formingSecrets(input: {
+export async function bootstrapSecrets(input: {
   readonly clusterId: string
   readonly admissions: readonly BootstrapMember[]
   readonly issuing: CertifiedKey

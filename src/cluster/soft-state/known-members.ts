@@ -10,7 +10,7 @@ export interface KnownMember {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
-  /** When this controller learned of its removal, UTC ms; absent: it is a member. */
+  /** When this controller learned that the member was removed, UTC ms; absent: it is a member. */
   readonly removedAtMs?: number
 }
 
@@ -21,16 +21,16 @@ export interface FormerMember {
 }
 
 /** Stores descriptions for the next start of this controller. */
-export interface MemberMemory {
+export interface MemberDescriptionStore {
   /** The stored descriptions; empty when there are none or they are unreadable. */
   load(): ReadonlyMap<NodeId, KnownMember>
-  /** Resolves when they are on disk; the caller logs errors. */
+  /** Resolves when the descriptions are on disk; the caller logs errors. */
   save(members: ReadonlyMap<NodeId, KnownMember>): Promise<void>
 }
 
 const SAVE_MS_MIN = 60_000
 const FORMER_MAX = 16
-/** The longest lifetime of a refresh token. */
+/** How long a former member is remembered: the longest lifetime of a refresh token. */
 const FORMER_MS_MAX = 90 * 24 * 60 * 60_000
 /**
  * This prefix cannot occur in an id. It keeps a former member apart from a new controller with the
@@ -42,8 +42,8 @@ const FORMER_PREFIX = 'former:'
  * Descriptions of members, including those that are away. Stored after changes, at most once a
  * minute, and at shutdown.
  */
-export class KnownMembers {
-  readonly #memory: MemberMemory | null
+export class MemberDescriptions {
+  readonly #memory: MemberDescriptionStore | null
   readonly #clock: Clock
   readonly #onError: (error: unknown) => void
   readonly #members: Map<NodeId, KnownMember>
@@ -51,7 +51,11 @@ export class KnownMembers {
   #saving: Promise<void> | null = null
   #savedMs = -Infinity
 
-  constructor(memory: MemberMemory | null, clock: Clock, onError: (error: unknown) => void) {
+  constructor(
+    memory: MemberDescriptionStore | null,
+    clock: Clock,
+    onError: (error: unknown) => void,
+  ) {
     this.#memory = memory
     this.#clock = clock
     this.#onError = onError
@@ -78,8 +82,8 @@ export class KnownMembers {
   }
 
   /**
-   * Keeps the members with these ids; of all others only the certificate. Stores changes that are
-   * due.
+   * Keeps the descriptions of the members with these ids, and only the certificates of all others.
+   * Stores changes that are due.
    */
   keep(ids: ReadonlySet<NodeId>): void {
     for (const [key, member] of Array.from(this.#members)) this.#judge(key, member, ids)
@@ -108,7 +112,7 @@ export class KnownMembers {
     await this.#saving
   }
 
-  async #saveTo(memory: MemberMemory): Promise<void> {
+  async #saveTo(memory: MemberDescriptionStore): Promise<void> {
     this.#isChanged = false
     this.#savedMs = this.#clock.monotonicMs()
     try {

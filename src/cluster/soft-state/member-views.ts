@@ -8,10 +8,13 @@ import {
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { KnownMember } from './known-members.ts'
-import type { HostStatus, PeerReport } from '../link.ts'
+import type { ConsensusThreadStatus, PeerReport } from '../link.ts'
 import type { PresenceReport, Presence } from './presence-topic.ts'
 
-/** A controller's description of itself. All other columns of its row are live data. */
+/**
+ * A controller's description of itself. All other columns of its row in the list of members are
+ * live data.
+ */
 export interface SelfDescription {
   readonly id: NodeId
   readonly version: string
@@ -19,17 +22,18 @@ export interface SelfDescription {
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
   /**
-   * host:port of its mesh in the current configuration; absent: the address in its member record.
+   * host:port of the controller's mesh in the current configuration; absent: the address in its
+   * member record.
    */
   readonly address?: string
-  /** 0 to 100: the highest should lead. Default 50. */
+  /** Priority, 0 to 100: the member with the highest priority should lead. Default 50. */
   readonly priority?: number
 }
 
 /** Sources of the rows; `ageMs`: time since `status` was sent. */
 interface MemberSources {
   readonly record: ConfigurationRecord
-  readonly status: HostStatus
+  readonly status: ConsensusThreadStatus
   readonly ageMs: number
   readonly self: SelfDescription
   readonly own: Presence
@@ -39,7 +43,7 @@ interface MemberSources {
 
 /**
  * The members as seen from this controller: identity from the replicated configuration, status from
- * live data. Needs no quorum, so an isolated controller answers too.
+ * live data. Needs no quorum, so an isolated controller responds too.
  */
 export function memberViews(sources: MemberSources): MemberView[] {
   const { record, status, self, ageMs } = sources

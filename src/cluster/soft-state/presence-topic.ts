@@ -21,21 +21,22 @@ export interface Presence extends MachineProgress {
   readonly fsyncP99Ms: number
   /** 99th percentile of the last ten seconds, of the slower of its main and raft threads. */
   readonly loopDelayP99Ms: number
-  /** 0 to 100: the highest should lead. */
+  /** Priority, 0 to 100: the member with the highest priority should lead. */
   readonly priority: number
-  /** Its wall clock when it sent this, UTC ms. */
+  /** Wall clock of the controller when it sent the report, UTC ms. */
   readonly clockMs: number
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
-  /** The controller does not answer from its state, or is about to stop. */
+  /** The controller does not answer requests from its state, or is about to stop. */
   readonly isFailing: boolean
 }
 
 export interface PresenceReport {
   readonly presence: Presence
   /**
-   * How far the peer's wall clock is ahead of this one, ignoring the transit time of the message.
+   * How far the peer's wall clock is ahead of the clock of this controller, ignoring the transit
+   * time of the message.
    */
   readonly clockOffsetMs: number
   /** Monotonic time of arrival. */
@@ -145,7 +146,7 @@ function messageOf(presence: Presence): PresenceMessage {
   })
 }
 
-/** A peer chooses the length of its texts, so each one is cut. */
+/** Cuts each string, because a peer chooses its length. */
 function presenceOf(message: PresenceMessage): Presence {
   const hex = (digest: Uint8Array): string =>
     Buffer.from(digest.subarray(0, DIGEST_BYTES_MAX)).toString('hex')

@@ -21,7 +21,7 @@ export interface SoftReachDeps {
 
 interface Round {
   readonly number: number
-  /** Peers whose answer is missing. */
+  /** Peers that have not responded yet. */
   readonly missing: Set<NodeId>
   readonly finish: () => void
 }
@@ -30,12 +30,16 @@ const REACH_TOPIC = 'soft-reach'
 const REACHED_TOPIC = 'soft-reached'
 
 /**
- * Requests that all peers send their unsent values now, in rounds. A peer answers after it has sent
- * them, and notes arrive in order. Callers share rounds, so more callers do not raise the load.
+ * Requests that all peers send their unsent values now, in rounds. A peer responds after it has
+ * sent them, and notes arrive in order. Callers share rounds, so more callers do not raise the
+ * load.
  */
-export class SoftReach {
+export class SoftStateBarrier {
   readonly #deps: SoftReachDeps
-  /** The round that each peer waits for. */
+  /**
+   * For each peer, the latest round that the peer has requested and that this controller has not
+   * answered yet.
+   */
   readonly #owed = new Map<NodeId, number>()
   #rounds = 0
   #beganMs = -Infinity
@@ -64,7 +68,7 @@ export class SoftReach {
     return this.#next
   }
 
-  /** Answers the peers that have now received all values. */
+  /** Responds to the peers that have now received all values. */
   answer(): void {
     const { peers, isUpToDate } = this.#deps
     for (const [peer, round] of this.#owed) {
@@ -123,7 +127,7 @@ export class SoftReach {
     if (this.#round.missing.size === 0) this.#round.finish()
   }
 
-  /** Null for a malformed note, and for one that no member sent. */
+  /** Null for a malformed note, and for a note whose sender is not a member. */
   #decoded(from: NodeId, payload: Uint8Array): number | null {
     if (!this.#deps.members().includes(from)) return null
     try {

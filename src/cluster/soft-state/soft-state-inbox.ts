@@ -24,7 +24,8 @@ interface Held {
   readonly bytes: number
   sequence: number
   /**
-   * Last stream that contained this value. A value that a complete stream did not repeat is gone.
+   * Last stream that contained this value. If a later, complete stream did not repeat the value,
+   * the owner has withdrawn it.
    */
   stream: number
 }
@@ -34,7 +35,9 @@ interface Owner {
   stream: number
   nextNumber: number
   isComplete: boolean
-  /** True: values expired during a silence of the owner, so it must send all of them again. */
+  /**
+   * True: values expired while the owner was silent, so the owner must send all of them again.
+   */
   hasExpired: boolean
   heardMs: number
   readonly held: Map<string, Held>
@@ -43,8 +46,8 @@ interface Owner {
 }
 
 /**
- * An owner whose clock was set back before its start has a lower epoch than before. It is accepted
- * after this long a silence.
+ * An owner whose clock was set back before its start has a lower epoch than before. The lower epoch
+ * is accepted after the owner has been silent for this time.
  */
 const FORGET_EPOCH_MS = 3000
 const KEY_CHARACTERS_MAX = 128
@@ -54,7 +57,7 @@ export class SoftInbox {
   readonly #totalBytesMax: number
   readonly #readers: ReadonlyMap<string, SoftReader>
   readonly #owners = new Map<NodeId, Owner>()
-  /** Counters of values that were received but not kept; see `SoftStateCounts`. */
+  /** Counters of values that were received but not retained; see `SoftStateCounts`. */
   readonly ignored = { unknownTopics: 0, malformed: 0, tooLarge: 0 }
   #bytes = 0
 
@@ -137,7 +140,7 @@ export class SoftInbox {
     const { topic, key, payload } = value
     const reader = this.#readers.get(topic)
     if (reader === undefined) {
-      // A newer release may have topics that this one does not know.
+      // A newer release may have topics that this release does not know.
       this.ignored.unknownTopics += 1
       return
     }

@@ -72,7 +72,7 @@ export class SoftOutbox {
     this.#remove(slot)
     this.#sequence += 1
     const { batchBytesMax } = this.#options
-    // A withdrawal counts as small, so that many of them fit in a batch.
+    // A withdrawal counts as few bytes, so that many of them fit in a batch.
     const bytes = Math.min(key.length + topic.length + 16, batchBytesMax)
     this.#enqueue(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
   }
@@ -97,8 +97,8 @@ export class SoftOutbox {
   }
 
   /**
-   * The peer reports a gap in `stream`. Ignored for an older stream, because that gap was already
-   * answered.
+   * The peer reports a gap in `stream`. Ignored for an older stream, because a newer stream already
+   * contains all values.
    */
   resync(peer: NodeId, epoch: number, stream: number, nowMs: number): void {
     const current = this.#streams.get(peer)

@@ -21,7 +21,7 @@ import {
 import type { SoftState, SoftTopics } from '../../ports/soft-topics.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
-import { SoftReach } from './soft-reach.ts'
+import { SoftStateBarrier } from './soft-reach.ts'
 import { SoftInbox, type SoftReader } from './soft-state-inbox.ts'
 import { SoftOutbox } from './soft-state-outbox.ts'
 
@@ -77,16 +77,18 @@ interface Topic<T> extends SoftReader {
 /**
  * Soft state of this controller and, as far as received, of the others. A peer receives all values
  * when its link is ready, and then all changes in order. A lost batch leaves a gap in the numbers,
- * after which all values are sent again. Runs on main and uses notes.
+ * after which all values are sent again. Runs on the main thread and sends its batches as notes.
  */
 export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements SoftState<T> {
   readonly #options: SoftStateOptions
   readonly #deps: SoftStateDeps
-  /** All topics of the table, so that values which arrive before a topic is opened are kept. */
+  /**
+   * All topics of the table, so that values which arrive before a topic is opened are retained.
+   */
   readonly #topics: ReadonlyMap<string, Topic<unknown>>
   readonly #outbox: SoftOutbox
   readonly #inbox: SoftInbox
-  readonly #reach: SoftReach
+  readonly #reach: SoftStateBarrier
   readonly #resyncAskedMs = new Map<NodeId, number>()
   #stopLooking: (() => void) | null = null
   #batchTimer: NodeJS.Timeout | null = null
@@ -103,7 +105,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     this.#inbox = new SoftInbox(options.totalBytesMax, this.#topics)
     peers.onNote(BATCH_TOPIC, (from, payload) => this.#onBatch(from, payload))
     peers.onNote(RESYNC_TOPIC, (from, payload) => this.#onResync(from, payload))
-    this.#reach = new SoftReach({
+    this.#reach = new SoftStateBarrier({
       ...deps,
       flush: (peer) => this.#flush(peer),
       isUpToDate: (peer) => this.#outbox.isUpToDate(peer),

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
-import type { HostStatus } from '../link.ts'
+import type { ConsensusThreadStatus } from '../link.ts'
 
 /**
  * If a member makes no progress for this time after its snapshot, the log is no longer retained for
@@ -22,16 +22,19 @@ interface CatchUp {
 
 /**
  * Members to which this leader sends a snapshot. The log after the snapshot is retained until the
- * member follows it. Otherwise, if a transfer takes longer than the log is normally retained,
- * another transfer would follow, endlessly.
+ * member follows the log again. Otherwise, a transfer that takes longer than the normal retention
+ * of the log would always be followed by another transfer.
  */
-export class SnapshotCatchUp {
+export class SnapshotLogRetention {
   readonly #alarms: AlarmRaiser
   readonly #clock: Clock
   readonly #isNear: (index: Index) => boolean
   readonly #members = new Map<NodeId, CatchUp>()
 
-  /** @param isNear whether a member with the log up to this index needs no extra retention. */
+  /**
+   * @param isNear whether a member with the log up to this index can catch up from the log that is
+   * retained anyway.
+   */
   constructor(alarms: AlarmRaiser, clock: Clock, isNear: (index: Index) => boolean) {
     this.#alarms = alarms
     this.#clock = clock
@@ -63,12 +66,12 @@ export class SnapshotCatchUp {
   }
 
   /** Called with each status of the host; stops waiting for members that follow the log again. */
-  look({ role, peers }: HostStatus): void {
+  look({ role, peers }: ConsensusThreadStatus): void {
     const nowMs = this.#clock.monotonicMs()
     for (const [to, member] of this.#members) {
       const match = peers.find(({ id }) => id === to)?.matchIndex ?? null
       if (role !== 'leader' || match === null) {
-        // Another leader starts over, and a former member needs nothing more.
+        // Forgets the transfer: a new leader starts its own, and a former member needs none.
         this.#forget(to)
         continue
       }

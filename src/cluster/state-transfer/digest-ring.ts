@@ -12,10 +12,14 @@ export interface DigestComparison {
   readonly isSame: boolean
 }
 
-/** Digests of the own state by index, and their comparison with those of peers. */
+/**
+ * Digests of this controller's state by index, and their comparison with the digests of peers.
+ */
 export class DigestRing {
   readonly #own = new Map<Index, string>()
-  /** Digest of a peer that is ahead; kept until this controller reaches its index. */
+  /**
+   * Digest of a peer that is ahead; retained until this controller reaches the index of the digest.
+   */
   readonly #waiting = new Map<NodeId, { readonly index: Index; readonly digest: string }>()
 
   record(index: Index, digest: string): void {
@@ -25,27 +29,27 @@ export class DigestRing {
     if (oldest !== undefined) this.#own.delete(oldest)
   }
 
-  /** Own digest at `index`; null if none was taken, or it was dropped. */
+  /** This controller's digest at `index`; null if none was taken, or if it was dropped. */
   at(index: Index): string | null {
     return this.#own.get(index) ?? null
   }
 
-  /** The state was replaced, so digests of the previous state are dropped. */
+  /** Drops the digests of the previous state, because the state was replaced. */
   clear(): void {
     this.#own.clear()
     this.#waiting.clear()
   }
 
   /**
-   * Drops the digest of a failing peer, because the peer does not answer from the state that it
-   * describes.
+   * Drops the digest of a failing peer: the peer does not answer requests from the state that this
+   * digest describes.
    */
   forget(peer: NodeId): void {
     this.#waiting.delete(peer)
   }
 
   /**
-   * @param newest index of the latest own digest.
+   * @param newest index of the latest digest of this controller.
    * @returns whether the states are equal and at which index; null if no index can be compared. A
    * difference takes precedence.
    */

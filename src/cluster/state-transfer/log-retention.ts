@@ -7,12 +7,16 @@ export interface RetentionOptions {
    * snapshot.
    */
   readonly entries: number
-  /** Maximum bytes that a slow connected peer may retain beyond `entries`. */
+  /** Maximum bytes that are retained for a slow connected peer beyond `entries`. */
   readonly bytes: number
-  /** The same for entries that a peer will need after its snapshot. */
+  /**
+   * Maximum bytes retained beyond `entries` for a peer that will need these entries after its
+   * snapshot.
+   */
   readonly catchUpBytes: number
   /**
-   * The log is cut at multiples of this number of entries, which bounds the number of milestones.
+   * The log is compacted only at multiples of this number of entries, which bounds the number of
+   * milestones.
    */
   readonly everyEntries?: number
 }
@@ -30,10 +34,10 @@ const MILESTONE_BYTES_MAX = 1024 * 1024
 const MILESTONES_A_RETENTION = 64
 
 /**
- * Decides how much of the log can be compacted. Retained entries also stay in memory: of the
- * entries applied in this process at most `bytes` or `catchUpBytes` plus one step, and at first
- * those found at the start. Positions are known for every 256th entry by default, and more often if
- * entries are large.
+ * Decides how much of the log can be compacted. Retained entries also stay in memory: at most
+ * `bytes` or `catchUpBytes`, plus one step, of entries applied in this process, and at first also
+ * the entries that the log had at the start. Positions are known for every 256th entry by default,
+ * and more often if entries are large.
  */
 export class LogRetention {
   readonly #options: RetentionOptions
@@ -64,7 +68,7 @@ export class LogRetention {
     this.#milestoneBytes = this.#bytes
   }
 
-  /** A snapshot has replaced the log. */
+  /** Drops all milestones, because a snapshot has replaced the log. */
   reset(): void {
     this.#milestones = []
     this.#milestoneBytes = this.#bytes

@@ -8,11 +8,14 @@ import type { Logger } from '../logger.ts'
  * - well: the state is not known to be wrong.
  * - rebuilding: nothing is applied until another state replaces the wrong one.
  * - proving: the new state is installed but not yet confirmed by a majority.
- * - stuck: repeated rebuilds failed, so another one would not help.
+ * - stuck: repeated rebuilds failed, so another rebuild would not help.
  */
 type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
 
-/** Survives a restart: a state that was found wrong must not answer before it is compared again. */
+/**
+ * Mark of a quarantine that survives a restart: a state that was found wrong must not answer
+ * requests before it is compared again.
+ */
 export interface QuarantineMark {
   isSet(): boolean
   /** Durable when it returns. @throws the error of the file system. */
@@ -81,7 +84,10 @@ export class Quarantine {
     return this.#phase === 'rebuilding' && nowMs >= this.#dueMs
   }
 
-  /** A majority has another state. @returns whether this changes the phase. */
+  /**
+   * Called when a majority has another state.
+   * @returns whether this changes the phase.
+   */
   foundOdd(index: Index, agreeing: readonly NodeId[]): boolean {
     if (this.#phase === 'rebuilding' || this.#phase === 'stuck') return false
     const nowMs = this.#deps.clock.monotonicMs()
@@ -102,7 +108,7 @@ export class Quarantine {
     return true
   }
 
-  /** Another state was installed, as of `index`. */
+  /** Called when another state was installed, as of `index`. */
   replaced(index: Index): void {
     if (this.#phase !== 'rebuilding' && this.#phase !== 'proving') return
     this.#phase = 'proving'
@@ -110,7 +116,7 @@ export class Quarantine {
     this.#deps.log.info({ index }, `state rebuilt at index ${index}; verifying`)
   }
 
-  /** No other state was available. */
+  /** Called when no other state was available. */
   failed(reason: string): void {
     const { retryMsMin, retryMsMax } = quarantineLimits
     const waitMs = Math.min(retryMsMin * 2 ** this.#failures, retryMsMax)
@@ -119,15 +125,18 @@ export class Quarantine {
     this.#deps.log.warn({ reason, waitMs }, `state not rebuilt yet: ${reason}`)
   }
 
-  /** A majority has the same state at `index`. @returns whether this ends the quarantine. */
+  /**
+   * Called when a majority has the same state at `index`.
+   * @returns whether this ends the quarantine.
+   */
   agreed(index: Index): boolean {
     if (this.#phase !== 'proving' || index < this.#rebuiltAt) return false
     this.#phase = 'well'
     try {
       this.#deps.mark?.clear()
     } catch (err) {
-      // With the file still there, the next start begins in quarantine and rebuilds a correct
-      // state: slow, but safe.
+      // If the file remains, the next start begins in quarantine and rebuilds a correct state:
+      // slow, but safe.
       this.#deps.log.error({ err }, 'cannot remove the QUARANTINE file')
     }
     this.#deps.alarms.clear('STATE_QUARANTINED')

@@ -8,15 +8,21 @@ import {
 import type { Clock } from '../../lib/clock.ts'
 import { decodeMembership } from '../../raft/configuration.ts'
 import type { NodeId, Position, Term } from '../../raft/types.ts'
-import type { HostEvent } from '../link.ts'
+import type { ConsensusThreadEvent } from '../link.ts'
 import { decodePosition as positionOf } from '../message-codec.ts'
 import { ChunkCheck } from './state-chunks.ts'
 
 interface SnapshotReceiverOptions {
   readonly chunkBytesMax: number
-  /** Maximum bytes passed to main and not written yet; the sender never has more in transit. */
+  /**
+   * Maximum bytes passed to the main thread and not written yet; the sender never has more in
+   * transit.
+   */
   readonly unwrittenBytesMax: number
-  /** An incomplete transfer without any data is kept for this time, connected or not. */
+  /**
+   * An incomplete transfer is dropped after this time without data, whether its sender is connected
+   * or not.
+   */
   readonly silenceMsMax: number
 }
 
@@ -29,7 +35,7 @@ export const defaultSnapshotReceiverOptions: SnapshotReceiverOptions = {
 interface SnapshotReceiverDeps {
   readonly clock: Clock
   /** @param transfer buffers transferred with the event. */
-  readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
+  readonly post: (event: ConsensusThreadEvent, transfer?: readonly ArrayBuffer[]) => void
   readonly send: (to: NodeId, term: Term, ack: SnapshotAck) => void
   /** Term and leader as the core knows them. */
   readonly leadership: () => { readonly term: Term; readonly leader: NodeId | null }
@@ -76,7 +82,10 @@ interface Settled {
 }
 
 const SNAPSHOT_ID_BYTES = 16
-/** The core handles an offer in its next turn; the offer is repeated after this time. */
+/**
+ * Normally the core handles an offer in its next turn. If it has not, the offer is repeated after
+ * this time.
+ */
 const OFFER_MS = 1000
 
 /**
@@ -150,8 +159,8 @@ export class SnapshotReceiver {
   }
 
   /**
-   * Called when the core installs the snapshot at `position`. Resolves when main has made it the
-   * live state.
+   * Called when the core installs the snapshot at `position`. Resolves when the main thread has
+   * made it the live state.
    */
   async restore(position: Position): Promise<void> {
     const transfer = this.#transfer
@@ -172,7 +181,10 @@ export class SnapshotReceiver {
     this.#settle()
   }
 
-  /** Drops the snapshot if the core ignored the offer because it already has everything in it. */
+  /**
+   * Drops the snapshot if the core ignored the offer because its log already contains everything in
+   * the snapshot.
+   */
   dropIfPassedOver(commit: number): void {
     const transfer = this.#transfer
     if (transfer === null || !transfer.isOffered || this.#restoring !== null) return
@@ -182,7 +194,8 @@ export class SnapshotReceiver {
   }
 
   /**
-   * The connection for acknowledgments is ready again; some may have been lost with the old one.
+   * The connection for acknowledgments is ready again. Acknowledgments may have been lost with the
+   * old connection, so the last one is repeated.
    */
   onLinkReady(to: NodeId): void {
     if (this.#transfer?.from === to) this.#acknowledge(this.#transfer)
@@ -206,8 +219,8 @@ export class SnapshotReceiver {
   }
 
   /**
-   * Whether another member leads this term. The sender of an earlier term was leader then, so its
-   * snapshot is committed.
+   * Whether another member leads this term. A sender of an earlier term was the leader of that
+   * term, so its snapshot is committed.
    */
   #isUsurper(from: NodeId, term: Term): boolean {
     const known = this.#deps.leadership()
@@ -225,7 +238,8 @@ export class SnapshotReceiver {
   }
 
   /**
-   * @returns null when no transfer can start with this chunk; one in progress is then unaffected.
+   * @returns null when no transfer can start with this chunk; a transfer in progress is then
+   * unaffected.
    */
   #begin(from: NodeId, term: Term, chunk: SnapshotChunk): Transfer | null {
     const position = positionOf(chunk.position)
@@ -277,7 +291,7 @@ export class SnapshotReceiver {
     return this.#transfer?.id === id ? this.#transfer : null
   }
 
-  /** The snapshot is installed or not needed; in both cases the transfer is complete. */
+  /** Completes the transfer, because the snapshot is installed or not needed. */
   #settle(): void {
     const transfer = this.#transfer
     this.#transfer = null

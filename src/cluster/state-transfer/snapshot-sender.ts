@@ -3,7 +3,7 @@ import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
-import type { HostEvent } from '../link.ts'
+import type { ConsensusThreadEvent } from '../link.ts'
 import { ChunkMaker } from './state-chunks.ts'
 import { TransferPacer } from './transfer-pacer.ts'
 
@@ -29,8 +29,8 @@ export const defaultSnapshotSenderOptions: SnapshotSenderOptions = {
 
 interface SnapshotSenderDeps {
   readonly clock: Clock
-  readonly post: (event: HostEvent) => void
-  /** @returns false when it cannot be sent now. */
+  readonly post: (event: ConsensusThreadEvent) => void
+  /** @returns false when the chunk cannot be sent now. */
   readonly send: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
   readonly onDone: (to: NodeId, outcome: 'sent' | 'failed', reason: string) => void
   readonly onSuspended: (to: NodeId, chunksWritten: number) => void
@@ -49,7 +49,10 @@ interface Transfer {
   readonly maker: ChunkMaker
   position: Position
   configuration: Uint8Array
-  /** Chunks requested from main, read by it, and written by the receiver. */
+  /**
+   * `asked`, and the next two fields: numbers of chunks that were requested from the main thread,
+   * read by it, and written by the receiver.
+   */
   asked: number
   read: number
   written: number
@@ -214,7 +217,7 @@ export class SnapshotSender {
   /**
    * Called periodically.
    * @param matchOf match index of a peer. A peer that already has the log up to the snapshot does
-   * not need it any more.
+   * not need the snapshot any more.
    */
   sweep(matchOf: (id: NodeId) => Index): void {
     const nowMs = this.#deps.clock.monotonicMs()

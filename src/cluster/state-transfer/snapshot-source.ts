@@ -2,13 +2,13 @@ import { Problem } from '../../lib/problems.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { StoreReceiver, StoreSnapshot } from '../../ports/state-store.ts'
 import { statePieces } from './state-chunks.ts'
-import type { SnapshotCatchUp } from './catch-up.ts'
-import type { HostEvent, MainLink } from '../link.ts'
+import type { SnapshotLogRetention } from './catch-up.ts'
+import type { ConsensusThreadEvent, MainLink } from '../link.ts'
 import type { StateGuard } from './state-guard.ts'
 
 /** Events of the consensus thread about snapshots. */
 export type SnapshotEvent = Extract<
-  HostEvent,
+  ConsensusThreadEvent,
   {
     type:
       | 'snapshotWanted'
@@ -64,13 +64,14 @@ interface Receiving {
 type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'restore'>
 
 /**
- * Main's part of snapshots: reads the store for peers that fell behind, one chunk per credit, and
- * writes a received snapshot beside the live store. Apply continues during both.
+ * The main thread's part of snapshot transfers: reads the store for peers that fell behind, one
+ * chunk per credit, and writes a received snapshot beside the live store. Apply continues during
+ * both.
  */
-export class SnapshotSource {
+export class SnapshotStoreWorker {
   readonly #machine: SnapshotMachine
   readonly #link: MainLink
-  readonly #catchUps: SnapshotCatchUp
+  readonly #catchUps: SnapshotLogRetention
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
   /**
@@ -84,7 +85,7 @@ export class SnapshotSource {
     machine: SnapshotMachine,
     link: MainLink,
     parts: {
-      readonly catchUps: SnapshotCatchUp
+      readonly catchUps: SnapshotLogRetention
       readonly guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>
     },
   ) {
@@ -258,7 +259,7 @@ export class SnapshotSource {
     const receiving = this.#receiving
     this.#receiving = null
     if (receiving === null) return
-    // Chunks in the queue are dropped.
+    // Makes the steps that handle queued chunks drop them.
     receiving.hasFailed = true
     this.#abandoned = this.#guarded(receiving, async () => {
       await receiving.steps

@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { CoreStatus } from '../../raft/effects.ts'
 import { memberIds } from '../../raft/configuration.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
-import type { HostCommand, HostEvent } from '../link.ts'
+import type { ConsensusThreadCommand, ConsensusThreadEvent } from '../link.ts'
 import type { Logger } from '../logger.ts'
 import {
   defaultSnapshotReceiverOptions,
@@ -16,9 +16,9 @@ import {
   type SnapshotSenderOptions,
 } from './snapshot-sender.ts'
 
-/** Commands of main about the snapshots that it reads and writes. */
+/** Commands of the main thread about the snapshots that it reads and writes. */
 type SnapshotCommand = Extract<
-  HostCommand,
+  ConsensusThreadCommand,
   {
     type:
       | 'snapshotOpened'
@@ -36,15 +36,15 @@ interface SnapshotTransfersDeps {
   readonly log: Logger
   /** Term and leader as the core knows them. */
   readonly leadership: () => Pick<CoreStatus, 'leader' | 'term'>
-  readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
-  /** @returns false when it cannot be sent now. */
+  readonly post: (event: ConsensusThreadEvent, transfer?: readonly ArrayBuffer[]) => void
+  /** @returns false when the chunk cannot be sent now. */
   readonly sendChunk: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
   readonly sendAck: (to: NodeId, term: Term, ack: SnapshotAck) => void
   readonly onSent: (to: NodeId, outcome: 'sent' | 'failed') => void
   readonly onReceived: (snapshot: ReceivedSnapshot) => void
 }
 
-/** The consensus thread's part of snapshots: the outgoing transfers and the incoming one. */
+/** The consensus thread's part of snapshot transfers: the outgoing ones and the incoming one. */
 export class SnapshotTransfers {
   readonly #deps: SnapshotTransfersDeps
   readonly #sender: SnapshotSender
@@ -56,13 +56,13 @@ export class SnapshotTransfers {
     this.#receiver = this.#makeReceiver()
   }
 
-  /** The log no longer has the entries that this peer needs. */
+  /** Sends a snapshot to a peer that needs entries which the log no longer has. */
   send(to: NodeId): void {
     this.#deps.log.info({ peer: to }, `${to} needs compacted entries; sending a snapshot`)
     this.#sender.start(to, this.#deps.leadership().term)
   }
 
-  /** Resolves when main has installed the snapshot received for `position`. */
+  /** Resolves when the main thread has installed the snapshot received for `position`. */
   async restore(position: Position): Promise<void> {
     await this.#receiver.restore(position)
   }
@@ -111,7 +111,7 @@ export class SnapshotTransfers {
     this.#sender.onLinkLost(to)
   }
 
-  /** Leadership or members may have changed. */
+  /** Ends transfers after a change of leadership or members. */
   onStatus(status: CoreStatus, hasNewMembers: boolean): void {
     if (hasNewMembers) {
       const ids = memberIds(status.configuration)
@@ -120,7 +120,7 @@ export class SnapshotTransfers {
     this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
   }
 
-  /** The core may have ignored an offered snapshot. */
+  /** Drops an offered snapshot that the core has ignored. */
   onCommit(commit: Index): void {
     this.#receiver.dropIfPassedOver(commit)
   }

@@ -45,7 +45,9 @@ interface StateGuardDeps extends StateGuardHooks {
   readonly leaderId: () => NodeId | null
   /** Whether a member reports that it answers no requests. */
   readonly isFailing: (id: NodeId) => boolean
-  /** Received chunks of a snapshot that the leader sends unasked; null if there is none. */
+  /**
+   * Received chunks of a snapshot that the leader sends without a request; null if there is none.
+   */
   readonly receivedChunks: () => number | null
   readonly dropReceived: () => void
 }
@@ -60,8 +62,8 @@ const PROVE_MS = 250
  */
 const RECEIVE_STALL_MS = 60_000
 /**
- * A digest at an index at which no other member has one is dropped after this time, because members
- * take digests only at some indexes.
+ * A digest that is being confirmed is replaced after this time: members take digests only at some
+ * indexes, so the other members may have none at this index.
  */
 const PROVE_AT_MS_MAX = 2000
 
@@ -140,7 +142,7 @@ export class StateGuard {
   }
 
   onPresence(id: NodeId, { isFailing, startedAtMs, digestIndex, digest }: Presence): void {
-    // A failing member does not answer from its state, so its digest is ignored.
+    // A failing member does not answer requests from its state, so its digest is ignored.
     if (isFailing) this.#digests.forget(id)
     if (isFailing || this.#isWrong) return
     const found = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
@@ -153,7 +155,8 @@ export class StateGuard {
   }
 
   /**
-   * A snapshot of the leader is about to arrive; a state that is being fetched is dropped first.
+   * Called when a snapshot of the leader is about to arrive. First drops a state that is being
+   * fetched from another member.
    */
   async makeRoom(): Promise<void> {
     this.#isUnwanted = true
@@ -170,7 +173,7 @@ export class StateGuard {
     this.#desk.endAll()
   }
 
-  /** The state machine has another state now. */
+  /** Called when the state machine has another state. */
   endReplacing(): void {
     this.#isReplacing = false
     this.#isHeld = false
@@ -206,8 +209,8 @@ export class StateGuard {
   }
 
   /**
-   * Idle members stay at the same index between two multiples, so they can be compared there as
-   * well.
+   * Takes a digest while apply is idle: idle members stay at the same index between two multiples
+   * of the interval, so they can be compared there as well.
    */
   #recordAtRest(): boolean {
     const { applied } = this.#deps.machine.progress()
@@ -228,7 +231,7 @@ export class StateGuard {
     const asked = voters().filter((id) => id !== selfId && ready.includes(id))
     const heard = await fetchDigests(peers, asked, index)
     this.#isAsking = false
-    // The state was replaced meanwhile, so the answers concern a former state.
+    // The state was replaced meanwhile, so the responses concern a former state.
     if (this.#isStopped || this.#isReplacing || this.#digests.at(index) !== own) return
     const verdict = evaluateDigests({ selfId, own, heard, voters: voters() })
     if (verdict.kind === 'odd') this.#onOdd(index, verdict.agreeing)
@@ -331,7 +334,7 @@ export class StateGuard {
 
   /**
    * Member to fetch the state from: members of the majority first, the leader last because it has
-   * the most load. Each attempt selects another one.
+   * the most load. Each attempt selects another member.
    */
   #source(): NodeId {
     const { peers, isFailing, leaderId } = this.#deps
@@ -380,7 +383,9 @@ export class DivergenceWatch {
     for (const id of gone) this.#settle(id)
   }
 
-  /** The state of this controller was replaced, so all comparisons start over. */
+  /**
+   * Drops all comparisons and their alarms, because the state of this controller was replaced.
+   */
   clear(): void {
     for (const id of Array.from(this.#diverged.keys())) this.#settle(id)
   }
@@ -403,8 +408,8 @@ interface DigestsAtIndex {
 /**
  * - fine: a majority of the voters has this controller's state; `odd` are the members that differ.
  * - odd: a majority has another state; `agreeing` are its members.
- * - tie: all voters answered, and no state has a majority.
- * - open: too few voters answered.
+ * - tie: all voters responded, and no state has a majority.
+ * - open: too few voters responded.
  */
 type StateVerdict =
   | { readonly kind: 'fine'; readonly odd: readonly NodeId[] }

@@ -12,8 +12,8 @@ const OPEN_MS_MAX = 10_000
 const PIECE_MS_MAX = 10_000
 
 /**
- * Digests of these members at `index`. Members that do not answer, or have no digest there, are
- * missing.
+ * Digests of these members at `index`. Members that do not respond, or have no digest at this
+ * index, are missing.
  */
 export async function fetchDigests(
   peers: PeerChannel,

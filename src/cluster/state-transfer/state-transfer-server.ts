@@ -25,7 +25,7 @@ interface StateTransferServerDeps {
   readonly clock: Clock
   /** This controller's own digest at an index; null if unknown. */
   readonly digestAt: (index: Index) => string | null
-  /** Whether its own state is not reliable. */
+  /** Whether the state of this controller is not reliable. */
   readonly isQuarantined: () => boolean
 }
 
@@ -41,7 +41,10 @@ interface Lending {
   usedMs: number
 }
 
-/** Serves digests and the state of this controller to members that compare or replace theirs. */
+/**
+ * Serves digests and the state of this controller to members that compare or replace their own
+ * state.
+ */
 export class StateTransferServer {
   readonly #deps: StateTransferServerDeps
   readonly #lendings = new Map<number, Lending>()
@@ -163,7 +166,7 @@ export class StateTransferServer {
 
   #end(lending: Lending): void {
     this.#lendings.delete(lending.id)
-    // If a read is in progress, it closes the snapshot itself.
+    // A read in progress closes the snapshot itself.
     if (!lending.isReading) void close(lending)
   }
 }
@@ -173,6 +176,6 @@ async function close({ pieces, snapshot }: Lending): Promise<void> {
     await pieces.return()
     await snapshot.close()
   } catch {
-    // The store was replaced, which has closed its snapshot.
+    // Ignored: the replacement of the store has already closed its snapshot.
   }
 }

@@ -3,27 +3,33 @@ import type { Fields, List, Option } from '../engine/schema.ts'
 import { formatOptionValue } from '../engine/shown.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
-/** An option whose value in the file differs from the one in force. */
+/** An option whose value in the file differs from the value in force. */
 export interface ChangedOption {
-  /** `raft.tickMs`, `web[0].names`; a list whose length has changed is one key, as `web`. */
+  /**
+   * For example `raft.tickMs` or `web[0].names`. If the length of a list has changed, the key is
+   * the whole list, for example `web`.
+   */
   readonly key: string
-  /** Values for people, with secrets redacted; null for a list of sections. */
+  /** Values in readable form, with secrets redacted; null for a list of sections. */
   readonly from: string | null
   readonly to: string | null
-  /** False: it takes effect with a restart. */
+  /** False if the new value takes effect only after a restart. */
   readonly isReloaded: boolean
 }
 
 interface ComparedConfigs {
   readonly changes: readonly ChangedOption[]
-  /** The configuration in force with the new values of those options that a reload applies. */
+  /**
+   * The configuration in force, with the new values of those options that a reload can change.
+   */
   readonly merged: ControllerConfig
 }
 
-/** Compares the configuration in force with one that was read from the file again. */
+/** Compares the configuration in force with the one that was just read from the file. */
 export function compareConfigs(running: ControllerConfig, read: ControllerConfig): ComparedConfigs {
   const changes: ChangedOption[] = []
-  // The walk keeps the shape of the table, from which the type is derived.
+  // The cast is safe: the walk keeps the structure of the options table, from which the type is
+  // derived.
   const merged = mergedFields(controllerOptions, running, read, '', changes) as ControllerConfig
   return { changes, merged }
 }

@@ -3,10 +3,10 @@ import { isMap, isScalar, parseDocument } from 'yaml'
 import { yamlText } from '../engine/yaml-tree.ts'
 import { WEB_DEFAULTS } from './options.ts'
 
-/** Values that differ between the configurations of controllers; addresses are `host:port`. */
+/** Values that differ between controllers of a cluster; addresses are `host:port`. */
 interface ComposedConfig {
   readonly id: string
-  /** Path as written into the file: a relative path starts at the file's folder. */
+  /** Path as written into the file; a relative path is relative to the file's folder. */
   readonly data: string
   readonly trustDomain: string
   readonly meshBind: string
@@ -14,13 +14,15 @@ interface ComposedConfig {
   readonly routersBind: string
   readonly webBind: string
   readonly webAdvertise: string
-  /** Mesh addresses of members, for a controller that joins; empty for the first one. */
+  /**
+   * Mesh addresses of members, for a controller that joins; empty for a cluster's first controller.
+   */
   readonly seeds: readonly string[]
 }
 
 /**
  * Text of a configuration in which every other option has its default. Certificate and key are in
- * the same folder.
+ * the configuration's folder.
  */
 export function composeConfig(composed: ComposedConfig): string {
   const { seeds, meshBind, meshAdvertise } = composed
@@ -50,13 +52,14 @@ export function setOptions(text: string, values: Readonly<Record<string, unknown
   const document = parseDocument(text)
   if (!isMap(document.contents)) throw new TypeError('a configuration is a map of sections')
   for (const [key, value] of Object.entries(values)) {
-    // A section without a value, as in `oidc:`, would refuse a key.
+    // Turns sections without a value, such as `oidc:`, into maps, because the parser refuses to set
+    // a key in an empty section.
     const sections = key.split('.').slice(0, -1)
     for (const at of sections.map((_, depth) => sections.slice(0, depth + 1))) {
       if (!isMap(document.getIn(at))) document.setIn(at, document.createNode({}))
     }
     const present = document.getIn(key.split('.'), true)
-    // Keeps the comment of the line.
+    // Changes only the value, so that the comment on the line stays.
     if (isScalar(present) && typeof value !== 'object') present.value = value
     else document.setIn(key.split('.'), document.createNode(value))
   }

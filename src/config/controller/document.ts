@@ -2,13 +2,13 @@ import { configTables } from '../engine/document.ts'
 import { controllerTable } from './load.ts'
 
 /**
- * docs/reference/configuration.md, generated from the options table. A test compares the file with
- * this text.
+ * The text of docs/reference/configuration.md, generated from the options table. A test compares
+ * the file with this text.
  */
 export function configurationDocument(): string {
   return `# Configuration of a controller
 
-A YAML file, checked as a whole before anything is started: \`flotilla controller check CONFIG\` names every fault with its line, and exits with 2.
+A YAML file, checked as a whole before anything is started: \`flotilla controller check CONFIG\` reports every fault with its line, and exits with 2.
 Unknown keys are faults. Relative paths start at the folder of the file.
 
 Each option can be set by an environment variable, which wins over the file; its relative paths start at the working folder. Lists are

@@ -18,7 +18,7 @@ export function sharedOptions(config: ControllerConfig): ReadonlyMap<string, Sha
   return new Map(collected(controllerOptions, config).map(({ name, value }) => [name, value]))
 }
 
-/** SHA-256 over {@link sharedOptions}. Peers compare it when they connect. */
+/** SHA-256 over {@link sharedOptions}. Peers compare this hash when they connect. */
 export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
   const counted = collected(controllerOptions, config).filter((one) => !isLaterDefault(one))
   const text = canonicalJson(Object.fromEntries(counted.map(({ name, value }) => [name, value])))
@@ -26,14 +26,16 @@ export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
 }
 
 /**
- * Options that release 0.1.0 does not have. They count only if they differ from their defaults, so
- * that upgraded and older members have the same fingerprint during a rolling upgrade.
+ * Whether the option does not exist in release 0.1.0 and has its default. Such options are omitted,
+ * so that upgraded and older members have the same fingerprint during a rolling upgrade.
  */
 function isLaterDefault({ name, isDefault }: SharedOption): boolean {
   return isDefault && (name.startsWith('oidc.') || name === 'raft.profile')
 }
 
-/** Lists are skipped: they describe listeners of one controller and share nothing. */
+/**
+ * Skips lists, because they describe one controller's listeners and contain no shared options.
+ */
 function collected(fields: Fields, values: object, prefix = ''): readonly SharedOption[] {
   return Object.entries(fields).flatMap(([key, node]) => {
     const value = (values as Record<string, unknown>)[key]

@@ -4,13 +4,13 @@ import { type ControllerConfig, controllerOptions } from './options.ts'
 import { withRaftProfile } from './raft-profiles.ts'
 import { checkRelations } from './relations.ts'
 
-/** FLOTILLA_RAFT_TICK_MS overrides `raft.tickMs`. */
+/** The overridden environment name of, for example, `raft.tickMs` is FLOTILLA_RAFT_TICK_MS. */
 export const controllerTable: ConfigTable<ControllerConfig> = {
   fields: controllerOptions,
   overridePrefix: 'FLOTILLA_',
   unknownKeys: 'faults',
   settle: (read, reader) => {
-    // Profiles and rules depend on values, so they need a configuration without faulty ones.
+    // Stops if there are faults: profiles and rules use the values, so all values must be valid.
     if (reader.faults.length > 0) return read
     const config = withRaftProfile(read, reader)
     checkRelations(config, (key, problem) => reader.fault(key, problem))
@@ -24,7 +24,7 @@ export function loadControllerConfig(path: string, environment: Environment): Lo
   return loadConfig(controllerTable, path, environment)
 }
 
-/** Parses text; relative paths start at the folder of `file`. */
+/** Parses configuration text; relative paths are relative to the folder of `file`. */
 export function parseControllerConfig(
   file: string,
   text: string,

@@ -26,17 +26,17 @@ import {
 } from './values.ts'
 import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
 
-/** Names of sets of defaults, which raft-profiles.ts has. */
+/** Names of the sets of default times that raft-profiles.ts defines. */
 export const RAFT_PROFILES = ['lan', 'wan'] as const
 
-/** Lifetimes of tokens and sessions of OpenID Connect. */
+/** Lifetimes of OpenID Connect tokens and sessions. */
 const oidcOptions = section('Sessions of OpenID Connect (OIDC).', {
   enabled: option(boolean(), {
     default: true,
     scope: 'cluster',
     why: 'Serve the OpenID provider. Without it clients log in by the REST log-in alone, at one controller each.',
   }),
-  // Routers remember an ended session for one hour, so no token may be valid longer.
+  // Routers remember an ended session for only one hour, so no access token may be valid longer.
   accessTokenMs: option(integer(MINUTE_MS, 50 * MINUTE_MS), {
     default: 30 * MINUTE_MS,
     scope: 'cluster',
@@ -54,7 +54,7 @@ const oidcOptions = section('Sessions of OpenID Connect (OIDC).', {
   }),
 })
 
-/** Destinations of events. HTTP streams have their own subscriptions. */
+/** Destinations of events. Clients of HTTP streams have their own subscriptions instead. */
 const eventOptions = section('Stream of events of the network; see events.md.', {
   file: section('File of events, one line of JSON each.', {
     path: option(nullable(path()), {
@@ -99,7 +99,7 @@ const eventOptions = section('Stream of events of the network; see events.md.', 
   }),
 })
 
-/** Each certificate adds a TLS context and a set of watched files. */
+/** Limited, because each certificate needs a TLS context and a set of watched files. */
 const SERVER_CERTIFICATES_MAX = 8
 
 const identityOptions = section('Certificate and key of this controller, for peers and clients.', {
@@ -130,7 +130,7 @@ const identityOptions = section('Certificate and key of this controller, for pee
   ),
 })
 
-/** @param why purpose of the section, for the documentation. */
+/** @param why purpose of the section, shown in the documentation. */
 function proxyProtocol(why: string) {
   return section(why, {
     from: option(networks(64), {
@@ -159,11 +159,13 @@ const serverCertificates = list(
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
 /** APIs that a listener serves by default. */
 export const WEB_DEFAULTS = [...API_NAMES, 'console'] as const
-/** All values of `apis`; `metrics` and `spa` are served only if listed. */
+/**
+ * All values that `apis` accepts; `metrics` and `spa` are served only if the list contains them.
+ */
 export const WEB_API_NAMES = [...WEB_DEFAULTS, 'spa', 'metrics'] as const
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
-/** All options of a controller, with their types, defaults and purpose. */
+/** All options of a controller, each with type, default and purpose. */
 export const controllerOptions = {
   id: option(controllerId(), {
     default: REQUIRED_OPTION,
@@ -451,5 +453,5 @@ export const controllerOptions = {
   }),
 } as const
 
-/** Checked values with defaults and absolute paths. */
+/** Validated values of a configuration file, with defaults and absolute paths. */
 export type ControllerConfig = ConfigValues<typeof controllerOptions>

@@ -7,15 +7,16 @@ type Times = Pick<
 >
 
 /**
- * Times that replace defaults. With 200 ms each way and 5 % of the packets lost, `wan` causes no
- * election in ten minutes (test/sim/wan.test.ts); the price is a failover of 3 to 6 s.
+ * Times that replace the defaults, by profile. With 200 ms latency each way and 5 % packet loss,
+ * `wan` causes no election in ten minutes (test/sim/wan.test.ts); in return, a failover takes 3 to
+ * 6 s.
  */
 export const raftProfiles: Readonly<Record<(typeof RAFT_PROFILES)[number], Partial<Times>>> = {
   lan: {},
   wan: { heartbeatMs: 500, electionTimeoutMs: 3000, electionTimeoutMaxMs: 6000 },
 }
 
-/** Fills in the times of the profile that neither the file nor the environment sets. */
+/** Sets the times of the profile, except those that the file or the environment sets. */
 export function withRaftProfile(
   config: ControllerConfig,
   reader: Pick<ConfigReader, 'isGiven' | 'replaceDefault'>,

@@ -3,10 +3,10 @@ import { MINUTE_MS } from '../engine/units.ts'
 import { advertisedHosts } from './advertised-hosts.ts'
 import type { ControllerConfig } from './options.ts'
 
-/** Reports a fault on the line of `key`. */
+/** Reports a fault for the line on which `key` is. */
 type ReportFault = (key: string, problem: string) => void
 
-/** Checks rules between options. Each single value is already valid. */
+/** Checks rules between options. Each value is already valid on its own. */
 export function checkRelations(config: ControllerConfig, fault: ReportFault): void {
   judgeTiming(config, fault)
   judgeTimeouts(config, fault)
@@ -30,8 +30,8 @@ function judgeTiming({ raft }: ControllerConfig, fault: ReportFault): void {
       fault(`raft.${key}`, `must be a multiple of raft.tickMs (${raft.tickMs})`)
     }
   }
-  // One lost frame plus one slow disk write can trigger an election if the election timeout is
-  // shorter than four heartbeats.
+  // With an election timeout shorter than four heartbeats, one lost frame plus one slow disk write
+  // could trigger an election.
   if (raft.electionTimeoutMs < 4 * raft.heartbeatMs) {
     const problem = `must be at least 4 times raft.heartbeatMs (${raft.heartbeatMs})`
     fault('raft.electionTimeoutMs', problem)
@@ -49,7 +49,8 @@ function judgeTimeouts({ api, limits }: ControllerConfig, fault: ReportFault): v
 }
 
 /**
- * A client refreshes before its access token expires, so the refresh token must be valid longer.
+ * The refresh token must be valid longer than the access token, because a client refreshes just
+ * before its access token expires.
  */
 function judgeTokens({ oidc }: ControllerConfig, fault: ReportFault): void {
   if (oidc.refreshTokenMs < oidc.accessTokenMs + MINUTE_MS) {
@@ -61,7 +62,10 @@ function judgeTokens({ oidc }: ControllerConfig, fault: ReportFault): void {
   }
 }
 
-/** The data folder is moved, replaced and lost as a whole, so other files must not be in it. */
+/**
+ * Other files must not be in the data folder, because that folder is moved, replaced and lost as a
+ * whole.
+ */
 function judgePlaces({ data, ...config }: ControllerConfig, fault: ReportFault): void {
   const places: Readonly<Record<string, string | null>> = {
     'logFile.path': config.logFile.path,
@@ -75,14 +79,18 @@ function judgePlaces({ data, ...config }: ControllerConfig, fault: ReportFault):
   }
 }
 
-/** Two writers would rotate each other's files. */
+/**
+ * Event file and log file must be different files: two writers would rotate each other's files.
+ */
 function judgeEventFile({ events, logFile }: ControllerConfig, fault: ReportFault): void {
   const { path } = events.file
   if (path === null || path !== logFile.path) return
   fault('events.file.path', `is also the log file (${path}); choose another file for events`)
 }
 
-/** Scheduled backups contain the secrets of the cluster and must be encrypted. */
+/**
+ * Scheduled backups need a recipient to encrypt for, because they contain the cluster's secrets.
+ */
 function judgeRecipient({ backup }: ControllerConfig, fault: ReportFault): void {
   if (backup.folder === null || backup.recipient !== null) return
   const problem = 'requires backup.recipient, the public key that backups are encrypted for'
@@ -95,7 +103,10 @@ function judgeSigner({ identity: { signer } }: ControllerConfig, fault: ReportFa
   fault(`identity.signer.${given}`, `requires identity.signer.${missing}; set both or neither`)
 }
 
-/** Each certificate is renewed separately; two with the same file would overwrite each other. */
+/**
+ * Two certificates must not use the same file: each is renewed separately and would overwrite the
+ * other.
+ */
 function judgeCertificates(
   { identity, serverCertificates }: ControllerConfig,
   fault: ReportFault,
@@ -130,7 +141,10 @@ function judgeRouterAddress({ routers }: ControllerConfig, fault: ReportFault): 
   fault('routers.advertise', 'requires routers.bind, the address to listen on')
 }
 
-/** A controller that joins with more hosts gets no certificate. */
+/**
+ * Maximum hosts in a controller's certificate; a controller with more hosts gets none when it
+ * joins.
+ */
 const CERTIFICATE_HOSTS_MAX = 32
 
 function judgeNames(config: ControllerConfig, fault: ReportFault): void {
@@ -141,7 +155,11 @@ function judgeNames(config: ControllerConfig, fault: ReportFault): void {
   fault(`web[${at}].names`, problem)
 }
 
-/** A header is read before TLS, so before the port knows for which listener a connection is. */
+/**
+ * Checks the networks of load balancers. A shared port must have the same networks for routers and
+ * clients, because the PROXY header is read before TLS, when it is not known yet for which listener
+ * the connection is.
+ */
 function judgeBalancers({ routers, web }: ControllerConfig, fault: ReportFault): void {
   const listeners = [
     { key: 'routers', ...routers },
@@ -166,14 +184,17 @@ function isSameSet(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((one) => b.includes(one))
 }
 
-/** Routers and clients may share a port: the TLS application protocol (ALPN) selects the side. */
+/**
+ * Whether routers and clients share a port. They may: the TLS application protocol (ALPN) selects
+ * the listener.
+ */
 function isSharedPort(earlier: { readonly key: string; readonly bind: string }, bind: string) {
   return earlier.key === 'routers.bind' && earlier.bind === bind
 }
 
 /**
- * The console sends its API requests to its own listener. A folder is served only if `spa` is
- * listed in `apis`.
+ * The console needs its APIs on the same listener, because it sends its requests there. A folder is
+ * served only if `apis` contains `spa`.
  */
 function judgePages({ web }: ControllerConfig, fault: ReportFault): void {
   for (const [at, { apis, spa }] of web.entries()) {
@@ -191,7 +212,8 @@ function judgePages({ web }: ControllerConfig, fault: ReportFault): void {
 }
 
 /**
- * Metrics need no authentication, so their listener serves nothing else and binds a chosen address.
+ * A listener for metrics must serve nothing else and bind a specific address, because metrics need
+ * no authentication.
  */
 function judgeMetricsListeners({ web }: ControllerConfig, fault: ReportFault): void {
   for (const [at, { bind, apis }] of web.entries()) {

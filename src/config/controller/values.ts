@@ -6,19 +6,19 @@ import { parsePattern } from '../../lib/text/text-pattern.ts'
 import type { RawValue, ValueType } from '../engine/schema.ts'
 import { choice, listOf, optional, text } from '../engine/values.ts'
 
-// Value types used only in the configuration of a controller.
+// Value types that only the controller's configuration uses.
 
-/** An empty environment variable means null. */
+/** The value or null; an empty environment variable means null. */
 export function nullable<T>(type: ValueType<T>): ValueType<T | null> {
   return { ...optional(type), expected: `${type.expected}; or null`, show: String }
 }
 
-/** One or more of the choices, without duplicates, in the order of `of`. */
+/** One or more of the choices without duplicates; sorted in the order of `of`. */
 export function choices<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
   return choicesFrom(1, of)
 }
 
-/** None or more of the choices, without duplicates. */
+/** Zero or more of the choices, without duplicates. */
 export function choicesOrNone<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
   return choicesFrom(0, of)
 }
@@ -37,8 +37,8 @@ function choicesFrom<C extends string>(itemsMin: 0 | 1, of: readonly C[]): Value
 }
 
 /**
- * A pattern of text and the regular expression operators `.`, `.*`, `^`, `$` and `|`; '' matches
- * everything.
+ * A pattern of literal text and the regular expression operators `.`, `.*`, `^`, `$` and `|`; ''
+ * matches everything.
  */
 export function pattern(): ValueType<string> {
   return {
@@ -58,7 +58,10 @@ export function trustDomain(): ValueType<string> {
   return text("1 to 255 lower-case letters, digits, '.', '_' or '-'", isTrustDomain)
 }
 
-/** Checks only the syntax: whether the host resolves can change at any time. */
+/**
+ * A `host:port` string. Only its syntax is checked, because whether the host resolves can change at
+ * any time.
+ */
 export function hostPortText(): ValueType<string> {
   return text('host:port with a port from 1 to 65535, an IPv6 address in brackets', isHostPort)
 }
@@ -67,7 +70,7 @@ function isHostPort(value: string): boolean {
   return parseHostPort(value) !== null
 }
 
-/** First path segments that the APIs use. */
+/** First path segments that are reserved for the APIs. */
 const TAKEN_PATHS = new Set([
   '/console',
   '/edge',
@@ -86,7 +89,7 @@ export function mountPath(): ValueType<string> {
   )
 }
 
-/** A list of texts without duplicates. */
+/** A list of strings without duplicates. */
 function distinctTexts(
   itemsMax: number,
   items: string,
@@ -113,7 +116,7 @@ const HOST_CHARACTERS_MAX = 253
 
 function isHostName(value: string): boolean {
   if (isIP(value) !== 0) return !value.includes('%')
-  // Browsers read a name that ends with a number as an IPv4 address.
+  // Rejects a name whose last label is a number, because browsers read it as an IPv4 address.
   const labels = value.split('.')
   const endsAsName = !/^[0-9]+$/.test(labels.at(-1) ?? '')
   const isShort = value.length <= HOST_CHARACTERS_MAX
@@ -143,7 +146,7 @@ const WORD_LENGTH_MAX = 4096
 
 /**
  * A command with its arguments, executed without a shell; an empty list means no command. In an
- * environment variable it is a JSON list.
+ * environment variable, the command is a JSON list.
  */
 export function command(wordsMax: number): ValueType<readonly string[]> {
   return {

@@ -6,7 +6,10 @@ import { formatOptionValue } from './shown.ts'
 type Column = 'key' | 'expected' | 'default' | 'scope' | 'change' | 'purpose' | 'variable'
 type Row = Readonly<Record<Column, string>>
 
-/** Programs whose environment overrides keys also have scopes and reload their configuration. */
+/**
+ * Programs whose keys can be overridden by the environment have more columns: for them, the tables
+ * also show the scope and whether a reload applies a change.
+ */
 const columns: readonly Column[] = ['key', 'expected', 'default', 'purpose']
 const allColumns: readonly Column[] = [
   'key',
@@ -20,7 +23,7 @@ const allColumns: readonly Column[] = [
 
 const NO_EFFECT = ' No effect in this version.'
 
-/** Markdown tables of all keys: first the top level, then each section. */
+/** Markdown tables with all keys: first the top-level keys, then one table per section. */
 export function configTables(table: Pick<ConfigTable<never>, 'fields' | 'overridePrefix'>): string {
   return new Tables(table.overridePrefix).of(table.fields)
 }
@@ -35,7 +38,7 @@ interface Place {
   readonly isReloaded?: boolean
 }
 
-/** Facts about a section that hold for each of its options. */
+/** Properties of a section that apply to all options in it. */
 interface Standing {
   readonly hasEffect: boolean
   readonly isReloaded: boolean
@@ -55,7 +58,7 @@ class Tables {
     return `## At the top\n\n${table}\n${inner}`
   }
 
-  /** Options of a section, and the sections inside it. */
+  /** Options of a section, and its nested sections. */
   #parts(
     fields: Fields,
     prefix: string,

@@ -11,17 +11,17 @@ export function environmentName(prefix: string, key: string): string {
   return prefix + words.toUpperCase()
 }
 
-/** A text with its variables replaced, and the names of these variables. */
+/** A string with its variables replaced, and the names of these variables. */
 interface Filled {
   readonly text: string
   readonly names: readonly string[]
-  /** Names of unset variables, which are replaced by an empty text. */
+  /** Names of unset variables; each is replaced by an empty string. */
   readonly missing: readonly string[]
 }
 
 const VARIABLE = /\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))/g
 const temporary: ReadonlySet<string> = new Set(['TMP', 'TEMP', 'TMPDIR'])
-/** Maximum characters of one text after its variables are replaced. */
+/** Maximum characters of one value after its variables are replaced. */
 const FILLED_CHARACTERS_MAX = 256 * 1024
 
 /** Replaces `$NAME` and `${NAME}`. There is no syntax for defaults or escapes. */

@@ -1,10 +1,10 @@
-/** One fault, printed as `<source>[:<line>]: <key>: <problem>`. */
+/** One fault, printed in the form `<source>[:<line>]: <key>: <problem>`. */
 export interface ConfigFault {
-  /** Path of the file, or `environment NAME`. */
+  /** Path of the file, or `environment NAME` for an environment variable. */
   readonly source: string
-  /** Line number from 1, or null. */
+  /** Line number, counted from 1; null for a fault without a line. */
   readonly line: number | null
-  /** `raft.tickMs`, `web[0].bind`; empty for the whole file. */
+  /** For example `raft.tickMs` or `web[0].bind`; empty if the fault concerns the whole file. */
   readonly key: string
   readonly problem: string
 }
@@ -16,7 +16,7 @@ export function formatFault({ source, line, key, problem }: ConfigFault): string
 
 const SHOWN_LENGTH_MAX = 60
 
-/** Makes configured text printable and short for a fault. */
+/** Shortens configured text and escapes control characters, for a fault message. */
 export function shortenText(text: string): string {
   const printable = text.replaceAll(/[^\x20-\x7e\xa0-\uffff]/g, ' ')
   return printable.length <= SHOWN_LENGTH_MAX

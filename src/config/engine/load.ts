@@ -10,8 +10,8 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
- * Maximum faults, and maximum warnings, reported for one file; a file of unknown keys has
- * thousands.
+ * Maximum number of faults, and of warnings, reported for one file. Limited, because a file that
+ * only has unknown keys would have thousands.
  */
 export const CONFIG_FAULTS_MAX = 1000
 
@@ -19,18 +19,18 @@ export const CONFIG_FAULTS_MAX = 1000
 export interface ConfigTable<T> {
   readonly fields: Fields
   /**
-   * Prefix of environment variables that override keys. null: variables are replaced inside texts
-   * instead.
+   * Prefix of environment variables that override keys. null: no overrides; instead, variables
+   * within values are replaced.
    */
   readonly overridePrefix: string | null
   /**
-   * How unknown keys are reported, and keys that are given twice. Files for other programs may have
-   * both.
+   * Whether unknown and duplicate keys are faults or warnings. A file that is also for other
+   * programs may contain both.
    */
   readonly unknownKeys: UnknownKeys
   /**
-   * Checks the rules between keys. Reports faults to the reader, which may already have some.
-   * @returns the configuration with each value in one canonical key.
+   * Checks the rules between keys and reports faults to the reader, which may already have some.
+   * @returns the configuration, with each value under its canonical key.
    */
   readonly settle: (values: T, reader: ConfigReader) => T
 }
@@ -38,7 +38,7 @@ export interface ConfigTable<T> {
 export type LoadedConfig<T> =
   | {
       readonly ok: true
-      /** Checked values with defaults and absolute paths. */
+      /** Validated values, with defaults and absolute paths. */
       readonly config: T
       /** Absolute. */
       readonly path: string
@@ -52,8 +52,8 @@ export type LoadedConfig<T> =
     }
 
 /**
- * Reads and checks a whole configuration: the YAML file, then the environment. Returns all faults
- * together and does not throw for an invalid file.
+ * Reads and validates a whole configuration: the YAML file, then the environment. Returns all
+ * faults together; it does not throw for an invalid file.
  */
 export function loadConfig<T>(
   table: ConfigTable<T>,
@@ -67,7 +67,8 @@ export function loadConfig<T>(
 }
 
 /**
- * Like `loadConfig` for text that was already read; relative paths start at the folder of `file`.
+ * Like `loadConfig`, for text that was already read; relative paths are relative to the folder of
+ * `file`.
  */
 export function parseConfig<T>(
   table: ConfigTable<T>,
@@ -87,7 +88,7 @@ export function parseConfig<T>(
     const problem = `${shortenText(key)} is given twice in its section, and the last one counts`
     reader.warnings.push({ source: file, line, key: '', problem })
   }
-  // The reader returns values of the type that is derived from the table.
+  // The cast is safe: the reader returns values of the type that is derived from the table.
   const config = settle(reader.read(fields, parsed.tree) as T, reader)
   const [faults, warnings] = [byLine(reader.faults), byLine(reader.warnings)]
   if (faults.length > 0) return { ok: false, faults, warnings }

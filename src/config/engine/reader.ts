@@ -4,7 +4,7 @@ import { type Environment, environmentName, fillVariables } from './environment.
 import { type ConfigFault, shortenText } from './fault.ts'
 import {
   type Fields,
-  type Keyed,
+  type KeyedSections,
   type List,
   type Option,
   type RawValue,
@@ -22,15 +22,15 @@ type ValueSource =
   | { readonly kind: 'file'; readonly line: number }
   | {
       readonly kind: 'environment'
-      /** null when a variable overrides the file. */
+      /** Line in the file; null if an environment variable overrides the file. */
       readonly line: number | null
       readonly names: readonly string[]
     }
   | { readonly kind: 'default' }
 
-/** An effective value and its source. */
+/** A value in force and where it comes from. */
 export interface EffectiveValue {
-  /** `ctrl.endpoint`, `listeners[0].bind`. */
+  /** For example `ctrl.endpoint` or `listeners[0].bind`. */
   readonly key: string
   readonly value: string
   readonly source: ValueSource
@@ -41,31 +41,31 @@ export interface EffectiveValue {
 export type UnknownKeys = 'faults' | 'warnings'
 
 interface ReaderDeps {
-  /** Absolute path of the file; relative paths start at its folder. */
+  /** Absolute path of the file; relative paths in it are relative to its folder. */
   readonly file: string
   readonly environment: Environment
   /**
-   * Prefix of environment variables that override keys. null: variables are replaced inside texts
-   * instead.
+   * Prefix of environment variables that override keys. null: no overrides; instead, variables
+   * within values are replaced.
    */
   readonly overridePrefix: string | null
   readonly unknownKeys: UnknownKeys
 }
 
-/** A value as written in the file or the environment. */
+/** A value as it is written in the file or the environment. */
 interface Given {
-  /** undefined when the shape cannot be a value. */
+  /** undefined when the YAML node is neither a scalar nor a list of scalars. */
   readonly raw: RawValue | undefined
   readonly folder: string
   readonly source: ValueSource
-  /** Text of the value for a fault. */
+  /** The value as it appears in a fault message. */
   readonly shown: string
 }
 
 /** Fields of a section or list item. */
 interface FieldsAt {
   readonly fields: Fields
-  /** `ctrl.`, `listeners[0].`; empty at the top. */
+  /** For example `ctrl.` or `listeners[0].`; empty at the top level. */
   readonly prefix: string
   readonly hasEffect: boolean
   /** A misspelled key is a fault even if other unknown keys are warnings. */
@@ -89,21 +89,21 @@ type YamlMap = Extract<YamlTree, { kind: 'map' }>
 type Values = Record<string, unknown>
 
 /**
- * Walks the table, so its work is bounded by the table and the file. Collects faults and warnings
- * and does not throw.
+ * Reads a configuration by walking the options table, so that its work is limited by the sizes of
+ * table and file. Collects faults and warnings; never throws.
  */
 export class ConfigReader {
   readonly faults: ConfigFault[] = []
   readonly warnings: ConfigFault[] = []
   readonly effective: EffectiveValue[] = []
   readonly #deps: ReaderDeps
-  /** Source and line of each key that is present. */
+  /** Source and line of each key that is present in the configuration. */
   readonly #places = new Map<string, Pick<ConfigFault, 'source' | 'line'>>()
-  /** Names of the variables that can override the keys read so far. */
+  /** Names of the environment variables that can override the keys that were read so far. */
   readonly #overrides = new Set<string>()
   /**
-   * Keys that a misspelled key probably meant. The misspelling is already a fault, so they are not
-   * reported as missing.
+   * Keys that were probably misspelled. The misspelling is already a fault, so these keys are not
+   * reported as missing too.
    */
   readonly #meant: string[] = []
 
@@ -111,7 +111,7 @@ export class ConfigReader {
     this.#deps = deps
   }
 
-  /** The values are meaningful only if there are no faults. */
+  /** Reads all values. They are meaningful only if there are no faults. */
   read(fields: Fields, tree: YamlTree): Values {
     const values = this.#readFields(isNothing(tree) ? emptyMap(1) : tree, {
       fields,
@@ -130,7 +130,10 @@ export class ConfigReader {
     this.warnings.push({ ...this.#placeOf(key), key, problem })
   }
 
-  /** Shows another value for a key that has its default, because another key decides it. */
+  /**
+   * Replaces the displayed value of a key that has its default, because another key determines the
+   * value.
+   */
   replaceDefault(key: string, value: string): void {
     const at = this.effective.findIndex((one) => one.key === key)
     const one = this.effective[at]
@@ -141,17 +144,17 @@ export class ConfigReader {
     return this.#places.has(key)
   }
 
-  /** Neither present nor misspelled. A misspelled key is already a fault. */
+  /** Whether the key is absent and not misspelled; a misspelled key is already a fault. */
   isMissing(key: string): boolean {
     return !this.#places.has(key) && !this.#isMeant(key)
   }
 
-  /** Rules that depend on a rejected value are skipped. */
+  /** Whether the value of the key was rejected; rules that depend on it are then skipped. */
   isFaulty(key: string): boolean {
     return this.#isMeant(key) || this.faults.some((fault) => fault.key === key)
   }
 
-  /** A fault on an absent key points at its section. */
+  /** Source and line for a fault; for an absent key, those of its section. */
   #placeOf(key: string): Pick<ConfigFault, 'source' | 'line'> {
     for (let at = key; at !== ''; at = parentOf(at)) {
       const place = this.#places.get(at)
@@ -190,7 +193,7 @@ export class ConfigReader {
     return values
   }
 
-  /** The keys of a section by their names in the table. */
+  /** The keys that are present in a section, by their names in the table. */
   #members(tree: YamlMap, at: FieldsAt): Map<string, YamlTree> {
     const { fields, prefix } = at
     const members = new Map<string, YamlTree>()
@@ -278,7 +281,10 @@ export class ConfigReader {
     return node.default
   }
 
-  /** Value of the variable that overrides a key; its relative paths start at the working folder. */
+  /**
+   * Value of the environment variable that overrides a key. Relative paths in it are relative to
+   * the working folder.
+   */
   #override({ fromText }: ValueType<unknown>, key: string): Given | null {
     const { overridePrefix, environment } = this.#deps
     if (overridePrefix === null) return null
@@ -353,7 +359,7 @@ export class ConfigReader {
     })
   }
 
-  #readKeyed({ node, tree, key, hasEffect }: At<Keyed<Fields>>): Values {
+  #readKeyed({ node, tree, key, hasEffect }: At<KeyedSections<Fields>>): Values {
     const { fields, itemsMax } = node
     if (tree === undefined || isNothing(tree)) return {}
     if (tree.kind !== 'map') {
@@ -385,7 +391,8 @@ export class ConfigReader {
 
   #readVariants({ node, tree, key, hasEffect }: At<Variants>, siblings: Readonly<Values>): Values {
     const kind = siblings[node.by]
-    // A wrong or missing kind is already a fault, and the fields that belong to it are unknown.
+    // Skips the fields: a wrong or missing kind is already a fault, and without the kind its fields
+    // are unknown.
     if (typeof kind !== 'string' || !Object.hasOwn(node.fieldsOf, kind)) return {}
     const map = tree === undefined || isNothing(tree) ? emptyMap(tree?.line ?? 1) : tree
     return this.#readFields(map, {
@@ -396,8 +403,8 @@ export class ConfigReader {
   }
 
   /**
-   * Reports a variable with nearly a valid name, because it is probably a typo. Other variables are
-   * ignored: a Kubernetes service named flotilla, for example, sets FLOTILLA_PORT and
+   * Reports a variable whose name is nearly valid, because it is probably a typo. Other variables
+   * are ignored: for example, a Kubernetes service named flotilla sets FLOTILLA_PORT and
    * FLOTILLA_SERVICE_HOST in every pod.
    */
   #checkOverrides(): void {
@@ -412,7 +419,7 @@ export class ConfigReader {
     }
   }
 
-  /** A scalar or list of scalars with its variables replaced; undefined for anything else. */
+  /** A scalar or list of scalars with its variables replaced; undefined for any other node. */
   #rawOf(tree: YamlTree, key: string, names: string[]): RawValue | undefined {
     if (tree.kind === 'scalar') return this.#fill(tree.value, key, names)
     if (tree.kind !== 'list') return undefined
@@ -439,7 +446,7 @@ export class ConfigReader {
   }
 }
 
-/** `web[0].bind` → `web[0]` → `web` → ''. */
+/** The key of the parent: `web[0].bind` → `web[0]` → `web` → ''. */
 function parentOf(key: string): string {
   return key.slice(0, Math.max(key.lastIndexOf('.'), key.lastIndexOf('['), 0))
 }

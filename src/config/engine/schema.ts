@@ -1,11 +1,11 @@
 import type { YamlScalar } from './yaml-tree.ts'
 
-/** A scalar or a list of scalars. Every value has this shape. */
+/** A scalar or a list of scalars. Every configured value has this form. */
 export type RawValue = YamlScalar | readonly YamlScalar[]
 
-/** Reads and formats one value. */
+/** Describes, reads and formats values of one type. */
 export interface ValueType<T> {
-  /** Completes the sentence "expected …". */
+  /** Text that completes the sentence "expected …". */
   readonly expected: string
   /**
    * @param folder relative paths start there.
@@ -16,23 +16,23 @@ export interface ValueType<T> {
   readonly fromText?: (text: string) => RawValue
   /** Formats the value for documentation and for the effective configuration. */
   show?(value: T): string
-  /** The part of a secret value that may be shown; by default none. */
+  /** Returns the part of a secret value that may be shown; if absent, nothing is shown. */
   redacted?(value: T): string
 }
 
-/** Default of an option that has none: a configuration without it is invalid. */
+/** Used as the default of a required option: a configuration without that option is invalid. */
 export const REQUIRED_OPTION: unique symbol = Symbol('required')
 
 /**
- * `cluster` options must be equal on every controller and are part of the fingerprint that peers
- * compare.
+ * Options with scope `cluster` must be equal on every controller; they are part of the fingerprint
+ * that peers compare.
  */
 type Scope = 'node' | 'cluster'
 
 interface Effective {
   /**
-   * False for a node that is read and checked but changes nothing in this version, with all keys
-   * below it.
+   * False for a node that is read and checked but has no effect in this version; applies to all
+   * keys inside the node.
    */
   readonly hasEffect?: false
 }
@@ -42,13 +42,19 @@ interface OptionSettings<T> extends Effective {
   readonly why: string
   /** `node` by default. */
   readonly scope?: Scope
-  /** A reload of the configuration applies a new value; by default that takes a restart. */
+  /** True if a reload of the configuration applies a new value; absent: a restart is needed. */
   readonly isReloaded?: true
-  /** The value may contain a credential: faults, documents and support bundles never show it. */
+  /**
+   * True if the value may contain a credential: faults, documents and support bundles then never
+   * show it.
+   */
   readonly isSecret?: boolean
   /** Alternative names of the key. */
   readonly aliases?: readonly string[]
-  /** Text of the warning when the key is present: its replacement. */
+  /**
+   * Set for a deprecated key: the warning that is reported when the key is present; it names the
+   * replacement.
+   */
   readonly deprecated?: string
 }
 
@@ -57,16 +63,19 @@ export interface Option<T> extends OptionSettings<T> {
   readonly type: ValueType<T>
 }
 
-/** An absent section has default values, is null, or is a fault. */
+/** Meaning of an absent section: default values, null, or a fault. */
 type Absence = 'defaults' | 'null' | 'required'
 
 interface SectionSettings {
-  /** A key without a value counts as an empty section, not as an absent one. */
+  /**
+   * True if a key without a value counts as an empty section; absent: it counts as an absent
+   * section.
+   */
   readonly isPresentWhenEmpty?: boolean
   readonly deprecated?: string
   /**
-   * A misspelled key is a fault although unknown keys are warnings: with its default, the program
-   * would be less strict than the operator wrote.
+   * True if a misspelled key is a fault although unknown keys are only warnings. Otherwise the
+   * default would apply, and the program would be less strict than the operator wrote.
    */
   readonly refusesMisspellings?: boolean
 }
@@ -85,12 +94,12 @@ export interface List<F> extends Effective, Pick<SectionSettings, 'refusesMisspe
   readonly itemsMin: 0 | 1
   readonly itemsMax: number
   readonly why: string
-  /** A reload of the configuration applies a new list; by default that takes a restart. */
+  /** True if a reload of the configuration applies a new list; absent: a restart is needed. */
   readonly isReloaded?: true
 }
 
-/** Sections under names that the operator chooses. */
-export interface Keyed<F> extends Effective {
+/** Sections whose names the operator chooses. */
+export interface KeyedSections<F> extends Effective {
   readonly kind: 'keyed'
   readonly fields: F
   readonly itemsMax: number
@@ -105,11 +114,14 @@ export interface Variants extends Effective {
   readonly why: string
 }
 
-/** Accepted for compatibility with other programs; its content is not read. */
+/** Accepted for compatibility with other programs; the content is not read. */
 interface Ignored extends Effective {
   readonly kind: 'ignored'
   readonly why: string
-  /** No warning: generators write the key into every file, and it has an effect in no program. */
+  /**
+   * True if the key causes no warning, because generators write it into every file and no program
+   * uses it.
+   */
   readonly isQuiet?: boolean
 }
 
@@ -117,7 +129,7 @@ export type SchemaNode =
   | Option<unknown>
   | Section<Fields>
   | List<Fields>
-  | Keyed<Fields>
+  | KeyedSections<Fields>
   | Variants
   | Ignored
 
@@ -135,7 +147,7 @@ type ValueOf<N> =
         : ConfigValues<F>
       : N extends List<infer F>
         ? readonly ConfigValues<F>[]
-        : N extends Keyed<infer F>
+        : N extends KeyedSections<infer F>
           ? Readonly<Record<string, ConfigValues<F>>>
           : N extends Variants
             ? Readonly<Record<string, unknown>>
@@ -145,7 +157,9 @@ export function option<T>(type: ValueType<T>, settings: OptionSettings<NoInfer<T
   return { kind: 'option', type, ...settings }
 }
 
-/** An absent section has default values; its required keys are then missing. */
+/**
+ * A section that, when absent, has default values; if it has required keys, they are then missing.
+ */
 export function section<F>(
   why: string,
   fields: F,
@@ -162,7 +176,9 @@ export function requiredSection<F>(
   return { kind: 'section', absence: 'required', why, fields, ...settings }
 }
 
-/** An absent section is null; environment variables for its keys do not make it present. */
+/**
+ * A section that is null when absent; environment variables for its keys do not make it present.
+ */
 export function optionalSection<F>(
   why: string,
   fields: F,
@@ -171,7 +187,7 @@ export function optionalSection<F>(
   return { kind: 'section', absence: 'null', why, fields, ...settings }
 }
 
-/** A list of zero or more sections; empty when absent. */
+/** A list of any number of sections; empty when absent. */
 export function list<F>(
   itemsMax: number,
   why: string,
@@ -181,12 +197,12 @@ export function list<F>(
   return { kind: 'list', fields, itemsMin: 0, itemsMax, why, ...settings }
 }
 
-/** A list of one or more sections, without a default. */
+/** A list of one or more sections; required, because it has no default. */
 export function requiredList<F>(itemsMax: number, why: string, fields: F): List<F> {
   return { kind: 'list', fields, itemsMin: 1, itemsMax, why }
 }
 
-export function keyedSections<F>(itemsMax: number, why: string, fields: F): Keyed<F> {
+export function keyedSections<F>(itemsMax: number, why: string, fields: F): KeyedSections<F> {
   return { kind: 'keyed', fields, itemsMax, why }
 }
 
@@ -203,8 +219,8 @@ export function ignoredSection(why: string, settings: Pick<Ignored, 'isQuiet'> =
 }
 
 /**
- * Marks all keys of a section or list as without effect; documentation and effective configuration
- * show the mark.
+ * Marks all keys of a section or list as without effect. The documentation and the display of the
+ * effective configuration show this mark.
  */
 export function withoutEffect<N extends Exclude<SchemaNode, Option<unknown>>>(node: N): N {
   return { ...node, hasEffect: false }

@@ -2,7 +2,7 @@ import type { Fields, Option, SchemaNode } from './schema.ts'
 
 export const REDACTED = '(redacted)'
 
-/** Formats one value for documentation and for the effective configuration. */
+/** Formats one value for the documentation and the display of the effective configuration. */
 export function formatOptionValue(option: Option<unknown>, value: unknown): string {
   if (isHidden(option, value)) return redactedText(option, value)
   const { type } = option
@@ -11,7 +11,7 @@ export function formatOptionValue(option: Option<unknown>, value: unknown): stri
   return Array.isArray(value) ? value.join(', ') : String(value)
 }
 
-/** All values for a support bundle, with secret values redacted. */
+/** All values for a support bundle; secret values are redacted. */
 export function redactedValues(fields: Fields, values: object): Record<string, unknown> {
   const given = new Map(Object.entries(values))
   return Object.fromEntries(
@@ -44,7 +44,10 @@ function shownNode(node: SchemaNode, value: unknown, siblings: object): unknown 
   }
 }
 
-/** A default value is not secret, and it is useful to see that nothing was configured. */
+/**
+ * Whether a value must be hidden. A default is never hidden: it is not secret, and it shows that
+ * nothing was configured.
+ */
 function isHidden({ isSecret, default: initial }: Option<unknown>, value: unknown): boolean {
   if (isSecret !== true || value === null) return false
   return JSON.stringify(initial) !== JSON.stringify(value)

@@ -1,6 +1,6 @@
 /**
- * The most similar candidate: at most two edits away, and fewer edits than half the length of the
- * word.
+ * The most similar candidate that is at most two edits away, and fewer edits than half of the
+ * word's length.
  * @returns null when no candidate is similar enough.
  */
 export function nearestWord(word: string, candidates: readonly string[]): string | null {

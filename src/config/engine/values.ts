@@ -5,7 +5,7 @@ import { parseDuration } from '../../lib/text/duration.ts'
 import type { RawValue, ValueType } from './schema.ts'
 import { DAY_MS } from './units.ts'
 
-// Value types for every table. Types for one table are in its folder.
+// Value types that any table can use. Types for a single table are in that table's folder.
 
 const TEXT_CHARACTERS_MAX = 4096
 const LIST_ITEMS_MAX = 64
@@ -40,7 +40,7 @@ export function duration(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
   return {
     expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
     read: (raw) => {
-      // Go accepts 0 without a unit; here every duration has one.
+      // Every duration must have a unit here; Go also accepts 0 without a unit.
       if (typeof raw !== 'string' || !/[a-zµμ]$/.test(raw) || raw.startsWith('+')) return undefined
       const ms = parseDuration(raw)
       return ms !== null && ms >= minMs && ms <= maxMs ? ms : undefined
@@ -91,7 +91,7 @@ export function isText(raw: RawValue): raw is string {
   )
 }
 
-/** Also accepts an empty value, as null. */
+/** Like `type`, but an empty value is accepted and means null. */
 export function optional<T>(type: ValueType<T>): ValueType<T | null> {
   const { expected, read, fromText, show, redacted } = type
   return {
@@ -130,7 +130,7 @@ export function listOf<T>(item: ValueType<T>, settings: ListSettings): ValueType
   }
 }
 
-/** A list of texts; an empty value is an empty list. */
+/** A list of strings; an empty value means an empty list. */
 export function texts(
   expected = 'a list of texts',
   isValid: (text: string) => boolean = () => true,
@@ -139,7 +139,7 @@ export function texts(
   return { ...many, read: (raw, folder) => many.read(raw ?? [], folder) }
 }
 
-/** One text, or a list of one or more texts. */
+/** One string, or a list of one or more strings. */
 export function textOrTexts(
   expected = 'a text, or a list of one or more',
   isValid: (text: string) => boolean = () => true,
@@ -153,8 +153,8 @@ export function textOrTexts(
 }
 
 /**
- * Relative paths start at the folder of the configuration file, or at the working folder for an
- * environment variable.
+ * A path. It is relative to the folder of the configuration file; from an environment variable, to
+ * the working folder.
  */
 export function path(): ValueType<string> {
   return {

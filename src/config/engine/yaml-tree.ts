@@ -15,7 +15,7 @@ import {
 import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-text.ts'
 
 /**
- * Bounds of a YAML tree after its aliases are expanded, because aliases let a small file describe a
+ * Limits of a YAML tree after its aliases are expanded, because aliases let a small file describe a
  * huge tree.
  */
 export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
@@ -44,7 +44,7 @@ interface YamlFault {
   readonly problem: string
 }
 
-/** A key that its section has given before. */
+/** A key that occurs more than once in its section. */
 interface YamlDuplicate {
   readonly line: number
   readonly key: string
@@ -59,8 +59,8 @@ type YamlParsed =
   | { readonly ok: false; readonly faults: readonly YamlFault[] }
 
 /**
- * Never throws.
- * @param duplicates a duplicate key in a section is a fault, or its last value counts.
+ * Parses YAML; never throws.
+ * @param duplicates whether a duplicate key in a section is a fault, or its last value is used.
  */
 export function parseYamlTree(
   text: string,
@@ -83,13 +83,13 @@ export function parseYamlTree(
     if (error instanceof TreeFault) {
       return { ok: false, faults: [{ line: error.line, problem: error.message }] }
     }
-    // For some malformed texts the parser throws instead of reporting errors.
+    // For some malformed texts, the parser throws an error instead of reporting errors.
     const problem = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
     return { ok: false, faults: [{ line: null, problem: `is not YAML: ${problem}` }] }
   }
 }
 
-/** YAML of plain data without folded lines. Escapes terminal control characters. */
+/** Formats plain data as YAML without folded lines, and escapes terminal control characters. */
 export function yamlText(value: unknown): string {
   const document = new Document(value)
   visit(document, {
@@ -103,7 +103,10 @@ export function yamlText(value: unknown): string {
   return escapeUnprintable(document.toString({ lineWidth: 0 }))
 }
 
-/** A block of lines can contain line feeds and tabs unescaped. */
+/**
+ * Whether the string needs escapes: a YAML block scalar may contain line feeds and tabs, but no
+ * other control characters.
+ */
 function needsEscapes(text: string): boolean {
   return firstUnprintable(text.replace(/[\t\n]/g, '')) !== null
 }
@@ -131,7 +134,7 @@ class TreeBuilder {
     this.#limits = limits
   }
 
-  /** @param line line of the parent, for a node without a position. */
+  /** @param line line of the parent, used for a node without a position. */
   tree(node: unknown, line: number, depth: number): YamlTree {
     this.#nodes += 1
     const { yamlNodesMax, yamlDepthMax } = this.#limits
@@ -149,7 +152,7 @@ class TreeBuilder {
       return { kind: 'list', line: at, items }
     }
     if (isMap(found)) {
-      // A map, because the parser would compare each key with all earlier ones.
+      // A map, because the parser's own check would compare each key with all earlier keys.
       const entries = new Map<string, YamlEntry>()
       for (const { key, value } of found.items) {
         const keyLine = this.#lineOf(key) ?? at
@@ -185,7 +188,7 @@ function scalarOf(value: unknown): YamlScalar {
 const FAULTS_MAX = 3
 const CHARACTERS_MAX = 200
 
-/** Replaces messages of the parser that describe its grammar. */
+/** Sentences that replace parser messages about YAML grammar. */
 const sentences: Readonly<Record<string, string>> = {
   BLOCK_AS_IMPLICIT_KEY: 'a key follows a value on its line; check indentation and colons',
   DUPLICATE_KEY: 'the same key is given twice in this section; keep one of them',
@@ -195,7 +198,10 @@ const sentences: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab is used as indentation; use spaces',
 }
 
-/** The first syntax faults of each line. Later ones are often consequences of the first. */
+/**
+ * The first syntax faults, one per line of the file. Later faults are often consequences of the
+ * first.
+ */
 function syntaxFaults(
   errors: readonly YAMLError[],
   lines: LineCounter,
@@ -210,7 +216,7 @@ function syntaxFaults(
     .map(([line, problem]) => ({ line, problem: `invalid YAML: ${problem}` }))
 }
 
-/** The same for duplicate keys. */
+/** Faults for duplicate keys, one per line of the file. */
 function duplicateFaults(
   duplicates: readonly YamlDuplicate[],
 ): { line: number; problem: string }[] {

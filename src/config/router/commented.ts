@@ -12,11 +12,14 @@ export type RouterType = (typeof routerTypes)[number]
 
 export interface CommentedRouter {
   readonly type: RouterType
-  /** Base name of the identity files. */
+  /** Base name of the router's identity files. */
   readonly name: string
-  /** Host name or IP address under which clients and other routers reach it. */
+  /** Host name or IP address at which clients and other routers reach the router. */
   readonly advertise: string
-  /** `tls:host:port` of controllers; none: those of the enrollment token. */
+  /**
+   * `tls:host:port` of controllers; if empty, the router uses the addresses in its enrollment
+   * token.
+   */
   readonly endpoints: readonly string[]
   readonly edgePort: number
   readonly linkPort: number
@@ -132,7 +135,9 @@ const optionalText = `# Health for a load balancer or a service manager: GET htt
 #     apis: [{ binding: metrics }]
 `
 
-/** All addresses of the advertised version of IP; a host name counts as IPv4. */
+/**
+ * The wildcard address of the same IP version as the advertised host; a host name counts as IPv4.
+ */
 function anyAddress(host: string): string {
   return isIP(host) === 6 ? '[::]' : '0.0.0.0'
 }

@@ -3,16 +3,16 @@ import { CONFIG_VERSION } from './table.ts'
 
 /**
  * Text of a configuration in which every other key has its default. The identity files are in the
- * same folder.
+ * configuration's folder.
  */
 export function composeRouterConfig(options: {
-  /** Base name of the identity files. */
+  /** Base name of the router's identity files. */
   readonly name: string
   /** `tls:host:port` of controllers. */
   readonly endpoints: readonly string[]
-  /** The only SAN of the server certificate. */
+  /** The only subject alternative name of the server certificate. */
   readonly ip: string
-  /** Further sections in the format of the file. */
+  /** Further sections, in the structure of the configuration file. */
   readonly sections?: Readonly<Record<string, unknown>>
 }): string {
   const { name, endpoints, ip, sections = {} } = options

@@ -2,8 +2,8 @@ import { configTables } from '../engine/document.ts'
 import { routerTable } from './load.ts'
 
 /**
- * docs/reference/router-configuration.md, generated from the table of keys. A test compares it
- * with this text.
+ * The text of docs/reference/router-configuration.md, generated from the table of keys. A test
+ * compares the file with this text.
  */
 export function routerConfigurationDocument(): string {
   return `# Configuration of a router
@@ -17,7 +17,7 @@ could not start on this host. \`--print\` shows the effective configuration: eac
   \`listeners\` nothing enters the network here.
 - **Environment**: \`$NAME\` and \`\${NAME}\` in a text are replaced by the variable. There is no default and no escape. One that is not
   set is replaced by nothing, with a warning. Numbers and \`true\` or \`false\` cannot come from a variable.
-- **Durations** are numbers with a unit (\`250ms\`, \`5s\`, \`1m30s\`, \`24h\`); keys in milliseconds are integers without a unit.
+- **Durations** are numbers with a unit (\`250ms\`, \`5s\`, \`1m30s\`, \`24h\`); keys are integers without a unit if they are in milliseconds.
 - **Addresses** are \`<protocol>:<host>:<port>\`, IPv6 addresses in brackets: \`tls:[2001:db8::1]:6262\`.
 - **Paths** that are relative start at the folder of the file.
 - **No effect in this version**: the keys that are marked so below, and in \`--print\`, are read and checked, and change nothing.

@@ -1,15 +1,17 @@
 import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import type { EffectiveValue } from '../engine/reader.ts'
-import { settleRelations, withEndpointsFile } from './relations.ts'
-import { controllerPlaceNames, type RouterConfig, routerFields } from './table.ts'
+import { checkRouterRelations, withEndpointsFile } from './relations.ts'
+import { controllerKeyLocations, type RouterConfig, routerFields } from './table.ts'
 
-/** Environment variables are replaced inside texts. */
+/**
+ * Table for routers: environment variables do not override keys; they are replaced within values.
+ */
 export const routerTable: ConfigTable<RouterConfig> = {
   fields: routerFields,
   overridePrefix: null,
   unknownKeys: 'warnings',
-  settle: settleRelations,
+  settle: checkRouterRelations,
 }
 
 export type LoadedRouterConfig = LoadedConfig<RouterConfig>
@@ -18,7 +20,7 @@ export function loadRouterConfig(path: string, environment: Environment): Loaded
   return withPlaces(loadConfig(routerTable, path, environment))
 }
 
-/** Parses text; relative paths start at the folder of `file`. */
+/** Parses configuration text; relative paths are relative to the folder of `file`. */
 export function parseRouterConfig(
   file: string,
   text: string,
@@ -34,11 +36,11 @@ function withPlaces(loaded: LoadedRouterConfig): LoadedRouterConfig {
   return { ...loaded, config, effective }
 }
 
-/** The alternative location of a key is shown only if the file uses it. */
+/** Whether to show a key; an alternative location of a key is shown only if the file uses it. */
 function isShown({ key, source }: EffectiveValue): boolean {
   const [ctrl, options, name] = key.split('.')
   const isSecondPlace =
-    ctrl === 'ctrl' && options === 'options' && controllerPlaceNames.some((one) => one === name)
+    ctrl === 'ctrl' && options === 'options' && controllerKeyLocations.some((one) => one === name)
   return source.kind !== 'default' || !isSecondPlace
 }
 

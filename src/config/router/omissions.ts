@@ -1,8 +1,10 @@
 import type { RouterConfig } from './table.ts'
 import { transportsWithoutEffect } from './table-transport.ts'
 
-/** One sentence for each omitted section: what the router does not do without it. */
-export function omissionSentences(config: RouterConfig): readonly string[] {
+/**
+ * One sentence for each section that is absent, saying what the router does not do without it.
+ */
+export function missingSectionNotes(config: RouterConfig): readonly string[] {
   const effects: readonly (readonly [boolean, string])[] = [
     [
       config.identity.ca === null,

@@ -4,10 +4,10 @@ import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import type { ConfigReader } from '../engine/reader.ts'
 import { nearestWord } from '../engine/suggest.ts'
 import { dialerBindings, listenerBindings, listenerProtocols } from './shared-options.ts'
-import { controllerPlaceNames, type RouterConfig } from './table.ts'
+import { controllerKeyLocations, type RouterConfig } from './table.ts'
 import type { Address } from './values.ts'
 
-/** The part of a reader that rules between keys use. */
+/** The part of a configuration reader that the rules between keys need. */
 export type RelationReader = Pick<
   ConfigReader,
   'fault' | 'warn' | 'isGiven' | 'isMissing' | 'isFaulty'
@@ -16,11 +16,12 @@ export type RelationReader = Pick<
 }
 
 /**
- * Checks rules between values, and resolves keys with alternative locations.
- * @returns the configuration with each value in one canonical key.
+ * Checks rules between values, and merges keys that may be in several locations.
+ * @returns the configuration, with each value under its canonical key.
  */
-export function settleRelations(read: RouterConfig, reader: RelationReader): RouterConfig {
-  // A faulty part was already reported and may have any shape, so each step is guarded.
+export function checkRouterRelations(read: RouterConfig, reader: RelationReader): RouterConfig {
+  // Each step is guarded, because a part with faults may have any structure; its faults are already
+  // reported.
   const config = guarded(read, (given) => withOneAddressing(given, reader), reader)
   checkEnrolls(reader)
   return [
@@ -41,7 +42,8 @@ export function settleRelations(read: RouterConfig, reader: RelationReader): Rou
 }
 
 /**
- * A step can throw on incomplete values. The fault that made them incomplete was already reported.
+ * Runs a step and ignores its error if there are faults already: a step may throw on incomplete
+ * values.
  */
 function guarded(
   config: RouterConfig,
@@ -66,7 +68,7 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
   if (reader.isFaulty('ctrl')) return config
   const { ctrl } = config
   const merged: Record<string, unknown> = { ...ctrl }
-  for (const name of controllerPlaceNames) {
+  for (const name of controllerKeyLocations) {
     const other = `ctrl.options.${name}`
     if (!reader.isGiven(other)) continue
     if (reader.isGiven(`ctrl.${name}`)) reader.warn(other, `is ignored in favour of ctrl.${name}`)
@@ -78,7 +80,7 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
   if (settled.endpoint !== null && settled.endpoints !== null) {
     reader.warn('ctrl.endpoints', 'is ignored: ctrl.endpoint is given')
   } else if (settled.endpoint === null && settled.endpoints === null) {
-    // Without both, `router enroll` takes the addresses of the enrollment token.
+    // Valid: without both keys, `router enroll` uses the addresses in the enrollment token.
     if (isMissing('endpoint') && isMissing('endpoints')) return { ...config, ctrl: settled }
     const name = isMissing('endpoint') ? 'endpoints' : 'endpoint'
     const keys = [`ctrl.${name}`, `ctrl.options.${name}`]
@@ -88,7 +90,7 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
   return { ...config, ctrl: settled }
 }
 
-/** Controller addresses of the configuration: `endpoint` takes precedence over `endpoints`. */
+/** Controller addresses in the configuration: `endpoint` takes precedence over `endpoints`. */
 export function configuredEndpoints({ ctrl }: RouterConfig): readonly Address[] {
   return ctrl.endpoint === null ? (ctrl.endpoints ?? []) : [ctrl.endpoint]
 }
@@ -111,7 +113,7 @@ function withCsr(config: RouterConfig, reader: RelationReader): RouterConfig {
   return { ...config, csr }
 }
 
-/** A link listener advertises its own address if it names no other. */
+/** A link listener without an advertised address advertises the address that it binds. */
 function withLinkAddresses(config: RouterConfig, reader: RelationReader): RouterConfig {
   if (config.link === null) return config
   const listeners = config.link.listeners.map((listener, at) => {
@@ -175,8 +177,8 @@ function checkAddress(
 }
 
 /**
- * A misspelled binding is a fault. A binding of other routers is a warning, because its entry is
- * skipped and the others work.
+ * Checks the name of a binding. A misspelled binding is a fault. A binding that only other routers
+ * have is a warning, because its entry is skipped and the other entries work.
  * @returns whether this router has the binding.
  */
 function checkBinding(
@@ -195,7 +197,7 @@ function checkBinding(
   return false
 }
 
-/** Bindings of other routers and other versions. */
+/** Hints for bindings that only other routers or other versions have. */
 const bindingHints: Readonly<Record<string, string>> = {
   udp: 'transport_udp is the binding for datagrams',
   edge: 'terminators of clients need no entry',
@@ -210,10 +212,13 @@ function withKnownDialers(config: RouterConfig, reader: RelationReader): RouterC
   return { ...config, dialers }
 }
 
-/** A listening address in use, with the TLS application protocols that share it. */
+/**
+ * An address on which a listener listens, with the TLS application protocols that the listener uses
+ * there.
+ */
 interface UsedAddress {
   readonly key: string
-  /** Null if the listener shares its address with none. */
+  /** Null if the address cannot be shared with other listeners. */
   readonly protocols: readonly string[] | null
 }
 
@@ -261,7 +266,7 @@ function checkProxy(config: RouterConfig, reader: RelationReader): RouterConfig 
   return config
 }
 
-/** Null if connections are direct. */
+/** The proxy for connections to controllers; null if connections are direct. */
 export function configuredProxy({ proxy }: RouterConfig): HttpProxy | null {
   if (proxy?.type !== 'http' || proxy.address === null) return null
   const { address, username, password } = proxy
@@ -375,7 +380,7 @@ function checkWeb(config: RouterConfig, reader: RelationReader): RouterConfig {
   return config
 }
 
-/** Default: `endpoints.yml` in the folder of the configuration. */
+/** Sets the default path of the endpoints file: `endpoints.yml` in the configuration's folder. */
 export function withEndpointsFile(config: RouterConfig, file: string): RouterConfig {
   const endpointsFile = resolve(dirname(file), config.ctrl.endpointsFile)
   return { ...config, ctrl: { ...config.ctrl, endpointsFile } }

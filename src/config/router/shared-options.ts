@@ -25,7 +25,7 @@ export const addressProtocols = {
   datagram: ['udp', 'udp4', 'udp6', 'unixgram'],
 } as const
 
-/** Whether a text ends with a colon and a valid port, after at least one other character. */
+/** Whether a string ends with a colon and a valid port, after at least one other character. */
 function isPort(text: string): boolean {
   if (!/^.+:[0-9]{1,5}$/.test(text)) return false
   const port = Number(text.slice(text.lastIndexOf(':') + 1))
@@ -70,7 +70,7 @@ export const channelOptions = {
   }),
 } as const
 
-/** The same for links, where payloads and acknowledgments have their own queues. */
+/** The same options for links, where payloads and acknowledgements have separate queues. */
 export const linkChannelOptions = {
   ...channelOptions,
   outQueueSize: option(integer(0, 10_000), {
@@ -79,7 +79,9 @@ export const linkChannelOptions = {
   }),
 } as const
 
-/** @param closeAfterMs default time without a response after which the channel is closed. */
+/**
+ * @param closeAfterMs default for the time without a response after which the channel is closed.
+ */
 export function heartbeatOptions(closeAfterMs: number) {
   return {
     sendInterval: option(duration(100, HOUR_MS), {
@@ -97,7 +99,7 @@ export function heartbeatOptions(closeAfterMs: number) {
   } as const
 }
 
-/** Options of every dialer and listener: the flow control of an xgress. */
+/** Options of every dialer and listener, for the flow control of a circuit endpoint (xgress). */
 export const flowOptions = {
   mtu: option(integer(0, 65_535), { default: 0, why: 'Largest payload in bytes; 0: no limit.' }),
   randomDrops: option(boolean(), {
@@ -189,21 +191,23 @@ export const flowOptions = {
 } as const
 
 /**
- * Listeners do not connect to services. Dialers do, and so does a tunnel with the config of each
- * service.
+ * `connectTimeout` has no effect here, because listeners do not connect to services. Dialers do,
+ * and so does a tunnel, with the config of each service.
  */
 const listenerFlow = {
   ...flowOptions,
   connectTimeout: { ...flowOptions.connectTimeout, hasEffect: false },
 } as const
 
-/** Dialers do not request circuits. */
+/** `getCircuitTimeout` has no effect here, because dialers request no circuits. */
 export const dialerOptions = {
   ...flowOptions,
   getCircuitTimeout: { ...flowOptions.getCircuitTimeout, hasEffect: false },
 } as const
 
-/** @param both minRetryInterval and maxRetryInterval in ms, and their backoff factor. */
+/**
+ * @param both defaults of minRetryInterval and maxRetryInterval in ms, and of the backoff factor.
+ */
 export function backoffOptions(both: { min: number; max: number; factor: number }) {
   const bounds = duration(10, DAY_MS)
   return {
@@ -246,13 +250,13 @@ export const controllerAddressing = {
 
 const plain = (fields: Fields): Fields => fields
 
-/** Marks all fields as without effect in this version. */
+/** Marks all fields as having no effect in this version. */
 function inert(fields: Fields): Fields {
   const entries = Object.entries(fields)
   return Object.fromEntries(entries.map(([name, node]) => [name, { ...node, hasEffect: false }]))
 }
 
-/** Fields of a listener's `options`, by its binding. */
+/** Fields of a listener's `options`, by the listener's binding. */
 export const listenerOptions: Readonly<Record<string, Fields>> = {
   edge: plain({
     advertise: option(optional(advertisedAddress(addressProtocols.edge)), {
@@ -368,7 +372,7 @@ export const listenerBindings = [
   'proxy_udp',
 ] as const
 
-/** The bindings that listen, and the protocols of each that are served. */
+/** For each binding that listens: the protocols that this router serves. */
 export const listenerProtocols: Readonly<Record<string, readonly string[]>> = {
   edge: ['tls', 'wss'],
   transport: ['tcp', 'tls'],

@@ -29,7 +29,7 @@ const defaults: WebSocketTimeouts = {
   pongTimeout: 60 * SECOND_MS,
 }
 
-/** In whole seconds, as in OpenZiti. */
+/** A timeout in whole seconds, as in OpenZiti. */
 function webSocketTimeout(name: keyof WebSocketTimeouts, secondsMax: number, why: string) {
   return option(optional(integer(1, secondsMax)), {
     default: null,
@@ -41,7 +41,10 @@ const inCertificates =
   'a listener shows the certificate of identity; add others to identity.alt_server_certs'
 const inBuffers = 'buffers have a fixed size'
 
-/** Keys of `transport`: of web sockets, and of protocols that this router does not have. */
+/**
+ * Keys of `transport`: settings for WebSockets, and for protocols that this router does not
+ * support.
+ */
 export const transportSection = keyedSections(
   8,
   'Tuning of protocols below the channel, by protocol: `ws` or `wss` for edge listeners at a `wss:` address; the keys of `wss` win. Other protocols have no effect.',
@@ -115,7 +118,7 @@ export const transportSection = keyedSections(
 
 type Transport = Readonly<Record<string, ConfigValues<typeof transportSection.fields>>>
 
-/** OpenZiti reads `wss`; its generator writes `ws`. */
+/** OpenZiti reads the section `wss`, but its generator writes `ws`. */
 const webSocketNames = ['wss', 'ws'] as const
 
 export function webSocketTimeouts(transport: Transport): WebSocketTimeouts {
@@ -127,7 +130,7 @@ export function webSocketTimeouts(transport: Transport): WebSocketTimeouts {
   return Object.fromEntries(chosen) as WebSocketTimeouts
 }
 
-/** Names of sections that no part of this router reads. */
+/** Names of the sections that this router does not use. */
 export function transportsWithoutEffect(transport: Transport): readonly string[] {
   return Object.keys(transport).filter((name) => !webSocketNames.some((known) => known === name))
 }

@@ -11,7 +11,7 @@ import { HOUR_MS } from '../engine/units.ts'
 import { choice, duration, optional, text } from '../engine/values.ts'
 import { hostPort, pemSource } from './values.ts'
 
-/** Keys of `web`: HTTPS servers of this router. */
+/** Keys of `web`: HTTPS servers of the router. */
 export const webList = list(8, 'HTTPS servers of this router.', {
   name: option(text(), { default: REQUIRED_OPTION, why: 'Name of the server in logs.' }),
   bindPoints: requiredList(16, 'Where it listens.', {

@@ -66,7 +66,7 @@ const csrFields = {
 const queueLength = integer(1, 10_000)
 const workerCount = integer(1, 10_000)
 
-/** Keys that are valid in both `ctrl` and `ctrl.options`. */
+/** Keys that may be in `ctrl` or in `ctrl.options`. */
 const controllerPlaces = {
   ...controllerAddressing,
   heartbeats: section('Heartbeats to the controllers.', {
@@ -77,11 +77,11 @@ const controllerPlaces = {
     }),
   }),
 } as const
-export const controllerPlaceNames = Object.keys(
+export const controllerKeyLocations = Object.keys(
   controllerPlaces,
 ) as readonly (keyof typeof controllerPlaces)[]
 
-/** All keys of a router's configuration, with their types, defaults and purpose. */
+/** All keys of a router's configuration, each with type, default and purpose. */
 export const routerFields = {
   v: option(version(CONFIG_VERSION), {
     default: REQUIRED_OPTION,
@@ -391,5 +391,5 @@ export const routerFields = {
   ha: ignoredSection('the members of the cluster are followed without it'),
 } as const
 
-/** Checked values with defaults and absolute paths. */
+/** Validated values of a configuration file, with defaults and absolute paths. */
 export type RouterConfig = ConfigValues<typeof routerFields>

@@ -6,11 +6,11 @@ import type { ValueType } from '../engine/schema.ts'
 import { REDACTED } from '../engine/shown.ts'
 import { isText, listOf, text, texts } from '../engine/values.ts'
 
-// Value types used only in the configuration of a router.
+// Value types that only the router's configuration uses.
 
 const PEM_CHARACTERS_MAX = 64 * 1024
 
-/** Version of the file format; must be an integer, not a text. */
+/** Version of the file format; must be an integer, not a string. */
 export function version(only: number): ValueType<number> {
   return {
     expected: `${only}, the one version that is supported`,
@@ -18,16 +18,16 @@ export function version(only: number): ValueType<number> {
   }
 }
 
-/** Certificates or a key, in a file or as PEM text in the configuration. */
+/** Certificates or a key, either in a file or as PEM within the configuration. */
 export interface PemSource {
   readonly path: string | null
-  /** null when it is in a file. */
+  /** null when the certificates or the key are in a file. */
   readonly pem: string | null
 }
 
 const PEM_BEGIN = '-----BEGIN '
 const FILE_URL = 'file://'
-/** URL of another key store, which this router does not support. */
+/** URL of a kind of key store that this router does not support. */
 const OTHER_STORE = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i
 
 export function pemSource(): ValueType<PemSource> {
@@ -50,7 +50,7 @@ export function pemSource(): ValueType<PemSource> {
 
 export interface Address extends HostPort {
   readonly protocol: string
-  /** The original text: `tls:host:port`. */
+  /** The address as it is written: `tls:host:port`. */
   readonly text: string
 }
 
@@ -60,19 +60,19 @@ export function parseAddress(written: string): Address | null {
   const protocol = written.slice(0, Math.max(0, at))
   const rest = written.slice(at + 1)
   if (!/^[a-z][a-z0-9]{0,15}$/.test(protocol)) return null
-  // Port 0 is valid only for a listener: the system chooses a port.
+  // Port 0 is valid only for a listener; it means that the system chooses a port.
   const isAnyPort = rest.endsWith(':0')
   const found = parseHostPort(isAnyPort ? `${rest.slice(0, -1)}1` : rest)
   if (found === null || !isHost(found.host)) return null
   return { protocol, host: found.host, port: isAnyPort ? 0 : found.port, text: written }
 }
 
-/** Digits and dots that are not an IPv4 address are not a host name either. */
+/** A string of digits and dots that is not an IPv4 address is not a host name either. */
 function isHost(host: string): boolean {
   return isIP(host) !== 0 || (!/^[0-9.]+$/.test(host) && !host.includes(':'))
 }
 
-/** @param isDialed whether this is an address to connect to, which cannot have port 0. */
+/** @param isDialed true for an address to which the router connects; its port cannot be 0. */
 export function address(protocols: readonly string[], isDialed = false): ValueType<Address> {
   return {
     expected: `an address <protocol>:<host>:<port> with the protocol ${protocols.join(' or ')} and a port from ${isDialed ? 1 : 0} to 65535, an IPv6 address in brackets`,
@@ -107,7 +107,7 @@ export function hostPort(): ValueType<HostPort> {
 }
 
 /**
- * An advertised address: `<host>:<port>`, optionally with the protocol that other routers expect.
+ * An advertised address: `<host>:<port>`, with an optional protocol that other routers expect.
  */
 export function advertisedAddress(protocols: readonly string[]): ValueType<HostPort> {
   const whole = address(protocols, true)

@@ -1,4 +1,4 @@
-/** Saves a text as a file of the browser. */
+/** Makes the browser save a string as a file. */
 export function download(fileName: string, text: string, type = 'application/octet-stream'): void {
   const url = URL.createObjectURL(new Blob([text], { type }))
   const link = document.createElement('a')
@@ -8,16 +8,16 @@ export function download(fileName: string, text: string, type = 'application/oct
   setTimeout(() => URL.revokeObjectURL(url), 1_000)
 }
 
-/** Spreadsheets run a cell that begins like this as a formula (OWASP, CSV injection). */
+/** Pattern of a cell that spreadsheets would execute as a formula (OWASP, CSV injection). */
 const FORMULA = /^\s*[=+\-@\t\r\n|%\uFF1D\uFF0B\uFF0D\uFF20]/
 
-/** One cell of a CSV file (RFC 4180) that no spreadsheet runs. */
+/** Formats one cell of a CSV file (RFC 4180) so that no spreadsheet executes it. */
 function csvCell(value: string): string {
   const inert = FORMULA.test(value) ? `'${value}` : value
   return `"${inert.replaceAll('"', '""')}"`
 }
 
-/** Rows as a CSV file; the first one has the names of the columns. */
+/** Formats rows as a CSV file; the first row contains the column names. */
 export function csvText(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('')
 }

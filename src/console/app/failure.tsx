@@ -1,4 +1,4 @@
-import { ApiProblem, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
+import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
 import { Button, LinkButton } from '../controls/button.tsx'
 import { Empty, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
@@ -9,7 +9,7 @@ export function failureText(error: unknown): string {
   const { failure } = texts
   if (error instanceof UnreachableError) return failure.unreachable
   if (error instanceof OutcomeUnknownError) return failure.outcomeUnknown
-  if (!(error instanceof ApiProblem)) return failure.unexpected(String(error))
+  if (!(error instanceof ApiRefusalError)) return failure.unexpected(String(error))
   if (error.status === 401) return failure.notAllowed
   if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader
   if (error.code === 'NODE_QUARANTINED') return failure.quarantined
@@ -27,12 +27,12 @@ export function Failure({
 }: {
   readonly error: unknown
   readonly retry?: () => void
-  /** Where to go from a page whose record is gone. */
+  /** Link for a page whose record no longer exists. */
   readonly back?: { readonly href: string; readonly text: string }
 }) {
   const { failure } = texts
-  const isMissing = error instanceof ApiProblem && error.status === 404
-  const isRefused = error instanceof ApiProblem && error.status === 401
+  const isMissing = error instanceof ApiRefusalError && error.status === 404
+  const isRefused = error instanceof ApiRefusalError && error.status === 401
   const title = isMissing ? failure.missingTitle : isRefused ? failure.refusedTitle : failure.title
   return (
     <Empty icon={isRefused ? 'key' : 'alert'} title={title}>
@@ -46,7 +46,7 @@ export function Failure({
   )
 }
 
-/** Shown beside data that was loaded earlier. */
+/** Error notice beside data that was loaded earlier. */
 export function FailureNotice({ error }: { readonly error: unknown }) {
   if (error === null || error === undefined) return null
   return <Notice tone="bad">{failureText(error)}</Notice>

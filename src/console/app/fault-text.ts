@@ -1,6 +1,6 @@
 import { texts } from '../texts.ts'
 
-/** A refused field, as a controller names it. */
+/** The invalid field and the reason, as a controller reports them. */
 export interface RefusedField {
   readonly field: string
   readonly reason: string
@@ -8,7 +8,10 @@ export interface RefusedField {
 
 const DUPLICATE = /^duplicate value '.*' in unique index on \w+ store$|must be unique$/s
 
-/** The reason of a refusal in the words of the console; the field itself is shown beside it. */
+/**
+ * The reason of a refusal in the console's words, without the field's name, because the field is
+ * shown beside it.
+ */
 export function faultText({ field, reason }: RefusedField): string {
   const { faults } = texts
   if (DUPLICATE.test(reason)) return faults.duplicate
@@ -17,7 +20,10 @@ export function faultText({ field, reason }: RefusedField): string {
   return own.slice(0, 1).toUpperCase() + own.slice(1)
 }
 
-/** Controllers write `port is invalid: must be integer`, or `port in body must be …`. */
+/**
+ * Removes the field's name: controllers write `port is invalid: must be integer`, or `port in body
+ * must be …`.
+ */
 function withoutField(field: string, reason: string): string {
   if (!reason.startsWith(`${field} `)) return reason
   const rest = reason.slice(field.length + 1)

@@ -8,8 +8,8 @@ import { Failure } from './failure.tsx'
 const starts: (() => void)[] = []
 
 /**
- * Loads the code of all pages in advance: the controller that serves it may be unreachable when a
- * page is opened.
+ * Loads the code of all pages in advance, because the controller that serves it may be unreachable
+ * when a page is opened.
  */
 export function loadPages(): void {
   for (const start of starts) start()

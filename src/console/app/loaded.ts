@@ -11,7 +11,7 @@ export interface Loaded<T> {
   readonly reload: () => void
 }
 
-/** A tab without input for this long sends no requests, so that its session expires. */
+/** A tab without user input for this long sends no more requests, so that its session expires. */
 const IDLE_MS = 15 * 60_000
 let lastInputMs = Date.now()
 for (const type of ['keydown', 'pointerdown', 'wheel']) {
@@ -24,8 +24,8 @@ export function isWatched(): boolean {
 }
 
 /**
- * Loads data for each key, and reloads it at each interval while the tab is watched. The loaded
- * data stays while a reload runs, and when it fails.
+ * Loads data for each key, and reloads it at each interval while the tab is visible and in use.
+ * During a reload, and if it fails, the previous data stays.
  */
 export function useLoaded<T>(
   key: string,
@@ -57,7 +57,7 @@ class Loading<T> implements Loaded<T> {
   #load: ((signal: AbortSignal) => Promise<T>) | null = null
   #running: AbortController | null = null
 
-  /** Runs one load at a time. Only a forced load replaces a running one. */
+  /** Runs one load at a time. Only a forced load replaces a load that is running. */
   run(load: (signal: AbortSignal) => Promise<T>, isForced = false): void {
     if (this.#running !== null && !isForced) return
     this.#running?.abort()

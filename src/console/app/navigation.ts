@@ -3,9 +3,9 @@ import { signal } from '@preact/signals'
 /** Base path at which controllers serve the console. */
 export const BASE = '/console'
 
-/** A page of the console: the names in its path, and its query. */
+/** A page of the console: the segments of its path, and its query. */
 export interface ConsolePage {
-  /** Names below the base, decoded: `['services', 'abc']`. */
+  /** Path segments below the base, decoded: `['services', 'abc']`. */
   readonly names: readonly string[]
   readonly query: URLSearchParams
 }
@@ -28,8 +28,8 @@ function decoded(name: string): string {
 }
 
 /**
- * The path of a page. Dots are escaped, because a server would take a path that ends in a file
- * extension for a file.
+ * The path of a page. Dots are escaped, because a server would treat a path with a file extension
+ * as a file.
  */
 export function pathTo(...names: readonly string[]): string {
   return [BASE, ...names.map((name) => encodeURIComponent(name).replaceAll('.', '%2E'))].join('/')
@@ -37,10 +37,13 @@ export function pathTo(...names: readonly string[]): string {
 
 export const place = signal<ConsolePage>({ names: [], query: new URLSearchParams() })
 
-/** Called before the user leaves a page; false keeps the page. */
+/** Asked before the user leaves a page; if it returns false, the page stays. */
 let mayLeave: () => boolean = () => true
 
-/** Calls the guard before each navigation. @returns a function that removes the guard. */
+/**
+ * Registers a guard that is called before each navigation.
+ * @returns a function that removes the guard.
+ */
 export function guardLeaving(guard: () => boolean): () => void {
   mayLeave = guard
   return () => {

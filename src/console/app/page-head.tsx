@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** The heading of a page, which gets the focus after navigation. */
+/** The heading of a page; it gets the focus after navigation. */
 export function PageHead(props: {
   readonly title: ComponentChildren
   readonly lead?: ComponentChildren

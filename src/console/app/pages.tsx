@@ -19,13 +19,13 @@ export interface Page {
 }
 
 interface NavigationLink {
-  /** First segment of its path. */
+  /** First segment of the page's path. */
   readonly name: string
   readonly title: string
   readonly icon: IconName
-  /** Key to press after `g`; '' for none. */
+  /** Key that opens the page after `g`; '' if none. */
   readonly key: string
-  /** Permissions without which the page shows nothing. */
+  /** Permissions that the page requires; without them, it shows nothing. */
   readonly needs: readonly string[]
   /** One of these permissions is enough, beside those of `needs`. */
   readonly needsOneOf?: readonly string[]
@@ -121,7 +121,10 @@ function linksTo(...targets: readonly (readonly [string, string])[]): Navigation
   })
 }
 
-/** Pages other than lists, by the first segment of their path; each is loaded when it is shown. */
+/**
+ * All pages that are not lists, by the first segment of their path; the code of each is loaded when
+ * it is shown.
+ */
 const pages: Readonly<
   Record<string, { readonly title: string; readonly Page: ComponentType<NamedPage> }>
 > = {
@@ -167,12 +170,12 @@ const pages: Readonly<
   },
 }
 
-/** The second segment of a path, for a page with several. */
+/** A page that is identified by the second segment of its path. */
 interface NamedPage {
   readonly name: string | null
 }
 
-/** The links that the caller can use; all of them until its permissions are known. */
+/** The links that the caller may use; all links until the caller's permissions are known. */
 export function usableLinks(links: readonly NavigationLink[]): readonly NavigationLink[] {
   return links.filter(
     ({ needs, needsOneOf = [] }) =>

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
 import { IconButton } from '../controls/button.tsx'
-import { Icon, Mark } from '../controls/icon.tsx'
+import { Icon, StatusMark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
 import { loadCaller } from './api-documents.ts'
 import { loadPages } from './lazy.tsx'
@@ -29,7 +29,8 @@ export function Shell() {
     const timer = setInterval(refresh, REFRESH_MS)
     return () => clearInterval(timer)
   }, [])
-  // A broken event stream is the first sign of a failed controller.
+  // Checks the members when the event stream breaks, because that is the first sign of a failed
+  // controller.
   useEffect(() => {
     if (feed.state.value === 'broken') refreshMembers().catch(() => undefined)
   }, [feed.state.value])
@@ -38,7 +39,7 @@ export function Shell() {
     if (identityId === null) return undefined
     let isOver = false
     loadCaller().catch(() => undefined)
-    // The first answer contains the log position from which events are shown.
+    // Requested first, because the response contains the log position from which events are shown.
     refreshMembers()
       .catch(() => undefined)
       .finally(() => {
@@ -117,7 +118,7 @@ function Sidebar() {
   return (
     <aside class="sidebar" data-open={isMenuOpen.value}>
       <a class="brand" href={`${BASE}/`}>
-        <Mark />
+        <StatusMark />
         {texts.product}
       </a>
       <nav class="nav" aria-label={texts.shell.navigation}>
@@ -173,7 +174,7 @@ function SidebarFoot() {
   )
 }
 
-/** Conditions that affect the whole console. */
+/** Banner for conditions that affect the whole console. */
 function Banner() {
   const { banner } = texts
   const failed = members.failed.value.filter((origin) => origin !== members.current.value)

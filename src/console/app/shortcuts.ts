@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 
 import { goTo, pathTo } from './navigation.ts'
 
-/** Pages by the key to press after `g`. */
+/** Pages by the key that opens them after `g`. */
 export const goKeys = new Map<string, { readonly path: string; readonly title: string }>()
 export const isHelpOpen = signal(false)
 
@@ -53,7 +53,7 @@ function isTyping(target: EventTarget | null): boolean {
   return target.isContentEditable || ['INPUT', 'SELECT', 'TEXTAREA'].includes(target.tagName)
 }
 
-/** Registers a key that opens a page after `g`. */
+/** Registers a key that opens a page when it is pressed after `g`. */
 export function registerGoKey(key: string, title: string, ...names: readonly string[]): void {
   goKeys.set(key, { title, path: pathTo(...names) })
 }

@@ -7,11 +7,11 @@ import { session } from './services.ts'
 
 let fault = ''
 /**
- * True while the console redeems the code of the sign-in page; the log-in form is hidden meanwhile.
+ * True while the console redeems the sign-in page's code; the log-in form is hidden meanwhile.
  */
 export const isReturning = signal(false)
 
-/** Returns and clears the reason why the sign-in page led to no session; '' for none. */
+/** Returns and clears the reason why signing in failed; '' if there is none. */
 export function popSignInFault(): string {
   const shown = fault
   fault = ''
@@ -25,8 +25,8 @@ export async function startSignIn(): Promise<void> {
 }
 
 /**
- * Resumes after the browser returns from the sign-in page. Called before the router reads the
- * address.
+ * Continues the sign-in after the browser returns from the sign-in page. Must be called before the
+ * router reads the address.
  */
 export function finishSignIn(): void {
   const query = new URLSearchParams(location.search)

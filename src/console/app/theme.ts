@@ -12,7 +12,7 @@ function chosen(): Theme | null {
 
 const ofSystem = (): Theme => (dark.matches ? 'dark' : 'light')
 
-/** Theme of the system, until the user chooses one. */
+/** The theme that the user chose; until then, the system's theme. */
 export const theme = signal<Theme>(chosen() ?? ofSystem())
 
 export function startTheme(): void {

@@ -13,7 +13,9 @@ const SHOWN_MS = 6_000
 const toasts = signal<readonly Toast[]>([])
 let nextId = 0
 
-/** Confirms an action; errors are shown where the action was started. */
+/**
+ * Shows a short confirmation of an action. Errors are shown where the action was started instead.
+ */
 export function showToast(text: string, icon: IconName = 'check'): void {
   nextId += 1
   const toast = { id: nextId, icon, text }

@@ -1,7 +1,9 @@
 /** Characters that reorder or hide parts of the text around them (Unicode, UAX 9 and 31). */
 const HIDDEN = /[\u0000-\u001F\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2069\uFEFF]/g
 
-/** A name as it is stored: `invoice\u202Efdp.exe` must not look like a PDF file. */
+/**
+ * A name with such characters made visible: `invoice\u202Efdp.exe` must not look like a PDF file.
+ */
 export function visibleText(text: string): string {
   return text.replace(
     HIDDEN,

@@ -6,25 +6,25 @@ import {
   type ClusterRequest,
   type HttpMethod,
   type SessionTokenSource,
-  type SendTo,
+  type MemberTarget,
   sessionHeader,
 } from '../../client/cluster-client.ts'
-import { ApiProblem, CancelledError, NoAnswerError } from '../../client/problem.ts'
+import { ApiRefusalError, CancelledError, NoAnswerError } from '../../client/problem.ts'
 import { newRequestId } from '../../client/request-id.ts'
-import { pageWaits } from '../../client/waits.ts'
+import { consoleTimeouts } from '../../client/waits.ts'
 import { browserClock, type Members } from './members.ts'
 import type { ServedAnswers } from './served-types.ts'
 
-/** A request of a page, before an operation and its answer type are chosen. */
+/** A request of a page, for which no operation and no response type are chosen yet. */
 export interface PageRequest extends ClusterRequest {
-  /** Path with the base of its API and its query. */
+  /** Path with the base of the API and the query. */
   readonly path: string
   readonly body?: unknown
-  /** Sent as a form in place of a body. */
+  /** Fields that are sent as a form instead of a body. */
   readonly form?: Readonly<Record<string, string>>
   /**
-   * Presents the certificate of the browser, which the browser sends only to the controller of the
-   * page.
+   * True if the browser's client certificate is presented; the browser sends it only to the
+   * controller that serves the page.
    */
   readonly showsCertificate?: boolean
   readonly signal?: AbortSignal
@@ -34,16 +34,16 @@ export interface OperationRequest extends Omit<PageRequest, 'method' | 'path'> {
   readonly query?: Readonly<Record<string, string>>
 }
 
-/** An answer, with the origin of the controller that gave it. */
+/** A response, with the origin of the controller that sent it. */
 export type Answer = ClusterAnswer & { readonly origin: string }
 
-/** The API client of the page, which sends requests by `fetch`. */
+/** The page's API client, which sends requests with `fetch`. */
 export class ApiClient {
   readonly #members: Members
   readonly #session: SessionTokenSource
   readonly #fetch: typeof fetch
   readonly #core: ClusterClient<PageRequest>
-  /** Time since the controller that answered last heard from a leader. */
+  /** Time since the controller that responded last has heard from a leader. */
   readonly leaderSilenceMs = signal(0)
 
   constructor(
@@ -58,7 +58,7 @@ export class ApiClient {
       members: members.asked,
       session,
       send: (request, to) => this.#send(request, to),
-      waits: pageWaits,
+      waits: consoleTimeouts,
       clock: browserClock,
       requestId: (laterMs) =>
         newRequestId(Date.now() + laterMs, crypto.getRandomValues(new Uint8Array(16))),
@@ -66,7 +66,7 @@ export class ApiClient {
     })
   }
 
-  /** @throws {ApiProblem | UnreachableError | OutcomeUnknownError | CancelledError} */
+  /** @throws {ApiRefusalError | UnreachableError | OutcomeUnknownError | CancelledError} */
   async ask(request: PageRequest): Promise<Answer> {
     const { own } = this.#members
     return await this.#core.ask(
@@ -74,7 +74,7 @@ export class ApiClient {
     )
   }
 
-  /** Calls an operation whose answer has a type. */
+  /** Calls an operation with a typed response. */
   async served<K extends keyof ServedAnswers>(
     operation: K,
     request: OperationRequest = {},
@@ -86,12 +86,12 @@ export class ApiClient {
     return body as ServedAnswers[K]
   }
 
-  /** The latest position of the log that an answer reflected; null before the first one. */
+  /** The latest log position that any response reflected; null before the first response. */
   get position(): string | null {
     return this.#core.position
   }
 
-  /** Sends a request whose answer is read as a stream. */
+  /** Sends a request whose response is read as a stream. */
   async stream(path: string, headers: Headers, signal: AbortSignal): Promise<Response> {
     const token = await this.#session.token()
     const shown = Object.entries(token === null ? {} : sessionHeader(token))
@@ -102,11 +102,11 @@ export class ApiClient {
       credentials: 'omit',
       cache: 'no-store',
     })
-    if (!response.ok) throw new ApiProblem(response.status, await bodyOf(response))
+    if (!response.ok) throw new ApiRefusalError(response.status, await bodyOf(response))
     return response
   }
 
-  async #send(request: PageRequest, to: SendTo): Promise<ClusterAnswer> {
+  async #send(request: PageRequest, to: MemberTarget): Promise<ClusterAnswer> {
     const { method = 'GET', path, body, form, signal, showsCertificate } = request
     const timeout = AbortSignal.timeout(to.timeoutMs)
     const headers = new Headers({ accept: 'application/json, */*;q=0.1', ...to.headers })
@@ -129,7 +129,7 @@ export class ApiClient {
       return { ...answer, header: (name) => response.headers.get(name) }
     } catch (error) {
       if (signal?.aborted === true) throw new CancelledError(path, { cause: error })
-      // A browser does not report whether the request was sent.
+      // Counted as sent, because a browser does not report whether the request was sent.
       throw new NoAnswerError(String(error), true, error)
     }
   }

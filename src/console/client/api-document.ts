@@ -1,4 +1,4 @@
-/** The parts of JSON Schema that the served schemas use. */
+/** The part of JSON Schema that the served schemas use. */
 export interface JsonSchema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -14,16 +14,16 @@ export interface JsonSchema {
   readonly maxItems?: number
 }
 
-/** An operation of the served OpenAPI document, as forms and lists use it. */
+/** An operation in the served OpenAPI document, in the form that forms and lists use. */
 export interface ApiOperation {
   readonly operationId: string
   readonly summary: string
-  /** Permission to call it, such as `service.create`. */
+  /** Permission that the operation requires, such as `service.create`. */
   readonly permission: string
   readonly query: readonly string[]
-  /** With references resolved. */
+  /** Schema of the request body, with references resolved. */
   readonly body: JsonSchema | null
-  /** Schema of `data`; in a list, of its items. */
+  /** Schema of `data`; for a list, of each item in `data`. */
   readonly row: JsonSchema | null
 }
 
@@ -37,7 +37,7 @@ interface ServedOperation {
 }
 type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>
 
-/** The parts of the served OpenAPI document that the console reads. */
+/** The part of the served OpenAPI document that the console uses. */
 export interface ServedDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, ServedOperation>>>>
   readonly components?: { readonly schemas?: Readonly<Record<string, JsonSchema>> }
@@ -46,7 +46,7 @@ export interface ServedDocument {
 const SCHEMAS = '#/components/schemas/'
 const DEPTH_MAX = 12
 
-/** The OpenAPI document of the current controller, from which pages and forms are generated. */
+/** The OpenAPI document of the current controller. Pages and forms are generated from it. */
 export class ApiDocument {
   readonly #document: ServedDocument
 
@@ -58,7 +58,7 @@ export class ApiDocument {
     return Object.keys(this.#document.paths)
   }
 
-  /** @param method in lower case. */
+  /** @param method HTTP method in lower case. */
   operation(method: string, path: string): ApiOperation | null {
     const served = this.#document.paths[path]?.[method]
     if (served === undefined) return null
@@ -77,7 +77,7 @@ export class ApiDocument {
     }
   }
 
-  /** Lists below one record, such as `/services/{id}/configs`, by their last segment. */
+  /** Names of the lists below a record: for `/services/{id}/configs`, the last segment. */
   listsBelow(path: string): readonly string[] {
     const prefix = `${path}/{id}/`
     return this.paths.flatMap((known) => {

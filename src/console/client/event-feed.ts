@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 
 import { FABRIC } from '../../client/cluster-client.ts'
 import { positionParts } from '../../client/position.ts'
-import { ApiProblem } from '../../client/problem.ts'
+import { ApiRefusalError } from '../../client/problem.ts'
 import type { ApiClient } from './api-client.ts'
 import { EventLines, type StreamEvent } from './event-lines.ts'
 
@@ -19,11 +19,11 @@ export type FeedState = 'off' | 'live' | 'broken' | 'refused'
 const RETRY_MS_MIN = 1_000
 const RETRY_MS_MAX = 30_000
 const KEPT_MAX = 500
-/** A new tab also shows the events of this many earlier log entries. */
+/** A new tab also shows the events of this many log entries before its start. */
 const ENTRIES_BEFORE = 50
 
 /**
- * Locks that all tabs of an origin share (`navigator.locks`): one tab holds a lock, the others wait
+ * Locks shared by all tabs of an origin (`navigator.locks`): one tab has the lock, the others wait
  * for it.
  */
 interface TabLocks {
@@ -34,7 +34,7 @@ interface TabLocks {
   ): Promise<unknown>
 }
 
-/** Events and state that the reading tab sends to the other tabs of its identity. */
+/** Events and state that the tab with the stream sends to the other tabs of the same identity. */
 interface News {
   readonly kind: 'news'
   readonly state: FeedState
@@ -45,7 +45,7 @@ interface News {
 }
 
 /**
- * Messages between tabs. A new tab requests the kept events, and the tab with the stream sends
+ * Messages between tabs. A new tab requests the stored events, and the tab with the stream sends
  * them.
  */
 type FeedMessage =
@@ -54,16 +54,16 @@ type FeedMessage =
   | News
 
 /**
- * The stream of events, shared by all tabs in which an identity is logged in. One tab reads the
- * stream and sends the events to the others, because a browser opens at most six connections to an
- * origin. When that tab closes, another one continues after the last event, at any controller that
- * answers. After a gap, pages reload their records.
+ * The stream of events, shared by all tabs in which the same identity is logged in. One tab reads
+ * the stream and sends the events to the others, because a browser opens at most six connections to
+ * an origin. When that tab closes, another tab continues after the last event, at any controller
+ * that responds. After a gap, pages reload their records.
  */
 export class EventFeed {
   readonly state = signal<FeedState>('off')
   /** Newest first. */
   readonly events = signal<readonly NetworkEvent[]>([])
-  /** Counts how often events may have been missed. */
+  /** Number of times that events may have been missed. */
   readonly gaps = signal(0)
   /** True: also keeps the frequent reports of traffic, which push out other events. */
   readonly keepsUsage = signal(false)
@@ -76,8 +76,8 @@ export class EventFeed {
   #channel: InstanceType<typeof BroadcastChannel> | null = null
   #isReader = false
   /**
-   * True before the tab knows any event: it then accepts all kept events from the tab with the
-   * stream.
+   * True until the tab knows an event; it then still accepts all stored events from the tab with
+   * the stream.
    */
   #isNew = true
 
@@ -86,7 +86,10 @@ export class EventFeed {
     this.#locks = locks
   }
 
-  /** Follows the events that this identity may see; events of another identity are discarded. */
+  /**
+   * Follows the events that this identity may see; events that were meant for another identity are
+   * discarded.
+   */
   start(identityId: string): void {
     if (this.#stopping !== null) return
     if (identityId !== this.#identityId) {
@@ -128,7 +131,8 @@ export class EventFeed {
       if (this.#isReader) this.#send({ kind: 'kept', news: this.#news(this.events.value, false) })
     } else if (!this.#isReader) {
       const isKept = message.kind === 'kept'
-      // A tab that already has events has received every later event itself.
+      // Stored events are ignored by a tab that already has events, because it received every later
+      // event itself.
       if (isKept && !this.#isNew) this.state.value = message.news.state
       else this.#show(isKept ? message.news : message, isKept)
       if (isKept) this.#isNew = false
@@ -161,8 +165,8 @@ export class EventFeed {
         await this.#read(stopped)
         waitMs = RETRY_MS_MIN
       } catch (error) {
-        if (error instanceof ApiProblem && error.status === 401) {
-          // Tries again later, because another tab may have a valid session.
+        if (error instanceof ApiRefusalError && error.status === 401) {
+          // Tries again later, because another tab may get a valid session meanwhile.
           this.#enter('refused')
           return
         }
@@ -178,7 +182,7 @@ export class EventFeed {
     const headers = new Headers({ accept: 'text/event-stream' })
     const isFirst = this.#lastId === ''
     if (isFirst) this.#lastId = eventBefore(this.#client.position, ENTRIES_BEFORE)
-    // A new tab has not missed any earlier event.
+    // A new tab has missed no earlier event, so a gap before its first event is ignored.
     this.#passesGap = isFirst
     if (this.#lastId !== '') headers.set('last-event-id', this.#lastId)
     const response = await this.#client.stream(`${FABRIC}/events`, headers, stopped)
@@ -210,8 +214,8 @@ export class EventFeed {
 }
 
 /**
- * Id of the event at which a new tab begins: shortly before the log position that the tab saw
- * first.
+ * Id of the event at which a new tab begins: a few log entries before the log position that the tab
+ * saw first.
  */
 function eventBefore(position: string | null, entries: number): string {
   const [generation, index] = positionParts(position) ?? []
@@ -220,8 +224,8 @@ function eventBefore(position: string | null, entries: number): string {
 }
 
 /**
- * Ends at once when the feed is stopped: a tab that waits longer would keep the other tabs from the
- * stream.
+ * Waits, but ends at once when the feed is stopped: a tab that waits longer would prevent the other
+ * tabs from reading the stream.
  */
 async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -236,8 +240,8 @@ async function rest(ms: number, stopped: AbortSignal): Promise<void> {
 }
 
 /**
- * False for metrics, which are for monitoring systems, and for commit events, which repeat the
- * changes of their entry.
+ * Whether the console shows an event. It omits metrics, which are for monitoring systems, and
+ * commit events, which repeat the changes of their entry.
  */
 function isNews({ namespace, fields }: NetworkEvent): boolean {
   return namespace !== 'metrics' && fields['eventType'] !== 'committed'

@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals'
 import { MemberOrder } from '../../client/members.ts'
 import type { ControllerDetail } from './served-types.ts'
 
-/** A controller of the cluster, at the address for browsers. */
+/** A controller of the cluster, with its address for browsers. */
 export interface Member {
   readonly id: string
   /** `https://host:port`. */
@@ -18,18 +18,18 @@ export const browserClock = { monotonicMs: () => performance.now() } as const
 type Addresses = NonNullable<ControllerDetail['apiAddresses']>
 
 /**
- * The origins that the console may call, as the cluster lists them. The list contains only
- * addresses that are HTTPS and serve both APIs; no address is guessed.
+ * The origins that the console may call, as the cluster lists them. Only addresses that use HTTPS
+ * and serve both APIs are included; the console never guesses an address.
  */
 export class Members {
   readonly own: string
-  /** The order in which requests try them. */
+  /** The members in the order in which requests try them. */
   readonly asked: MemberOrder
   readonly list = signal<readonly Member[]>([])
   readonly current = signal('')
-  /** Origins that have not answered this browser since they failed. */
+  /** Origins that have not responded to this browser since they failed. */
   readonly failed = signal<readonly string[]>([])
-  /** The name of the controller that answers; its origin while the name is not known yet. */
+  /** The name of the controller that responded last; its origin until the name is known. */
   readonly currentName = computed(() => this.nameOf(this.current.value))
 
   constructor(own: string) {
@@ -41,7 +41,7 @@ export class Members {
     })
   }
 
-  /** Replaces the list with the answer of GET /controllers. */
+  /** Replaces the list with the rows in a response of GET /controllers. */
   learn(rows: readonly Pick<ControllerDetail, 'id' | 'apiAddresses'>[]): void {
     const found = rows.flatMap(({ id, apiAddresses }) => {
       const origin = originOf(apiAddresses ?? {}, this.own)
@@ -60,7 +60,7 @@ export class Members {
   }
 
   /**
-   * Stores the list for the next load of this page, when the controller of the page may be
+   * Stores the list for the next load of this page: the controller that serves the page may then be
    * unreachable.
    */
   store(storage: Storage): void {
@@ -73,7 +73,8 @@ export class Members {
       if (!Array.isArray(stored)) return
       this.#take(stored.filter(isMember))
     } catch {
-      // Another release may have stored a format that this one cannot read.
+      // Ignored: another release may have stored the list in a format that this release cannot
+      // read.
     }
   }
 }
@@ -83,7 +84,7 @@ function isMember(value: unknown): value is Member {
   return typeof id === 'string' && typeof origin === 'string' && origin.startsWith('https://')
 }
 
-/** The origin that serves both APIs, preferably the origin of this page. */
+/** The origin at which the member serves both APIs; preferably the origin of this page. */
 function originOf(addresses: Addresses, own: string): string | null {
   const fabric = new Set(originsIn(addresses['fabric']))
   const both = originsIn(addresses['edge-management']).filter((origin) => fabric.has(origin))

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 
 import { type SessionTokenSource, MANAGEMENT } from '../../client/cluster-client.ts'
-import { ApiProblem } from '../../client/problem.ts'
+import { ApiRefusalError } from '../../client/problem.ts'
 import type { Answer, ApiClient, PageRequest } from './api-client.ts'
 import {
   codeRedemptionForm,
@@ -14,8 +14,7 @@ import {
 } from './sign-in.ts'
 
 /**
- * Key of the session in the storage of this tab. The session is sent only to members of the
- * cluster.
+ * Key of the session in this tab's storage. The session is sent only to members of the cluster.
  */
 const STORED = 'flotilla.session'
 
@@ -24,7 +23,10 @@ export interface Session {
   readonly token: string
   readonly identityId: string
   readonly name: string
-  /** True: the user must give the second factor before anything else is shown. */
+  /**
+   * True if the second factor is still missing; the user must enter it before anything else is
+   * shown.
+   */
   readonly isPartial: boolean
   /** Expiry of an access token, UTC ms; null for the token of an API session. */
   readonly endsAtMs: number | null
@@ -43,7 +45,10 @@ interface SessionBody {
   }
 }
 
-/** The session of this tab. A log-in creates it; when it has ended, the user logs in again. */
+/**
+ * The session of this tab. It is created by a log-in; when it has ended, the user must log in
+ * again.
+ */
 export class TabSession implements SessionTokenSource {
   readonly current = signal<Session | null>(null)
   /**
@@ -56,11 +61,11 @@ export class TabSession implements SessionTokenSource {
   #client: ApiClient | null = null
   #renewal: ReturnType<typeof setTimeout> | undefined
 
-  /** Called with the token of a session that the user has ended. */
+  /** Called with the token when the user ends the session. */
   onEnd: (token: string) => void = () => undefined
   readonly #isWatched: () => boolean
 
-  /** @param isWatched false while nobody uses the tab, whose session should expire. */
+  /** @param isWatched returns false while nobody uses the tab; its session should then expire. */
   constructor(storage: Storage, isWatched: () => boolean) {
     this.#storage = storage
     this.#isWatched = isWatched
@@ -77,8 +82,8 @@ export class TabSession implements SessionTokenSource {
   }
 
   /**
-   * A refusal does not show whether the session has ended or the caller lacks a permission, so this
-   * checks the session.
+   * Checks the session after a refusal, because a refusal does not say whether the session has
+   * ended or the caller lacks a permission.
    */
   async renewed(refused: string | null): Promise<string | null> {
     const token = this.token()
@@ -107,7 +112,7 @@ export class TabSession implements SessionTokenSource {
     this.#take(answer)
   }
 
-  /** Completes a log-in on the sign-in page of the controller. */
+  /** Completes a log-in that was made on the controller's sign-in page. */
   async signIn(returned: ReturnedCode, origin: string): Promise<void> {
     this.#hold(await this.#tokens(codeRedemptionForm(returned, origin)))
   }
@@ -137,8 +142,8 @@ export class TabSession implements SessionTokenSource {
   }
 
   /**
-   * Exchanges an access token after half of its remaining lifetime, so that the browser never
-   * stores a long-lived one. In an unused tab the token expires.
+   * Exchanges the access token after half of its remaining lifetime, so that the browser never
+   * stores a long-lived token. In an unused tab, the token expires.
    */
   #renewInTime(): void {
     clearTimeout(this.#renewal)
@@ -150,14 +155,14 @@ export class TabSession implements SessionTokenSource {
       if (!this.#isWatched()) return this.#renewInTime()
       this.#tokens(tokenExchangeForm(token)).then(
         (given) => this.#hold(given),
-        // Retries after half of the remaining time. After the end, the next request shows that the
-        // session has ended.
+        // Retries after half of the remaining time. If the token expires first, the next request
+        // shows that the session has ended.
         () => this.#renewInTime(),
       )
     }, waitMs)
   }
 
-  /** @param code of an authenticator app, or a recovery code. */
+  /** @param code a TOTP code or a recovery code. */
   async proveFactor(code: string): Promise<void> {
     const { current } = this
     await this.#ask({
@@ -182,7 +187,7 @@ export class TabSession implements SessionTokenSource {
     }
   }
 
-  /** Takes the session of another tab, or ends with it. */
+  /** Adopts the session of another tab; null ends this tab's session. */
   adopt(session: Session | null): void {
     this.hasEnded.value = false
     this.#put(session)
@@ -217,8 +222,8 @@ export class TabSession implements SessionTokenSource {
       await this.#ask({ path: `${MANAGEMENT}/current-api-session`, renewsSession: false })
       return true
     } catch (error) {
-      // Only a refusal means that the session has ended; an unreachable controller does not.
-      return !(error instanceof ApiProblem && error.status === 401)
+      // Only a 401 response means that the session has ended, not an unreachable controller.
+      return !(error instanceof ApiRefusalError && error.status === 401)
     }
   }
 

@@ -10,8 +10,9 @@ type SessionMessage =
   | { readonly kind: 'ended'; readonly token: string }
 
 /**
- * Shares the session among the tabs of a browser, so that a link opens in a new tab without another
- * log-in. Only pages of this origin can listen, and the session is still stored for each tab alone.
+ * Shares the session between the tabs of a browser, so that a link opened in a new tab needs no
+ * log-in. Only pages of this origin can listen, and each tab still stores the session only for
+ * itself.
  */
 export class SharedSession {
   readonly #session: TabSession
@@ -25,7 +26,10 @@ export class SharedSession {
     session.onEnd = (token) => this.#send({ kind: 'ended', token })
   }
 
-  /** Asks the other tabs for their session; resolves when one answered, or none did in time. */
+  /**
+   * Requests the session from the other tabs; resolves when one of them has responded, or at a
+   * timeout.
+   */
   async request(): Promise<void> {
     if (this.#session.current.value !== null) return
     await new Promise<void>((resolve) => {
@@ -45,7 +49,7 @@ export class SharedSession {
     if (message.kind === 'asked') {
       if (current !== null && !current.isPartial) this.#send({ kind: 'session', session: current })
     } else if (message.kind === 'session') {
-      // Only a tab that asked, and has no session, takes one.
+      // Only a tab that requested a session and has none adopts one.
       if (this.#adopt === null || current !== null) return
       this.#session.adopt(message.session)
       this.#adopt()

@@ -2,21 +2,21 @@
 const STORED = 'flotilla.sign-in'
 export const TOKEN_PATH = '/oidc/oauth/token'
 const AUTHORIZE_PATH = '/oidc/authorize'
-/** OpenID client that exists in every network (docs/administer/log-in.md). */
+/** Id of the OpenID Connect client that exists in every network (docs/administer/log-in.md). */
 const CLIENT_ID = 'openziti'
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
 
-/** Redirect address: the controller sends the browser back to it. */
+/** Redirect address, to which the controller sends the browser back. */
 export const CALLBACK_PATH = '/console/'
 
 interface Begun {
   readonly state: string
   readonly verifier: string
-  /** Path and query of the requested page. */
+  /** Path and query of the page that the user requested. */
   readonly backTo: string
 }
 
-/** A code with all data for its redemption. */
+/** An authorization code, with everything that is needed to redeem it. */
 export interface ReturnedCode {
   readonly code: string
   readonly verifier: string
@@ -32,8 +32,8 @@ export interface SignInTokens {
 }
 
 /**
- * Begins the code flow (RFC 6749, 4.1; RFC 7636) at the page of the controller, which requests
- * every factor, and sets one up if the policy requires it.
+ * Begins the code flow (RFC 6749, 4.1; RFC 7636) at the controller's sign-in page. That page asks
+ * for every required factor, and sets a factor up if the policy requires it.
  * @returns the address to open.
  */
 export async function beginSignIn(
@@ -48,7 +48,7 @@ export async function beginSignIn(
   const query = new URLSearchParams({
     client_id: CLIENT_ID,
     response_type: 'code',
-    // Requests no refresh token, because it would outlive the tab.
+    // Without the scope for a refresh token, because that token would outlive the tab.
     scope: 'openid',
     redirect_uri: origin + CALLBACK_PATH,
     code_challenge: base64url(new Uint8Array(digest)),
@@ -59,9 +59,9 @@ export async function beginSignIn(
 }
 
 /**
- * The code in the redirect address. It is valid once, and only in the tab that requested it: a link
- * of an attacker logs nobody in (RFC 6749, 10.12).
- * @returns null when there is none, or it is not for this tab.
+ * The code in the redirect address. It is valid once, and only in the tab that requested it, so
+ * that an attacker's link cannot log anybody in (RFC 6749, 10.12).
+ * @returns null when there is no code, or it is not for this tab.
  */
 export function readReturnedCode(
   storage: Storage,
@@ -86,7 +86,7 @@ export function codeRedemptionForm({ code, verifier }: ReturnedCode, origin: str
   }
 }
 
-/** Exchanges a valid token for a later one (RFC 8693). */
+/** Form that exchanges a valid access token for a newer one (RFC 8693). */
 export function tokenExchangeForm(access: string): Form {
   return {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
@@ -99,14 +99,14 @@ export function tokenExchangeForm(access: string): Form {
 
 export type Form = Readonly<Record<string, string>>
 
-/** @throws {TypeError} for an answer without tokens. */
+/** @throws {TypeError} if the response contains no tokens. */
 export function readSignInTokens(body: unknown): SignInTokens {
   const { access_token, id_token, expires_in } = body as Readonly<Record<string, unknown>>
   if (typeof access_token !== 'string' || typeof expires_in !== 'number') {
     throw new TypeError('the answer holds no token')
   }
-  // The claims need no verification: the controller itself sent the token over TLS, and it checks
-  // every request against its own records.
+  // The claims need not be verified: the controller itself sent the token over TLS, and the
+  // controller checks every request against its own records.
   const { sub, name } = claimsOf(typeof id_token === 'string' ? id_token : access_token)
   return {
     access: access_token,

@@ -10,7 +10,10 @@ interface ButtonProps {
   readonly type?: 'button' | 'submit'
   readonly form?: string
   readonly isWide?: boolean
-  /** Why the button is disabled: it stays focusable, and shows the reason. */
+  /**
+   * Why the button is disabled. A disabled button can still get the focus, and then shows this
+   * reason.
+   */
   readonly refused?: string | null
   readonly isBusy?: boolean
   /** Name for screen readers, if the text alone does not say what the button acts on. */

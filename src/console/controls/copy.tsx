@@ -6,7 +6,7 @@ import { Icon } from './icon.tsx'
 
 const SHOWN_MS = 2_000
 
-/** A text with a copy button. */
+/** Text with a copy button. */
 export function CopyText({ label, text }: { readonly label: string; readonly text: string }) {
   const { isCopied, copy } = useCopy(text)
   return (
@@ -26,7 +26,7 @@ export function CopyText({ label, text }: { readonly label: string; readonly tex
   )
 }
 
-/** An ID in a line of text, with a copy button. */
+/** An ID within a line of text, with a copy button. */
 export function CopyId({ id }: { readonly id: string }) {
   const { isCopied, copy } = useCopy(id)
   return (
@@ -38,7 +38,7 @@ export function CopyId({ id }: { readonly id: string }) {
   )
 }
 
-/** Copies a text, and says for a moment that it was copied. */
+/** Copies a string, and briefly shows that it was copied. */
 function useCopy(text: string) {
   const isCopied = useSignal(false)
   const copy = (): void => {

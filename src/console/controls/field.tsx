@@ -71,8 +71,8 @@ export function TextField(
         <input
           {...ids}
           class={`input ${props.isMono === true ? 'mono' : ''}`}
-          // The type of an input is a union of texts that a variable with several of them does not
-          // match.
+          // A cast, because the input's type is a union of string literals that a variable with
+          // several of them does not match.
           type={(props.type ?? 'text') as 'text'}
           name={props.name}
           autocomplete={props.autocomplete ?? 'off'}

@@ -14,7 +14,7 @@ export interface Option {
 /** The first suggestions, and the number of all matches. */
 export interface Options {
   readonly options: readonly Option[]
-  /** Number of all matches; the rows above are the first of them. */
+  /** Number of all matches; the suggestions are only the first of them. */
   readonly totalCount: number
 }
 
@@ -30,7 +30,7 @@ export interface PickerProps {
 
 const PAUSE_MS = 150
 
-/** A text field that suggests the first matches from the server, and their number. */
+/** A text field that shows the first matches from the server, and the number of all matches. */
 export function Picker(props: PickerProps) {
   const { load, onPick, placeholder, label } = props
   const typed = useSignal('')

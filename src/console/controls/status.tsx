@@ -3,9 +3,9 @@ import type { ComponentChildren } from 'preact'
 import { Icon } from './icon.tsx'
 import type { IconName } from './icon-paths.ts'
 
-export type Tone = 'good' | 'warn' | 'bad' | 'accent' | 'plain'
+export type BadgeTone = 'good' | 'warn' | 'bad' | 'accent' | 'plain'
 
-const icons: Readonly<Record<Tone, IconName>> = {
+const icons: Readonly<Record<BadgeTone, IconName>> = {
   good: 'check',
   warn: 'alert',
   bad: 'close',
@@ -13,9 +13,9 @@ const icons: Readonly<Record<Tone, IconName>> = {
   plain: 'dot',
 }
 
-/** A status in words; its icon and color only repeat them. */
+/** A status in words; icon and color only repeat these words. */
 export function Badge(props: {
-  readonly tone?: Tone
+  readonly tone?: BadgeTone
   readonly icon?: IconName
   readonly children: ComponentChildren
 }) {
@@ -42,7 +42,7 @@ export function Notice(props: {
   )
 }
 
-/** An empty page with the reason, and what to do. */
+/** Content of a page without rows: the reason, and what the user can do. */
 export function Empty(props: {
   readonly icon: IconName
   readonly title: string

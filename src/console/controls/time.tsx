@@ -21,7 +21,7 @@ function secondsText(gone: number): string {
   return relative.format(Math.round(gone / 1000), 'second')
 }
 
-/** A time in the user's zone; UTC on hover. */
+/** A time in the user's time zone; in UTC while the pointer is over it. */
 export function Time(props: {
   readonly at: string | null | undefined
   readonly isExact?: boolean

@@ -2,20 +2,22 @@ import { userInfo } from 'node:os'
 
 import { type Actor, systemActor } from '../../ports/actor.ts'
 
-/** User who runs a command on this host, as the command's own process reports it. */
+/** User who runs a command on this host, as reported by the command itself. */
 interface AdminCaller {
   readonly uid: number
   readonly name: string
 }
 
 /**
- * Header of requests at the admin socket only: uid and name of the caller, such as `1000 alice`.
+ * Request header, used only at the admin socket: uid and name of the caller, such as `1000 alice`.
  */
 export const CALLER_HEADER = 'flotilla-caller'
 
 const CALLER = /^(\d{1,10}) (.*)$/
 const NAME_CHARACTERS_MAX = 64
-/** User names without characters that could imitate another line or field of a log. */
+/**
+ * Accepts only user names without characters that could imitate another line or field in a log.
+ */
 const NAME = /^[A-Za-z0-9._@\\-]+\$?$/
 
 export function ownCaller(): AdminCaller {
@@ -28,7 +30,7 @@ export function callerHeader(): Readonly<Record<string, string>> {
   return { [CALLER_HEADER]: `${uid} ${name}` }
 }
 
-/** The name of this process's user; a uid may have no name on this host. */
+/** The name of this process's user; '' if the uid has no name on this host. */
 function ownName(): string {
   try {
     return userInfo().username
@@ -38,9 +40,9 @@ function ownName(): string {
 }
 
 /**
- * Actor of a request at the admin socket. Only two users can open a socket of mode 0600: root, and
- * the user of the controller. The client claims which of the two it is; any other claim counts as
- * the controller's user. The claim is unverified, because Node cannot read SO_PEERCRED from the
+ * Actor for a request at the admin socket. Only two users can open a socket of mode 0600: root and
+ * the controller's user. The client claims which of the two it is; any other claim is treated as
+ * the controller's user. The claim is not verified, because Node cannot read SO_PEERCRED from the
  * kernel. Both users may do everything here.
  */
 export function adminSocketActor(header: unknown, own: AdminCaller): Actor {

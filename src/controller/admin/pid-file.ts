@@ -10,12 +10,15 @@ import { dirname, join, resolve } from 'node:path'
 
 import { lastLockHolder, parsePid } from '../../store/folder/folder-lock.ts'
 
-/** The pid file is in the folder of the configuration. */
+/** Path of the pid file, which is in the folder of the configuration. */
 function pidFileOf(configPath: string): string {
   return join(dirname(configPath), 'pid')
 }
 
-/** @param pid of this process, or of one that was just started and will write the same content. */
+/**
+ * @param pid id of this process, or of a process that was just started and will write the same
+ * content.
+ */
 export function writePidFile(configPath: string, pid = process.pid): void {
   const path = pidFileOf(configPath)
   const partial = `${path}.${process.pid}.partial`
@@ -23,19 +26,19 @@ export function writePidFile(configPath: string, pid = process.pid): void {
   renameSync(partial, path)
 }
 
-/** Removes the file unless another process has written its own pid meanwhile. */
+/** Removes the pid file unless another process has written its own pid into it meanwhile. */
 export function removePidFile(configPath: string, pid = process.pid): void {
   if (readPid(configPath) === pid) rmSync(pidFileOf(configPath), { force: true })
 }
 
 /**
  * Finds the process that runs this controller or router: by its pid file, or by the lock of the
- * data folder, which a controller holds before it writes its pid file. Both survive a kill -9, and
- * the pid may then belong to another process. So the command line of the process must contain this
- * configuration (`controller run CONFIG`, `router run CONFIG`, or `cluster join CONFIG`, which
+ * data folder, which a controller acquires before it writes its pid file. Both survive a kill -9,
+ * and the pid may then belong to another process. So the command line of the process must contain
+ * this configuration (`controller run CONFIG`, `router run CONFIG`, or `cluster join CONFIG`, which
  * continues as a controller).
- * @param dataFolder null for a router, which has none.
- * @returns null when no process runs it.
+ * @param dataFolder null for a router, which has no data folder.
+ * @returns null when no process runs this configuration.
  */
 export function runningPid(configPath: string, dataFolder: string | null): number | null {
   const pids = [readPid(configPath), dataFolder === null ? null : lastLockHolder(dataFolder)]
@@ -63,7 +66,7 @@ function runsConfiguration(pid: number, configPath: string): boolean {
     const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
     return realpathSync(named) === realpathSync(configPath)
   } catch {
-    // The process has ended, or another user owns it.
+    // The process has ended, or belongs to another user.
     return false
   }
 }

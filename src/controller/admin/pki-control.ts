@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 
 import type { CertificateRenewer } from '../../cluster/secrets/certificate-renewer.ts'
-import { runRecorded } from '../../cluster/action-recorder.ts'
+import { runWithAudit } from '../../cluster/action-recorder.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import {
@@ -21,13 +21,13 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
-import { hasIssuerName, validityWithin } from '../../pki/authority/renewal.ts'
+import { isIssuerName, validityLimitedBy } from '../../pki/authority/renewal.ts'
 import { checkSigner } from '../../pki/authority/signer.ts'
 import { externalSpiffeId } from '../../pki/spiffe.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'
 import {
-  type CertificatesInForce,
+  type ActiveCertificates,
   ISSUED_DAYS_MAX,
   type IssuedCertificate,
   type IssueRequest,
@@ -42,7 +42,7 @@ const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 interface PkiControlDeps {
   readonly renewer: CertificateRenewer
-  /** Server certificates from other authorities. */
+  /** Server certificates of other authorities that are in use. */
   readonly serverCertificates: () => readonly ServerCertificateInForce[]
   /** Rereads all files. @throws {CertificateError | SecretFileError} */
   readonly reload: () => Promise<void>
@@ -60,7 +60,7 @@ interface PkiControlDeps {
 /** Operations on certificates for operators of a running controller. */
 export function pkiControl(deps: PkiControlDeps): PkiControl {
   const { renewer, actions } = deps
-  const view = (): CertificatesInForce => {
+  const view = (): ActiveCertificates => {
     return { ...renewer.view(), serverCertificates: deps.serverCertificates() }
   }
   return {
@@ -73,9 +73,9 @@ export function pkiControl(deps: PkiControlDeps): PkiControl {
       await deps.reload()
       return view()
     }),
-    // Installs another authority only after the log has recorded who requested it.
+    // The log records who requested the installation before the authority is installed.
     installIssuing: (given, by) =>
-      runRecorded(actions, { action: 'issuing-install', target: null }, by, () =>
+      runWithAudit(actions, { action: 'issuing-install', target: null }, by, () =>
         explained(() => installIssuing(deps, given)),
       ),
     issue: (request, by) => explained(() => issue(deps, request, by)),
@@ -84,7 +84,7 @@ export function pkiControl(deps: PkiControlDeps): PkiControl {
   }
 }
 
-/** Runs an action that must work without a quorum, so it does not wait for the audit record. */
+/** Runs an action that must work without a quorum: it does not wait for the audit record. */
 function noted<T>(
   actions: ActionRecorder,
   action: string,
@@ -97,7 +97,10 @@ function noted<T>(
   }
 }
 
-/** Returns certificate and file errors to the caller as a refusal, not as an internal error. */
+/**
+ * Runs a step and turns certificate and file errors into a refusal for the caller, instead of an
+ * internal error.
+ */
 async function explained<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run()
@@ -107,9 +110,7 @@ async function explained<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Accepts a certificate with its key, or a new certificate for the present key of the authority.
- */
+/** Installs a certificate with its key, or a new certificate for the authority's present key. */
 async function installIssuing(
   deps: PkiControlDeps,
   { certificatePem, ...given }: Parameters<PkiControl['installIssuing']>[0],
@@ -133,8 +134,8 @@ async function installIssuing(
 }
 
 /**
- * Issues a leaf for a subject outside of the cluster, after the log has recorded who requested it.
- * Its SPIFFE id belongs to no controller and no identity.
+ * Issues a leaf for a program outside the cluster, after the log has recorded who requested it. The
+ * leaf's SPIFFE id belongs to no controller and no identity.
  */
 async function issue(
   deps: PkiControlDeps,
@@ -156,15 +157,15 @@ async function issue(
     usages: usagesOf(request),
   }
   const wanted = { action: 'certificate-issue', target: null, reason: `for ${commonName}` }
-  const certificatePem = await runRecorded(deps.actions, wanted, by, async () => {
+  const certificatePem = await runWithAudit(deps.actions, wanted, by, async () => {
     return await issueLeafFor(content, publicKeySpki)
   })
   return { certificatePem, notAfterMs: validity.notAfterMs }
 }
 
 /**
- * Renews the certificate of a member that was offline until it expired, and therefore cannot
- * connect to renew it.
+ * Renews the certificate of a member that was offline until its certificate expired; such a member
+ * cannot connect to renew it itself.
  */
 async function renewMember(
   deps: PkiControlDeps,
@@ -195,7 +196,8 @@ async function renewMember(
 }
 
 /**
- * The renewal copies the names of the certificate unchecked, so this cluster must have issued it.
+ * Checks that this cluster issued the certificate, because a renewal copies the certificate's names
+ * unchecked.
  */
 function checkOwnIssue(
   { renewer, clock }: PkiControlDeps,
@@ -205,7 +207,7 @@ function checkOwnIssue(
   const { anchors } = renewer
   const path = issuingPath(chain, anchors, clock.nowMs())
   const isTrusted = path.some((certificate) => includesCertificate(anchors, certificate))
-  if (isTrusted && hasIssuerName(chain[0], issuer.certificatePem)) return
+  if (isTrusted && isIssuerName(chain[0], issuer.certificatePem)) return
   throw new CertificateError(
     'untrusted',
     'it was not issued by the authority of this cluster; have its issuer renew it, for the same key',
@@ -225,10 +227,10 @@ function validityFor(
   { clock }: PkiControlDeps,
   issuer: CertifiedKey,
   lifetimeMs: number,
-): ReturnType<typeof validityWithin> {
+): ReturnType<typeof validityLimitedBy> {
   const nowMs = clock.nowMs()
   const [authority] = parseCertificates(issuer.certificatePem)
-  const validity = validityWithin(authority, nowMs, lifetimeMs)
+  const validity = validityLimitedBy(authority, nowMs, lifetimeMs)
   if (validity.notAfterMs > nowMs) return validity
   throw new CertificateError(
     'expired',

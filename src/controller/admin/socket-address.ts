@@ -2,8 +2,9 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Admin socket of a controller: HTTP over a Unix socket in its data folder. Its mode is 0600, so
- * only the controller's user and root can connect. They may use every operation, without a session.
+ * Name of a controller's admin socket: HTTP over a Unix socket in the data folder. Its mode is
+ * 0600, so only the controller's user and root can connect. They may use every operation, without a
+ * session.
  */
 const ADMIN_SOCKET_NAME = 'admin.sock'
 
@@ -13,13 +14,13 @@ const ADMIN_SOCKET_NAME = 'admin.sock'
 const SOCKET_PATH_BYTES_MAX = 107
 
 export interface SocketAddress {
-  /** Path to listen on or connect to, valid until `release`. */
+  /** Path for listening or connecting; valid until `release` is called. */
   readonly path: string
   release(): void
 }
 
 /**
- * Address of the admin socket. If the path is too long for a socket, the address goes through an
+ * Address of the admin socket. If the path is too long for a Unix socket, the address refers to an
  * open handle of the folder; the socket is still in the data folder and protected by its mode.
  */
 export function adminSocketAddress(dataFolder: string): SocketAddress {

@@ -6,7 +6,7 @@ import { adminSocketActor, CALLER_HEADER, ownCaller } from './caller.ts'
 import { adminSocketAddress, type SocketAddress } from './socket-address.ts'
 
 export const adminSocketLimits = {
-  /** Maximum connections; further ones are closed at once. */
+  /** Maximum open connections; more are closed at once. */
   socketConnectionsMax: 32,
 } as const
 
@@ -14,7 +14,7 @@ const OPENING_BRACE = 0x7b
 
 /**
  * Serves the API at the admin socket. Its routes are created at the first request, because most
- * controllers receive none soon after their start.
+ * controllers receive no request here soon after their start.
  */
 export class AdminSocket {
   readonly #server: Server
@@ -32,8 +32,9 @@ export class AdminSocket {
   }
 
   /**
-   * The caller must hold the lock of the data folder. Removes the socket of a killed process.
-   * @param version of this program, which clients compare with their own.
+   * Opens the socket, and removes the socket that a killed process left. The caller must hold the
+   * lock of the data folder.
+   * @param version version of this program, which clients compare with their own version.
    * @throws the error of `listen`.
    */
   static async open(api: Api, dataFolder: string, version: string): Promise<AdminSocket> {
@@ -66,7 +67,7 @@ export class AdminSocket {
 
 async function listen(server: Server, path: string): Promise<void> {
   removeSocket(path)
-  // A narrow umask keeps other users out until the mode is set.
+  // A narrow umask prevents other users from connecting until the mode is set.
   const umask = process.umask(0o177)
   try {
     await new Promise<void>((resolve, reject) => {
@@ -86,8 +87,8 @@ function removeSocket(path: string): void {
 }
 
 /**
- * Answers a program of a release before this protocol. Such a program sent one line of JSON, and
- * understands only such a line.
+ * Responds to a program of an earlier release, which does not use HTTP here. Such a program sends
+ * one line of JSON, and understands only one line of JSON.
  */
 function answerEarlierProgram(
   error: Error & { readonly rawPacket?: unknown },

@@ -13,18 +13,19 @@ import {
   type BackupDeps,
   type TakeBackupOptions,
   bytesOf,
-  takeBackup,
+  startBackup,
   type BackupResult,
 } from './take-backup.ts'
 
 /**
- * Maximum backups at a time, because each reads the whole state on the thread that serves requests.
+ * Maximum concurrent backups; one, because each backup reads the whole state on the thread that
+ * serves requests.
  */
 const BACKUPS_MAX = 1
 
 interface ControlDeps extends BackupDeps {
   readonly actions: ActionRecorder
-  /** Folder of the schedule; null while there is none. */
+  /** Folder of the scheduled backups; null if there is no schedule. */
   readonly folder: () => Pick<BackupFolder, 'list'> | null
 }
 
@@ -45,7 +46,7 @@ export function backupControl(deps: ControlDeps): BackupControl {
     }
     try {
       await recordRequest(deps, options, by)
-      const taken = await takeBackup(deps, options)
+      const taken = await startBackup(deps, options)
       return await handedOut(deps, taken, end)
     } catch (error) {
       end(error instanceof Problem ? error.code : 'UNHANDLED')
@@ -60,14 +61,15 @@ async function listed(folder: Pick<BackupFolder, 'list'> | null): Promise<Schedu
   try {
     return { isScheduled: true, backups: await folder.list() }
   } catch (error) {
-    // The first scheduled backup creates the folder.
+    // A missing folder is no error, because the first scheduled backup creates the folder.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return { isScheduled: true, backups: [] }
   }
 }
 
 /**
- * The bytes of a backup. Records the outcome when the consumer has read all, some or none of them.
+ * The bytes of a backup. The outcome is recorded when the consumer has read all of the bytes or
+ * stops reading.
  */
 async function handedOut(
   deps: ControlDeps,
@@ -84,14 +86,14 @@ async function handedOut(
     }
   }
   const begun = bytes()
-  // Starts the generator, because its `finally` runs only after it has started.
+  // Starts the generator: otherwise its `finally` would not run if the consumer never reads.
   await begun.next()
   return begun
 }
 
 /**
- * Records who takes a backup with secrets, which include the authority of the cluster. No byte is
- * returned before the log has the record.
+ * Records who requests a backup with secrets, which include the cluster's issuing authority. No
+ * byte is returned before the log contains this record.
  */
 async function recordRequest(
   { actions, ...deps }: ControlDeps,
@@ -99,7 +101,8 @@ async function recordRequest(
   by: Actor,
 ): Promise<void> {
   const wanted: ClusterAction = { ...actionOf(deps, options), outcome: 'requested' }
-  // Without a quorum the log accepts no record, and a backup may be the only remaining remedy.
+  // Without a quorum, the log cannot accept the record, but a backup may be the only remaining
+  // remedy; so it is then allowed without a record.
   if (options.isLinearizable) await actions.record(wanted, by)
   else void actions.note(wanted, by)
 }

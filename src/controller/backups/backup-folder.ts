@@ -7,10 +7,10 @@ import { requireFreeSpace } from '../free-space.ts'
 
 const PARTIAL = /^\..*\.partial$/
 
-/** Facts encoded in the name of a backup. */
+/** Values that the file name of a backup encodes. */
 interface NamedBackup {
   readonly name: string
-  /** UTC ms, with a precision of one second. */
+  /** UTC ms; precise to one second. */
   readonly takenAtMs: number
 }
 
@@ -21,7 +21,7 @@ export class BackupFolder {
   readonly #prefix: string
   readonly #freeBytesMin: number
 
-  /** @param options.freeBytesMin minimum free bytes of the file system that a backup must leave. */
+  /** @param options.freeBytesMin free bytes that must remain on the file system. */
   constructor(options: {
     readonly folder: string
     readonly controllerId: string
@@ -39,7 +39,10 @@ export class BackupFolder {
     return this.#folder
   }
 
-  /** Newest first. @throws the file system's error. */
+  /**
+   * The backups, newest first.
+   * @throws the file system's error.
+   */
   async list(): Promise<readonly NamedBackup[]> {
     const found = (await readdir(this.#folder)).flatMap((name): NamedBackup[] => {
       const time = this.#own.exec(name)?.[1]
@@ -50,7 +53,7 @@ export class BackupFolder {
 
   /**
    * @returns the path of the backup.
-   * @throws the file system's error or the error of `bytes`, and leaves no file behind.
+   * @throws the file system's error or the error of `bytes`; the incomplete file is removed.
    */
   async write(
     { takenAtMs, index }: { readonly takenAtMs: number; readonly index: number },
@@ -65,14 +68,17 @@ export class BackupFolder {
     return path
   }
 
-  /** Keeps the `count` newest backups and removes the others. @throws the file system's error. */
+  /**
+   * Removes all but the `count` newest backups.
+   * @throws the file system's error.
+   */
   async keep(count: number): Promise<void> {
     const surplus = (await this.list()).slice(count)
     for (const { name } of surplus) await rm(join(this.#folder, name), { force: true })
     if (surplus.length > 0) syncFolder(this.#folder)
   }
 
-  /** Removes partial files of killed processes. */
+  /** Removes incomplete files that killed processes have left. */
   async #removePartial(): Promise<void> {
     const names = await readdir(this.#folder)
     const left = names.filter((name) => PARTIAL.test(name) && name.startsWith(`.${this.#prefix}`))

@@ -7,37 +7,43 @@ import { Problem } from '../../lib/problems.ts'
 import { operatorFailure } from '../failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
-import { type Hook, runHook } from './hook.ts'
-import { type BackupDeps, bytesOf, takeBackup, type BackupResult } from './take-backup.ts'
+import { type BackupHook, runHook } from './hook.ts'
+import { type BackupDeps, bytesOf, startBackup, type BackupResult } from './take-backup.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Interval of the check whether a backup is due. */
 const LOOK_MS = 1000
-/** Maximum delay of a retry after a failure; shorter if the schedule is. */
+/**
+ * Maximum delay of a retry after a failure; if the schedule's interval is shorter, that is the
+ * delay.
+ */
 const RETRY_MS_MAX = 5 * 60_000
 
 export interface ScheduleDeps {
   readonly backups: BackupDeps
   readonly folder: BackupFolder
-  /** Read for each backup, so that the operator can replace the key without a restart. */
+  /**
+   * Path of the recipient's key; read for each backup, so that the operator can replace the key
+   * without a restart.
+   */
   readonly recipientPath: string
   readonly everyMs: number
   readonly keep: number
   /** null: no hook. */
-  readonly hook: Hook | null
+  readonly hook: BackupHook | null
   readonly alarms: AlarmRaiser
   readonly log: Logger
 }
 
 /**
- * Takes backups by schedule, keeps the newest ones and runs the operator's hook for each. A failure
- * raises an alarm and is retried.
+ * Creates backups on schedule, retains the newest ones and runs the operator's hook for each. After
+ * a failure, it raises an alarm and retries.
  */
 export class BackupSchedule {
   readonly #deps: ScheduleDeps
   readonly #task = new PeriodicTask(LOOK_MS, () => this.#look())
-  /** UTC ms; null until the folder has been read. */
+  /** Time of the next backup, UTC ms; null until the folder has been read. */
   #dueAtMs: number | null = null
   #lastTakenMs = 0
 
@@ -59,7 +65,7 @@ export class BackupSchedule {
     await this.#task.close()
   }
 
-  /** Takes a backup if one is due. Never rejects. */
+  /** Creates a backup if one is due. Never rejects. */
   async look(): Promise<void> {
     await this.#task.look()
   }
@@ -77,8 +83,8 @@ export class BackupSchedule {
   }
 
   /**
-   * When the first backup is due. A restart causes no early backup. An unreadable folder is
-   * reported when the backup fails.
+   * Time at which the first backup is due. A restart does not cause an early backup. An unreadable
+   * folder is reported only when the backup fails.
    */
   async #firstDueMs(): Promise<number> {
     const { folder, everyMs } = this.#deps
@@ -105,7 +111,10 @@ export class BackupSchedule {
     }
   }
 
-  /** @returns the path of the backup. */
+  /**
+   * Creates a backup.
+   * @returns its path.
+   */
   async #take(): Promise<string> {
     const { backups, folder, log } = this.#deps
     const recipient = await this.#recipient()
@@ -121,30 +130,30 @@ export class BackupSchedule {
       log.info({ path, index, bytes, sha256 }, 'backup taken')
       return path
     } finally {
-      // `bytesOf` closes the snapshot once it is read. If the folder is not writable, nothing reads
-      // it.
+      // Closed here, because if the folder is not writable, nothing reads the snapshot; otherwise
+      // `bytesOf` closes it at the end.
       await taken.close()
     }
   }
 
   /**
-   * Without a leader, backs up the state that this controller has applied: backups are needed most
-   * in such a failure.
+   * Creates a backup of the latest state; without a leader, of the state that this controller has
+   * applied, because backups are needed most in such a failure.
    */
   async #takeLatest(recipient: BackupRecipient): Promise<BackupResult> {
     const { backups, log } = this.#deps
     const options = { recipient, hasSecrets: true }
     try {
-      return await takeBackup(backups, { ...options, isLinearizable: true })
+      return await startBackup(backups, { ...options, isLinearizable: true })
     } catch (error) {
       const code = error instanceof Problem ? error.code : null
       if (code !== 'CLUSTER_NO_LEADER' && code !== 'INDEX_NOT_REACHED') throw error
       log.warn({ code }, 'no leader; backing up the state applied here')
-      return await takeBackup(backups, { ...options, isLinearizable: false })
+      return await startBackup(backups, { ...options, isLinearizable: false })
     }
   }
 
-  /** Adds the folder and a remedy to errors of the file system. */
+  /** The error message; for a file system error, with the folder and a remedy. */
   #faultOf(error: unknown): string {
     const shown = operatorFailure(error)
     const isOfSystem = shown !== error && shown instanceof Error

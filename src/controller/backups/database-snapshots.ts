@@ -11,16 +11,18 @@ import { syncFolder } from '../../pki/key-file.ts'
 import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
 import { toStoreError, StoreError } from '../../store/errors.ts'
 import { STATE_NAME } from '../../store/state/level-state-store.ts'
-import { type BackupDeps, bytesOf, takeBackup } from './take-backup.ts'
+import { type BackupDeps, bytesOf, startBackup } from './take-backup.ts'
 
 export const snapshotFileLimits = {
   /** Minimum ms between the end of one snapshot and the start of the next. */
   pauseMsMin: 60_000,
-  /** Maximum number of automatically named snapshots; beyond it, the oldest is removed. */
+  /**
+   * Maximum number of automatically named snapshots; when it is exceeded, the oldest is removed.
+   */
   unnamedMax: 8,
   /**
-   * Maximum number of snapshots named by an operator, which only the operator may remove; beyond
-   * it, a further one is refused.
+   * Maximum number of snapshots that an operator named. Only an operator may remove them; at the
+   * limit, a further one is refused.
    */
   namedMax: 8,
 } as const
@@ -31,21 +33,21 @@ const SNAPSHOTS_NAME = 'snapshots'
 const DEFAULT_PATH = '__DB_DIR__/__DB_FILE__-__DATE__-__TIME__'
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 const UNNAMED = new RegExp(`^${STATE_NAME}-[0-9]{8}-[0-9]{6}$`)
-/** Partial files begin with a dot, which no snapshot name may. */
+/** Name of an incomplete file. It begins with a dot, which no snapshot name may. */
 const PARTIAL = /^\..*\.partial$/
 
 export interface SnapshotFolderDeps extends BackupDeps {
   /** The data folder. */
   readonly dir: string
-  /** Bytes that the store and the log keep free. A snapshot leaves twice as much free. */
+  /** Bytes that store and log must leave free. A snapshot must leave twice as much free. */
   readonly freeBytesMin: number
-  /** Bytes free on the file system of a folder. */
+  /** Returns the free bytes on the file system of a folder. */
   readonly freeBytes?: (folder: string) => Promise<number>
 }
 
 /**
- * Opens the snapshots of the data folder, whose lock the caller holds, and removes partial ones of
- * a killed process.
+ * Opens the snapshots of the data folder, and removes incomplete snapshots of a killed process. The
+ * caller must hold the folder's lock.
  */
 export async function openSnapshots(
   { data, log: { lowSpaceBytes } }: ControllerConfig,
@@ -60,16 +62,16 @@ export async function openSnapshots(
 }
 
 /**
- * Unencrypted backups in the data folder of the state that this controller has applied, without the
- * secrets of the cluster. A file gets its name once it is complete and durable, and no file is
- * overwritten.
+ * Unencrypted backups in the data folder, of the state that this controller has applied, without
+ * the cluster's secrets. A file gets its final name only when it is complete and durable, and no
+ * file is overwritten.
  */
 export class SnapshotFolder implements DatabaseSnapshots {
   readonly #deps: SnapshotFolderDeps
   readonly #folder: string
   readonly #freeBytes: (folder: string) => Promise<number>
   #running: Promise<string> | null = null
-  /** Monotonic ms at which the last snapshot was complete. */
+  /** Monotonic ms at which the last snapshot was completed. */
   #doneMs: number | null = null
   #isClosed = false
 
@@ -79,7 +81,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
     this.#freeBytes = deps.freeBytes ?? freeBytesOf
   }
 
-  /** Removes partial files of a process that was interrupted. */
+  /** Removes incomplete files of an interrupted process. */
   async removePartial(): Promise<void> {
     for (const name of await this.#list()) {
       if (PARTIAL.test(name)) await rm(join(this.#folder, name), { force: true })
@@ -89,7 +91,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
   async take(path: string | null): Promise<string> {
     const { clock } = this.#deps
     const wanted = path ?? DEFAULT_PATH
-    // Checks the name before anything else, with the longest possible index in it.
+    // Checks the name before anything else, with the longest possible index inserted.
     const index = Number.MAX_SAFE_INTEGER
     snapshotFileName(wanted, { folder: this.#folder, takenAtMs: clock.nowMs(), index })
     this.#checkPause()
@@ -107,7 +109,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
     }
   }
 
-  /** Cancels the snapshot in progress and refuses further ones. */
+  /** Cancels the snapshot in progress and refuses new ones. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#running?.catch(() => undefined)
@@ -132,7 +134,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
     await this.removePartial()
     await this.#requireSpace(await folderBytes(join(deps.dir, STATE_NAME)))
-    const taken = await takeBackup(deps, {
+    const taken = await startBackup(deps, {
       recipient: null,
       hasSecrets: false,
       isLinearizable: false,
@@ -155,7 +157,8 @@ export class SnapshotFolder implements DatabaseSnapshots {
   }
 
   /**
-   * Checks the free space before writing. A snapshot is usually no larger than the state on disk.
+   * Checks for enough free space before writing. A snapshot is usually no larger than the state on
+   * disk.
    */
   async #requireSpace(neededBytes: number): Promise<void> {
     const wantedBytes = 2 * this.#deps.freeBytesMin + neededBytes
@@ -166,8 +169,8 @@ export class SnapshotFolder implements DatabaseSnapshots {
   }
 
   /**
-   * @throws {Problem} when a file of that name exists, or too many that only an operator may
-   * remove.
+   * @throws {Problem} when a file with this name exists, or when there are already too many
+   * snapshots that only an operator may remove.
    */
   async #requireRoom(name: string): Promise<void> {
     const names = await this.#list()
@@ -182,7 +185,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
     )
   }
 
-  /** Removes the oldest automatically named snapshots, once a newer one exists. */
+  /** Removes the oldest automatically named snapshots, after a newer snapshot was written. */
   async #removeOldest(written: string): Promise<void> {
     const names = (await this.#list()).filter((name) => UNNAMED.test(name) && name !== written)
     const dated = await Promise.all(
@@ -210,7 +213,9 @@ function takenName(name: string): Problem {
   return fieldProblem('path', 'names a file that exists already', name)
 }
 
-/** Turns an error of files or store into a Problem; a Problem is returned unchanged. */
+/**
+ * Turns an error of the file system or the store into a Problem; a Problem is returned unchanged.
+ */
 function problemOf(error: unknown, folder: string): unknown {
   if (error instanceof Problem) return error
   const cause = toStoreError(error, 'write', folder)
@@ -229,7 +234,8 @@ async function freeBytesOf(folder: string): Promise<number> {
 }
 
 /**
- * Total bytes of the files in a folder; files created or removed meanwhile may or may not count.
+ * Total bytes of the files in a folder; files that are created or removed during the call may or
+ * may not be included.
  */
 async function folderBytes(folder: string): Promise<number> {
   let bytes = 0
@@ -245,7 +251,7 @@ async function folderBytes(folder: string): Promise<number> {
 }
 
 /**
- * File name for a requested path, which must lie directly in the snapshot folder.
+ * File name for a requested path, which must be directly in the snapshot folder.
  * @throws {Problem} COULD_NOT_VALIDATE on `path`.
  */
 function snapshotFileName(

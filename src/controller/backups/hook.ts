@@ -1,20 +1,20 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Program of the operator with its leading arguments. */
-export interface Hook {
+/** The operator's program with its first arguments. */
+export interface BackupHook {
   readonly command: readonly string[]
   readonly timeoutMs: number
 }
 
 /**
- * Runs the program with the path as last argument, without a shell, as the same user. The program
+ * Runs the program without a shell, as the same user, with the path as last argument. The program
  * and its children form a process group, which is killed at the timeout. The output is discarded
  * because it may contain secrets.
- * @param stop when aborted, kills the program.
- * @returns null, or a predicate for the subject "the hook".
+ * @param stop kills the program when it is aborted.
+ * @returns null, or the fault, which completes a sentence that starts with "the hook".
  */
 export async function runHook(
-  { command, timeoutMs }: Hook,
+  { command, timeoutMs }: BackupHook,
   path: string,
   stop: AbortSignal,
 ): Promise<string | null> {
@@ -56,6 +56,6 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // The group has already ended.
+    // The process group has already ended.
   }
 }

@@ -1,5 +1,5 @@
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
-import { ActionLog } from '../../cluster/action-recorder.ts'
+import { ClusterActionRecorder } from '../../cluster/action-recorder.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -19,8 +19,8 @@ interface Backups {
   readonly control: BackupControl
   readonly restores: RestoreControl
   /**
-   * Time of the newest scheduled backup of this controller, UTC ms; 0 if there is none. null
-   * without a schedule.
+   * Time of this controller's newest scheduled backup, UTC ms; 0 if there is no backup, null if
+   * there is no schedule.
    */
   readonly lastTakenMs: () => number | null
   /** Starts the schedule, if one is configured. */
@@ -45,7 +45,7 @@ export function openBackups(
   backups.machine.onRecordsReplaced = (index) => {
     log.warn({ index }, `replaced all records by those of a backup at index ${index}`)
   }
-  const actions = new ActionLog(clusterNode, log)
+  const actions = new ClusterActionRecorder(clusterNode, log)
   return {
     control: backupControl({ ...backups, actions, folder: () => planned.folder }),
     restores: restoreControl({ ...backups, proposer: clusterNode }),
@@ -55,7 +55,7 @@ export function openBackups(
   }
 }
 
-/** The schedule of the present configuration, if it has one. */
+/** The backup schedule of the current configuration, if it has one. */
 class PlannedBackups {
   readonly #alarms: AlarmRaiser
   readonly #log: Logger
@@ -78,7 +78,8 @@ class PlannedBackups {
   }
 
   /**
-   * Also clears the alarms of the former schedule, which has no next attempt that would clear them.
+   * Replaces the schedule. Also clears the alarms of the former schedule, because no later attempt
+   * of that schedule can clear them.
    */
   configure({ backup, id, log }: ControllerConfig): void {
     this.#alarms.clear('BACKUP_FAILED')

@@ -27,11 +27,13 @@ interface RestoreDeps extends Pick<BackupDeps, 'cluster' | 'machine' | 'secrets'
 }
 
 const RETRY_MS = 500
-/** Together these retries last much longer than an election. */
+/** Maximum retries; together they last much longer than an election. */
 const RETRIES_MAX = 60
 const APPLIED_POLL_MS = 100
 const APPLIED_MS_MAX = 60_000
-/** Refusals that a retry can resolve. A repeated command of a restore takes effect only once. */
+/**
+ * Refusals after which a retry may succeed. A repeated restore command takes effect only once.
+ */
 const passing: ReadonlySet<ProblemCode> = new Set([
   'CLUSTER_NO_LEADER',
   'OUTCOME_UNKNOWN',
@@ -59,7 +61,7 @@ export function restoreControl(deps: RestoreDeps): RestoreControl {
   }
 }
 
-/** @throws {Problem} unless all controllers can take part in a restore. */
+/** @throws {Problem} if any controller cannot take part in a restore. */
 function requireReady(deps: RestoreDeps): void {
   requireServing(deps)
   const { cluster } = deps
@@ -80,7 +82,10 @@ function voters(cluster: BackupDeps['cluster']): MemberView[] {
   return cluster.members().filter(({ voter }) => voter)
 }
 
-/** Proposes until the outcome is known. @throws {Problem} the refusal. */
+/**
+ * Proposes repeatedly until the outcome is known.
+ * @throws {Problem} the refusal.
+ */
 async function propose(
   { proposer }: RestoreDeps,
   kind: CommandKind,
@@ -100,8 +105,8 @@ async function propose(
 }
 
 /**
- * Waits until all voters have applied the index, at most `APPLIED_MS_MAX`. A slower voter restores
- * later, from its log.
+ * Waits until all voters have applied the index, but at most `APPLIED_MS_MAX`. A slower voter
+ * restores later, from its log.
  */
 async function appliedBy(cluster: BackupDeps['cluster'], index: number): Promise<string[]> {
   const endMs = performance.now() + APPLIED_MS_MAX
@@ -137,8 +142,8 @@ function endOf({ sha256, ifIndex, ...ending }: RestoreEnding): Uint8Array {
 const FACTORS_MAX = 64
 
 /**
- * Re-encrypts second factors of a backup whose key belongs to another cluster. The caller has the
- * key of the backup and so already knows their content.
+ * Re-encrypts second factors from another cluster's backup with this cluster's key. The caller has
+ * the key of the backup and so already knows the content of the factors.
  * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key in force;
  * COULD_NOT_VALIDATE.
  */

@@ -21,14 +21,14 @@ export interface BackupDeps {
   readonly trustDomain: string
   readonly version: string
   readonly caPem: () => string
-  /** Problem code while this controller must not answer from its state, otherwise null. */
+  /** Code of the problem while this controller must not serve its state; otherwise null. */
   readonly refusal: () => ProblemCode | null
 }
 
 export interface TakeBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly hasSecrets: boolean
-  /** False: backs up the state applied here, without contact to the leader. */
+  /** False: backs up the state that is applied here, without contact to the leader. */
   readonly isLinearizable: boolean
 }
 
@@ -40,12 +40,13 @@ export interface BackupResult {
 
 const APPLY_TIMEOUT_MS = 10_000
 /**
- * Secrets that a backup contains. A restored cluster creates a new cluster key, so backups omit it.
+ * Names of the secrets in a backup. The cluster key is not among them, because a restored cluster
+ * creates a new one.
  */
 const KEPT: readonly SharedSecretName[] = ['factorKey', 'issuingAuthority']
 
 /** Starts a backup of the current state. @throws {Problem} */
-export async function takeBackup(
+export async function startBackup(
   deps: BackupDeps,
   options: TakeBackupOptions,
 ): Promise<BackupResult> {
@@ -55,7 +56,8 @@ export async function takeBackup(
   const before = options.hasSecrets ? held(deps) : []
   const snapshot = await machine.snapshot()
   const close = async (): Promise<void> => {
-    // If the store was replaced meanwhile, the snapshot is already closed.
+    // If the store was replaced meanwhile, the snapshot is already closed; closing it again may
+    // fail.
     await snapshot.close().catch(() => undefined)
   }
   try {
@@ -78,7 +80,7 @@ export async function takeBackup(
   }
 }
 
-/** The bytes of a backup. Aborts if the state is found to be damaged meanwhile. */
+/** The bytes of a backup. Throws if the state is found to be damaged while the bytes are read. */
 export async function* bytesOf(
   deps: Pick<BackupDeps, 'refusal'>,
   { writer, close }: BackupResult,
@@ -94,13 +96,13 @@ export async function* bytesOf(
   }
 }
 
-/** @throws {Problem} while this controller must not answer from its state. */
+/** @throws {Problem} while this controller must not serve its state. */
 export function requireServing({ refusal }: Pick<BackupDeps, 'refusal'>): void {
   const code = refusal()
   if (code !== null) throw new Problem(code)
 }
 
-/** The backup must contain every write that was acknowledged before the request. */
+/** Waits until the backup will contain every write that was acknowledged before the request. */
 async function reachNow({ cluster, machine }: BackupDeps): Promise<void> {
   const index = await cluster.readIndex()
   if (await machine.waitForApplied(index, APPLY_TIMEOUT_MS)) return
@@ -112,8 +114,8 @@ function held({ secrets }: BackupDeps): readonly BackupSecret[] {
 }
 
 /**
- * Secrets held before or after the snapshot. Together they include every secret that the snapshot
- * refers to.
+ * Secrets that were available before or after the snapshot. Together they include every secret to
+ * which the snapshot refers.
  */
 async function openSecrets(
   deps: BackupDeps,

@@ -19,10 +19,14 @@ import type { DataIdentity } from '../../store/log/identity.ts'
 import { KnownMembersFile } from '../../store/folder/known-members-file.ts'
 import { QuarantineFile } from '../../store/folder/quarantine-file.ts'
 import { MembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
-import { type StartedHost, startInline, startThreads } from '../../threads/start-threads.ts'
+import {
+  type StartedLogAndConsensus,
+  startInline,
+  startThreads,
+} from '../../threads/start-threads.ts'
 import type { ControllerDeps } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
-import type { Releases } from '../releases.ts'
+import type { ReleaseStack } from '../releases.ts'
 import type { RunningOptions } from '../running-options.ts'
 import { listedApiAddresses, configuredCoreOptions } from '../settings.ts'
 import { hasOtherVoters, rosterVoters } from '../start/known-voters.ts'
@@ -34,10 +38,10 @@ interface ClusterNodeSources {
   readonly startedAtMs: number
   readonly folder: DataIdentity
   readonly machine: StateMachine
-  /** Members in the membership cache at the start. */
+  /** Members according to the membership cache at the start. */
   readonly roster: MembershipRecord | null
   readonly inForce: IdentityInForce
-  readonly releases: Releases
+  readonly releases: ReleaseStack
   readonly onFatal: (error: Error) => void
   readonly onStateReplaced: () => Promise<void>
   readonly onSelfRefused: (refusal: SelfRefusal) => void
@@ -45,7 +49,7 @@ interface ClusterNodeSources {
 
 /**
  * Starts the raft and wal threads on the data folder.
- * @returns the node (not started) and the commit index of its log.
+ * @returns the node, which is not started yet, and the commit index of its log.
  */
 export async function openClusterNode(
   sources: ClusterNodeSources,
@@ -106,7 +110,7 @@ function nodeOptions(
     boot,
     proposeTimeoutMs: limits.writeTimeoutMs,
     outstandingMax: limits.outstandingWritesMax,
-    // Raises the alarm long before the log stops accepting entries.
+    // High, so that the alarm is raised long before the log stops accepting entries.
     lowSpaceBytes: 8 * log.lowSpaceBytes,
     retention: {
       entries: log.retainEntries,
@@ -119,7 +123,7 @@ function nodeOptions(
 async function startConsensus(
   { controller, machine, roster }: ClusterNodeSources,
   host: ConsensusOptions,
-): Promise<StartedHost> {
+): Promise<StartedLogAndConsensus> {
   const { config } = controller
   const { position, configuration, cameBySnapshot } = machine.persistedMark()
   const known = [{ configuration, index: position.index }, rosterVoters(roster)]
@@ -134,7 +138,7 @@ async function startConsensus(
   return config.threads ? await startThreads(start) : startInline(start)
 }
 
-function logRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerDeps): void {
+function logRepairs({ cutBytes, repair }: StartedLogAndConsensus, { log }: ControllerDeps): void {
   if (cutBytes > 0) log.warn({ bytes: cutBytes }, 'truncated a torn write at the tail of the log')
   if (repair === null) return
   const { finding, ...fields } = repair

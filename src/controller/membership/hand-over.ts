@@ -7,8 +7,8 @@ const HANDOVER_MS_MAX = 2_000
 const POLL_MS = 10
 
 /**
- * Transfers leadership before a stop, if this controller leads and another voter is connected, and
- * waits for the new leader.
+ * Before a stop: if this controller is the leader and another voter is connected, transfers
+ * leadership and waits for the new leader.
  */
 export async function handOverLeadership(
   clusterNode: ClusterNode,
@@ -24,7 +24,8 @@ export async function handOverLeadership(
   const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX
   while (systemClock.monotonicMs() < deadlineMs) {
     const leader = clusterNode.leaderId()
-    // If all members stop at once, no successor remains.
+    // Stops waiting if there is a new leader, or no possible successor, as when all members stop at
+    // once.
     if ((leader !== null && leader !== clusterNode.selfId) || !hasSuccessor(clusterNode)) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-import { ActionLog } from '../../cluster/action-recorder.ts'
+import { ClusterActionRecorder } from '../../cluster/action-recorder.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { OptionsWatch } from '../../cluster/health/options-watch.ts'
 import { JoinTickets } from '../../cluster/membership/join-tickets.ts'
@@ -12,7 +12,7 @@ import { manageMembers, type MemberManagement } from '../../cluster/membership/m
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
   membersWithExpiredTickets,
-  secureAfterRemoval,
+  rotateAfterRemoval,
   isRotationDue,
   membersLackingSecrets,
   rotateClusterKeyIfDue,
@@ -24,20 +24,20 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { majorityNowMs, systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
-import type { Releases } from '../releases.ts'
+import type { ReleaseStack } from '../releases.ts'
 import type { RunningOptions } from '../running-options.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { SeedsFile } from './seeds-file.ts'
-import { announcedOptions } from '../settings.ts'
+import { sharedOptionList } from '../settings.ts'
 import { programVersion } from '../version.ts'
 import { defaultLeadershipTiming } from '../../cluster/membership/leadership.ts'
 import { LeadershipBalancer } from '../../cluster/membership/balancer.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 
-/** Timeout of an admission request to one member, which needs one or two commits. */
+/** Timeout for an admission request to one member; the request needs one or two commits. */
 const ENTER_TIMEOUT_MS = 10_000
-/** Interval of the check whether addresses of members have changed. */
+/** Interval for checking whether members' addresses have changed. */
 const SEEDS_LOOK_MS = 1_000
 
 export interface MembershipDeps {
@@ -50,7 +50,7 @@ export interface MembershipDeps {
   readonly secrets: Keyring
   readonly storeId: Uint8Array
   readonly startedAtMs: number
-  readonly releases: Releases
+  readonly releases: ReleaseStack
   readonly onAnswer: (answer: AdmissionOutcome) => void
 }
 
@@ -66,7 +66,7 @@ export function startMembership(deps: MembershipDeps): {
   const entrance = openEntrance(deps)
   const { config, clusterNode } = deps
   const options = clusterNode.soft.open('options')
-  new OptionsWatch(announcedOptions(config), options, clusterNode.alarms)
+  new OptionsWatch(sharedOptionList(config), options, clusterNode.alarms)
   keepSeeds(deps)
   management.start()
   entrance.start()
@@ -108,7 +108,7 @@ export function createJoinTickets(
     trustDomain: config.trustDomain,
     addressOf: (id) => (id === config.id ? config.cluster.advertise : meshAddress(clusterNode, id)),
     caPem: () => inForce.caPem,
-    sharedOptions: announcedOptions(config),
+    sharedOptions: sharedOptionList(config),
   })
 }
 
@@ -116,7 +116,7 @@ function openManagement(deps: MembershipDeps): MemberManagement {
   const { config, running, log, clusterNode, machine, secrets, releases } = deps
   const overlapMs = config.api.sessionTimeoutMs
   const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
-  const actions = new ActionLog(clusterNode, log)
+  const actions = new ClusterActionRecorder(clusterNode, log)
   const leadership = watchLeadership(config, clusterNode, actions, log)
   running.onReload(({ cluster }) => leadership.prefer(cluster))
   releases.push(() => leadership.stop())
@@ -130,7 +130,7 @@ function openManagement(deps: MembershipDeps): MemberManagement {
     clock: systemClock,
     log,
     secrets: {
-      afterRemoval: (id, removal) => secureAfterRemoval(rotation, id, removal),
+      afterRemoval: (id, removal) => rotateAfterRemoval(rotation, id, removal),
       isRotationDue: () => isRotationDue(machine),
       rotateIfDue: (reason) => rotateClusterKeyIfDue(rotation, reason),
       membersWithExpiredTickets: () =>
@@ -178,7 +178,10 @@ async function enter(
   })
 }
 
-/** Starts to move leadership to the member that the configuration prefers. */
+/**
+ * Starts to transfer leadership to the member that the configuration prefers, whenever another
+ * member leads.
+ */
 function watchLeadership(
   { cluster }: ControllerConfig,
   clusterNode: ClusterNode,

@@ -5,23 +5,24 @@ import type { ConfigurationInForce } from '../../cluster/cluster-node-parts.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
-import { type Seeded, SEEDS_MAX, seedsPath } from '../start/known-seeds.ts'
+import { type SeedsConfig, SEEDS_MAX, seedsPath } from '../start/known-seeds.ts'
 
 const HEAD = `# Addresses of the other controllers, written by this one. If its data folder is lost, it asks them for
 # re-admission. A file of the cluster, like key and certificate: do not edit it.
 `
 
 interface SeedsFileDeps {
-  readonly config: Seeded
+  readonly config: SeedsConfig
   readonly configuration: () => ConfigurationInForce
-  /** Current mesh address of a connected member; null to use its member record. */
+  /** Current mesh address of a connected member; null: use the address in the member record. */
   readonly addressOf: (id: string) => string | null
   readonly alarms: AlarmRaiser
 }
 
 /**
- * Keeps the addresses of the other members outside of the data folder. The first controller of a
- * cluster has no seeds in its configuration, and the seeds of the others become outdated.
+ * Stores the addresses of the other members outside the data folder, because the configuration's
+ * seeds are not enough: the first controller has none, and those of other controllers become
+ * outdated.
  */
 export class SeedsFile {
   readonly #deps: SeedsFileDeps
@@ -33,7 +34,7 @@ export class SeedsFile {
     this.#path = seedsPath(deps.config)
   }
 
-  /** Called periodically. Writes only changes. */
+  /** Called periodically; writes the file only if the addresses have changed. */
   look(): void {
     const { config, configuration, addressOf } = this.#deps
     const { record, isCommitted } = configuration()
@@ -50,7 +51,8 @@ export class SeedsFile {
   #write(text: string): void {
     const { alarms, config } = this.#deps
     try {
-      // The only member of a cluster has no peer to ask, so its start without data must be refused.
+      // Without other members, the file is removed: there is no peer to ask, so a start without
+      // data must be refused.
       if (text === '') rmSync(this.#path, { force: true })
       else writePublicFile(this.#path, `${HEAD}${text}\n`)
       this.#written = text

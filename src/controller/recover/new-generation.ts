@@ -14,9 +14,9 @@ import type { ReadSurvivor } from './survivor.ts'
 
 /**
  * Turns a data folder into the only member of a new generation. Appends a configuration entry in a
- * new term, which also commits all entries before it. The caller holds the lock. The generation is
- * written first: after a crash before the entry is written, the folder has no majority, and the
- * same call can be repeated.
+ * new term, which also commits all entries before it. The caller must hold the folder's lock. The
+ * generation is written first: after a crash before the entry is written, the folder has no
+ * majority, and the same call can be repeated.
  * @throws {StoreError}
  */
 export function beginGeneration(
@@ -28,8 +28,8 @@ export function beginGeneration(
   const alone = onlyMember(read.configuration, identity.nodeId)
   writeIdentity(dataFolder, { ...identity, generation: options.generation })
   const { statePosition, stateCameBySnapshot } = read
-  // Cuts off the damaged part, as the operator has confirmed. No voter remains that could repair
-  // it.
+  // Cuts off the damaged end of the log, as the operator has confirmed. No voter remains that could
+  // repair the log.
   const { restored, disk } = openLog(dataFolder, {
     statePosition,
     stateCameBySnapshot,
@@ -44,7 +44,7 @@ export function beginGeneration(
   const hardState = { term, votedFor: null }
   disk.write({ token: 0, hardState, entries: [entry], commit: restored.commit })
   disk.flush()
-  // No other voter is left that could supply the missing entries.
+  // Clears the missing tail, because no other voter remains that could supply the missing entries.
   if (disk.failure === null) disk.settle(null)
   disk.closeNow()
   if (disk.failure !== null) throw disk.failure
@@ -52,8 +52,8 @@ export function beginGeneration(
 }
 
 /**
- * Removes the other members as a normal removal does, so that all secrets that they could read are
- * rotated.
+ * Removes the other members in the same way as a normal removal, so that all secrets that they
+ * could read are rotated.
  */
 function onlyMember(before: Configuration, id: string): Configuration {
   const own = requirePresent(

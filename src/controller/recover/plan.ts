@@ -1,10 +1,10 @@
 import type { Position } from '../../raft/types.ts'
-import type { Survivor, SurvivorMember } from './survivor.ts'
+import type { SurvivingMemberFacts, SurvivorMember } from './survivor.ts'
 
 export interface RecoveryPlan {
   /** Generation of the recovered cluster. */
   readonly generation: number
-  /** Members that the recovery drops: each must join again with an empty data folder. */
+  /** Members that the recovery removes: each must join again with an empty data folder. */
   readonly givenUp: readonly string[]
   /** Warnings for the operator before the recovery, one sentence each. */
   readonly warnings: readonly string[]
@@ -14,17 +14,17 @@ export interface RecoveryPlan {
 
 type PlannedRecovery =
   | { readonly ok: true; readonly plan: RecoveryPlan }
-  /** `reason` is one sentence with a remedy; `--accept-loss` overrides it if `isWaivable`. */
+  /** `reason` is one sentence with a remedy; if `isWaivable`, `--accept-loss` overrides it. */
   | { readonly ok: false; readonly reason: string; readonly isWaivable: boolean }
 
 /**
  * Decides whether a cluster without a majority may restart from one of the remaining members.
- * @param own member to restart from.
- * @param others facts of the other remaining data folders.
+ * @param own member from which to restart.
+ * @param others facts from the data folders of the other remaining members.
  */
 export function planRecovery(
-  own: Survivor,
-  others: readonly Survivor[],
+  own: SurvivingMemberFacts,
+  others: readonly SurvivingMemberFacts[],
   acceptsLoss: boolean,
 ): PlannedRecovery {
   const fault = faultOf(own, others) ?? (acceptsLoss ? null : lossOf(own, others))
@@ -49,7 +49,7 @@ interface Fault {
 const final = (reason: string): Fault => ({ reason, isWaivable: false })
 const waivable = (reason: string): Fault => ({ reason, isWaivable: true })
 
-function faultOf(own: Survivor, others: readonly Survivor[]): Fault | null {
+function faultOf(own: SurvivingMemberFacts, others: readonly SurvivingMemberFacts[]): Fault | null {
   const { id, members } = own
   for (const [at, other] of others.entries()) {
     const fault = faultOfOther(own, other, others.slice(0, at))
@@ -77,7 +77,11 @@ function faultOf(own: Survivor, others: readonly Survivor[]): Fault | null {
   )
 }
 
-function faultOfOther(own: Survivor, other: Survivor, before: readonly Survivor[]): string | null {
+function faultOfOther(
+  own: SurvivingMemberFacts,
+  other: SurvivingMemberFacts,
+  before: readonly SurvivingMemberFacts[],
+): string | null {
   const { id } = other
   if (other.clusterId !== own.clusterId) {
     return `${id} belongs to cluster ${other.clusterId}, ${own.id} to ${own.clusterId}; use files of the same cluster`
@@ -94,7 +98,7 @@ function faultOfOther(own: Survivor, other: Survivor, before: readonly Survivor[
   return null
 }
 
-function lossOf(own: Survivor, others: readonly Survivor[]): Fault | null {
+function lossOf(own: SurvivingMemberFacts, others: readonly SurvivingMemberFacts[]): Fault | null {
   const best = others.reduce((found, one) => (isLater(one.last, found.last) ? one : found), own)
   if (best !== own) {
     return waivable(
@@ -114,8 +118,8 @@ function lossOf(own: Survivor, others: readonly Survivor[]): Fault | null {
 }
 
 function warningsOf(
-  own: Survivor,
-  others: readonly Survivor[],
+  own: SurvivingMemberFacts,
+  others: readonly SurvivingMemberFacts[],
   givenUp: readonly string[],
 ): string[] {
   const seen = new Set(others.map(({ id }) => id))

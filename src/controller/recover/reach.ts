@@ -11,7 +11,8 @@ const ANSWER_MS = 3_000
 const ADDRESSES_MAX = 16
 
 /**
- * Finds members that are running and reachable: a TLS handshake must prove the id of the member.
+ * Finds members that are running and reachable: in a TLS handshake, each must prove the id of a
+ * member.
  * @returns their ids and addresses.
  */
 export async function reachableMembers(
@@ -30,7 +31,10 @@ export async function reachableMembers(
   return (await Promise.all(asked)).filter((one) => one !== null)
 }
 
-/** @returns the proven id; null when nothing answers, or the peer is no member of this cluster. */
+/**
+ * @returns the id that the peer proved; null when nothing answers, or the peer is not a member of
+ * this cluster.
+ */
 function controllerAt(
   address: string,
   {
@@ -50,7 +54,8 @@ function controllerAt(
       ca: caPem,
       minVersion: 'TLSv1.3',
       ALPNProtocols: ['h2'],
-      // The certificate names the controller, not the host.
+      // Host names are not checked, because the certificate identifies the controller, not the
+      // host.
       checkServerIdentity: () => undefined,
     })
     const end = (id: string | null): void => {

@@ -1,15 +1,15 @@
 import type { Position } from '../../raft/types.ts'
-import type { Survivor, SurvivorMember } from './survivor.ts'
+import type { SurvivingMemberFacts, SurvivorMember } from './survivor.ts'
 import { isCount, isJsonObject } from '../../lib/text/json-value.ts'
 
 const MEMBERS_MAX = 256
 const TEXT_MAX = 1024
 
 /**
- * Decodes the facts of a survivor from JSON.
+ * Decodes a survivor from JSON.
  * @throws {Error} that names the malformed field.
  */
-export function decodeSurvivor(value: unknown): Survivor {
+export function decodeSurvivor(value: unknown): SurvivingMemberFacts {
   const found = objectIn(value, 'the file')
   const count = (key: string): number => countIn(found, key)
   const { members, finding, fencedBy } = found

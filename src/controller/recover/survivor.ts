@@ -9,28 +9,28 @@ import { readMembershipCacheFile } from '../../store/folder/membership-cache-fil
 import { rosterVoters } from '../start/known-voters.ts'
 
 /**
- * Facts of a cluster from one data folder. They contain no secrets, so operators can copy them as a
- * file.
+ * A surviving member: facts about the cluster from one data folder. They contain no secrets, so
+ * operators can copy them as a file.
  */
-export interface Survivor {
+export interface SurvivingMemberFacts {
   readonly id: string
   readonly clusterId: string
   readonly generation: number
   readonly term: number
-  /** Last position of its log. */
+  /** Position of the last entry in the log. */
   readonly last: Position
-  /** Log time of the last position, UTC ms. */
+  /** Log time of the last entry, UTC ms. */
   readonly lastMs: number
-  /** Highest index that this member knows to be committed. */
+  /** Highest index that this member knew to be committed. */
   readonly commit: Index
-  /** Members of the newest configuration that it knows. */
+  /** Members in the newest configuration that this member knew. */
   readonly members: readonly SurvivorMember[]
   readonly configurationIndex: Index
-  /** Fault of the log, or null. */
+  /** Damage of the log; null if there is none. */
   readonly finding: string | null
   /**
-   * Generation in which the cluster continued without this folder; null if the folder has no record
-   * of one.
+   * Generation in which the cluster continued without this folder; null if the folder contains no
+   * FENCE file.
    */
   readonly fencedBy: number | null
 }
@@ -42,16 +42,16 @@ export interface SurvivorMember {
 }
 
 export interface ReadSurvivor {
-  readonly survivor: Survivor
-  /** Newest configuration in log or state, the basis of a new generation. */
+  readonly survivor: SurvivingMemberFacts
+  /** Newest configuration in log or state; a new generation starts from it. */
   readonly configuration: Configuration
   readonly statePosition: Position | null
   readonly stateCameBySnapshot: boolean
 }
 
 /**
- * Reads the data folder of a stopped controller; the caller holds its lock.
- * @throws {StoreError} when it cannot be read, or its state is damaged.
+ * Reads the data folder of a stopped controller. The caller must hold the folder's lock.
+ * @throws {StoreError} when the folder cannot be read, or its state is damaged.
  */
 export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
   const log = inspectLog(dataFolder)
@@ -107,9 +107,12 @@ async function readState(dataFolder: string): Promise<StateFacts> {
   }
 }
 
-function endOf(log: InspectedLog, state: StateFacts): Pick<Survivor, 'last' | 'lastMs'> {
-  // If a crash came after a snapshot was stored and before the log was reset, the state is ahead of
-  // the log.
+function endOf(
+  log: InspectedLog,
+  state: StateFacts,
+): Pick<SurvivingMemberFacts, 'last' | 'lastMs'> {
+  // The state can be ahead of the log after a crash between storing a snapshot and resetting the
+  // log.
   if (state.position.index > log.last.index) return { last: state.position, lastMs: state.timeMs }
   return { last: log.last, lastMs: log.entries.at(-1)?.timeMs ?? state.timeMs }
 }

@@ -13,7 +13,7 @@ import type { ControllerDeps } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import { createJwtSigner, createNetworkAuthorities } from './issuing.ts'
 import type { LiveDeps } from './live-parts.ts'
-import type { Releases } from '../releases.ts'
+import type { ReleaseStack } from '../releases.ts'
 import { configuredApiLimits, apiBaseUrls, configuredKeyEndpointRules } from '../settings.ts'
 import { createLogLevelControl, type LogLevelSwitch } from '../log-level.ts'
 import type { RunningOptions } from '../running-options.ts'
@@ -29,8 +29,8 @@ interface ApiSources {
   readonly admission: JoinTickets
   readonly membership: MembershipControl
   readonly inForce: IdentityInForce
-  readonly releases: Releases
-  /** Components that the controller has already created. */
+  readonly releases: ReleaseStack
+  /** Components of this controller that already exist. */
   readonly local: LiveDeps &
     Pick<
       ApiDeps,
@@ -49,7 +49,7 @@ interface ApiSources {
     >
 }
 
-/** Creates the API of one controller; not started. */
+/** Creates the API of a controller, without starting it. */
 export function openApi(sources: ApiSources): Api {
   const { controller, clusterNode, machine, secrets, admission, membership, local } = sources
   const { config, credentials, log, audit = null } = controller
@@ -99,9 +99,9 @@ function logLevelControl({ controller, running, clusterNode }: ApiSources): LogL
 }
 
 /**
- * A controller without a leader still answers reads, so it counts as alive and must not be
- * restarted. Only critical alarms make it unhealthy: other alarms can appear on all controllers at
- * once, which would take the whole cluster out of service.
+ * Health of a controller. Without a leader it still serves reads, so it counts as alive and must
+ * not be restarted. Only critical alarms make it unhealthy: other alarms can appear on all
+ * controllers at once, which would take the whole cluster out of service.
  */
 function healthOf(node: NodeHealth): HealthReport {
   const critical = node.alarms.filter(({ isCritical }) => isCritical)

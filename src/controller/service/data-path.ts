@@ -4,10 +4,11 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 
 /** Sources of metrics about routers and services, from the records and their live status. */
-export function dataPathSources(
+export function fabricMetricSources(
   machine: Pick<StateMachine, 'findAll' | 'get' | 'ids' | 'routers'>,
 ): Pick<DataPathSources, 'routers' | 'services'> {
-  // Parsing the certificates of all routers at each scrape would take too long.
+  // End of the validity of each router's certificate, cached because parsing all certificates at
+  // each scrape would take too long.
   const ends = new WeakMap<Router, number | null>()
   const notAfterMs = (router: Router): number | null => {
     const known = ends.get(router)

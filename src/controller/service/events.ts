@@ -7,7 +7,7 @@ import { systemClock } from '../../lib/clock.ts'
 
 export type { EventLines, Events }
 
-/** Creates the event source before the first entry is applied, so that it misses none. */
+/** Creates the source of events before the first entry is applied, so that no event is missed. */
 export function openEvents(
   parts: {
     readonly config: Pick<ControllerConfig, 'events' | 'id'>

@@ -7,7 +7,10 @@ import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import { CertificateWorker } from '../../threads/certificate-worker.ts'
 
-/** Issues certificates with the authority in force at the time of the request. */
+/**
+ * Creates the component that issues certificates, always with the authority in force at the time of
+ * the request.
+ */
 export function openIssuer(
   keyring: Keyring,
   limits: ApiLimits,
@@ -22,7 +25,10 @@ export function openIssuer(
   })
 }
 
-/** Includes former authorities, because certificates that they signed are still in use. */
+/**
+ * The CA certificates that the network trusts, including former authorities, because certificates
+ * that they signed are still in use.
+ */
 export function createNetworkAuthorities(
   keyring: Keyring,
   anchorsPem: () => string,
@@ -39,8 +45,8 @@ export function createNetworkAuthorities(
 }
 
 /**
- * Signs tokens for third parties with the key of this controller, and verifies them with the keys
- * of all members.
+ * Signs tokens for third parties with this controller's key, and verifies tokens with the keys of
+ * all members.
  */
 export function createJwtSigner(
   clusterNode: Pick<ClusterNode, 'members' | 'configuration' | 'formerMembers'>,

@@ -22,7 +22,7 @@ import { boundAddresses, isRouterPort } from './ports.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
-/** Certificate for a server name (SNI); null: the certificate of the controller. */
+/** TLS context for a server name (SNI); null: use the controller's own certificate. */
 export type CertificatesByName = (name: string) => SecureContext | null
 
 function chooseBy(byName: CertificatesByName): NonNullable<TlsOptions['SNICallback']> {
@@ -33,15 +33,12 @@ interface ListenersDeps {
   readonly api: Api
   readonly config: ControllerConfig
   readonly credentials: Credentials
-  /** Opens the ports that routers share, and those behind load balancers. */
+  /** Opens ports that are shared with routers, and ports behind load balancers. */
   readonly ports: TlsPorts
   readonly byName?: CertificatesByName | null
 }
 
-/**
- * Application protocols (ALPN) by which HTTP clients are recognized at a port that they share with
- * routers.
- */
+/** Application protocols (ALPN) that identify HTTP clients at a port that routers use too. */
 const HTTP_CLIENTS = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
 
 /** The HTTPS listeners of the configuration's `web` list. */
@@ -54,12 +51,15 @@ export class Listeners {
     this.#deps = deps
   }
 
-  /** @throws the error of the first listener that fails, after closing the others. */
+  /**
+   * Opens all listeners.
+   * @throws the error of the first listener that fails, after the others are closed.
+   */
   static async open(deps: ListenersDeps): Promise<Listeners> {
     const listeners = new Listeners(deps)
     try {
       for (const [at, listener] of deps.config.web.entries()) {
-        // A name with several addresses, such as localhost, is served at each of them.
+        // If the name has several addresses, as localhost may, the listener opens each of them.
         for (const address of await boundAddresses(listener.bind)) {
           await listeners.#listen(listener, address, `web[${at}].bind`)
         }
@@ -99,29 +99,27 @@ export class Listeners {
     }
     assert(server !== null, 'the listener has an HTTPS server')
     port = await ports.open(server, address, key, HTTP_CLIENTS)
-    // The app closes its server only if it opened the server itself.
+    // Closed here, because the app closes its server only if the app itself opened that server.
     this.#closes.push(() => closeServer(app.server))
   }
 
-  /**
-   * New connections get this certificate. Open connections and their requests keep the previous
-   * one.
-   */
+  /** New connections get this certificate. Open connections keep the previous certificate. */
   renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
     for (const server of this.#servers) {
-      // This call replaces all options of the context: omitted ones would fall back to defaults.
+      // Passes all TLS options, because this call replaces the whole context and omitted options
+      // would fall back to their defaults.
       server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
     }
   }
 
-  /** Stops accepting connections and resolves after the requests in progress are answered. */
+  /** Stops accepting connections, and resolves when the requests in progress are finished. */
   async close(): Promise<void> {
     await Promise.all(this.#closes.map((close) => close()))
   }
 }
 
 const CONSOLE_PATH = '/console'
-/** Output folder of tools/build-console.ts, in a clone and in a package. */
+/** Folder into which tools/build-console.ts writes the console, in a clone and in a package. */
 const consoleFolder = join(PACKAGE_ROOT, 'dist', 'console')
 
 type WebListener = ControllerConfig['web'][number]
@@ -137,7 +135,10 @@ function mountsOf({ apis, spa }: Pick<WebListener, 'apis' | 'spa'>): FileMount[]
   ]
 }
 
-/** If the console is not built, as in a clone, everything else is served. */
+/**
+ * Files of the console. If the console is not built, as in a clone, the listener still serves
+ * everything else.
+ */
 function consoleMount(): FileMount {
   const files = existsSync(join(consoleFolder, 'index.html')) ? FileSet.load(consoleFolder) : null
   const missing = "the console is not built; run 'make console' and start the controller again"

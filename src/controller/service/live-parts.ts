@@ -6,7 +6,7 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { ControllerPosture } from '../../posture/posture-service.ts'
 import type { PostureEnforcerDeps } from '../../posture/posture-enforcer.ts'
-import { dataPathSources } from './data-path.ts'
+import { fabricMetricSources } from './data-path.ts'
 import type { RouterService } from './routers.ts'
 import { configuredApiLimits } from '../settings.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -37,10 +37,10 @@ interface LiveSources {
 }
 
 /**
- * Opens the parts of the API that use live data, not records. Must be called once, because it opens
- * soft state topics.
+ * Creates the parts of the API that use live data instead of records. Call it only once, because it
+ * opens soft state topics.
  */
-export function openLiveParts({
+export function openLiveData({
   config,
   clusterNode,
   machine,
@@ -73,6 +73,6 @@ export function openLiveParts({
     waitingDevices: soft.open('device-log-ins'),
     refreshes: soft.open('refreshes'),
     softState: () => soft.counts,
-    dataPath: { counts, ...dataPathSources(machine) },
+    dataPath: { counts, ...fabricMetricSources(machine) },
   }
 }

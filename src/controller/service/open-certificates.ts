@@ -17,7 +17,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 
 /** The issuing authority that all members share. */
 interface SharedAuthority {
-  /** null until this controller knows it. */
+  /** null until this controller knows the authority. */
   issuing(): CertifiedKey | null
   /** Replaces the authority of the whole cluster. @throws {Problem} */
   install(authority: CertifiedKey): Promise<void>
@@ -43,8 +43,8 @@ export class Certificates {
   readonly #renewer: CertificateRenewer
 
   /**
-   * Reads the server certificates at once, so that no listener uses another certificate before.
-   * Everything else is not started.
+   * Reads the server certificates at once, so that no listener uses a wrong certificate before the
+   * start. Nothing else is started.
    */
   constructor(deps: CertificatesDeps) {
     this.#renewer = renewerOf(deps)
@@ -68,7 +68,7 @@ export class Certificates {
   }
 
   /**
-   * Replaces the server certificates, which the next reload reads, and the hosts of the
+   * Sets the list of server certificates, which the next reload reads, and the hosts for the
    * controller's own certificate.
    */
   async configure(config: ControllerConfig): Promise<void> {
@@ -76,15 +76,18 @@ export class Certificates {
     await this.#renewer.requireHosts(advertisedHosts(config))
   }
 
-  /** Checks at once; called when the issuing authority has changed. */
+  /**
+   * Called when the issuing authority has changed: checks at once whether certificates must be
+   * renewed.
+   */
   look(): void {
     void this.#renewer.look()
   }
 
   /**
-   * Rereads all files now and uses the valid ones.
-   * @throws {CertificateError | SecretFileError} for invalid files; the previous set stays in
-   * force.
+   * Reads all files again and uses the valid ones.
+   * @throws {CertificateError | SecretFileError} for invalid files; the previous certificates stay
+   * in force.
    */
   async reload(): Promise<void> {
     const faults = this.servers.reload()

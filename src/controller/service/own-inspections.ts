@@ -12,19 +12,19 @@ export interface OwnInspectionsDeps {
   readonly model: RouterModel
   readonly timelineId: () => string
   readonly connections: () => Iterable<RouterConnection>
-  /** Null while this controller does not serve routers. */
+  /** Null while this controller does not accept routers. */
   readonly circuits: () => Pick<CircuitHandler, 'costs'> | null
   readonly peers: () => Pick<RouterPeersHandler, 'changedIds'> | null
   readonly validation: () => Pick<TerminatorValidation, 'pending'> | null
   readonly clients: () => Pick<ConnectionHandler, 'byIdentity'> | null
 }
 
-/** OpenZiti prints durations in nanoseconds. */
+/** Nanoseconds per millisecond: OpenZiti prints durations in nanoseconds. */
 const NS_PER_MS = 1_000_000
 
 /**
- * Values about its routers that this controller answers like one of OpenZiti, but without the
- * records themselves.
+ * Inspection values about routers, in the form of an OpenZiti controller, but without the records
+ * themselves.
  */
 export function ownInspections(deps: OwnInspectionsDeps): OwnInspections {
   const { config, model, timelineId } = deps
@@ -67,14 +67,17 @@ function connectionsOf(byIdentity: ReadonlyMap<string, readonly string[]>): obje
   )
 }
 
-/** Number of entries of each kind. The records themselves are not for everyone who may inspect. */
+/**
+ * Number of records of each kind in the data model. The records themselves are omitted, because not
+ * everyone who may inspect a controller may read them.
+ */
 function modelEntries(model: RouterModel): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { kind } of model.all()) counts[kind] = (counts[kind] ?? 0) + 1
   return counts
 }
 
-/** Routers whose changes the next sweep reports to the other routers. */
+/** Routers whose changes the next sweep sends to the other routers. */
 function routerUpdates({ peers, connections }: OwnInspectionsDeps): readonly object[] {
   const changed = peers()?.changedIds() ?? []
   if (changed.length === 0) return []

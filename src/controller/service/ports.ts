@@ -10,7 +10,7 @@ import { configuredApiLimits } from '../settings.ts'
 
 type PortsLogger = ConstructorParameters<typeof TlsPorts>[0]['log']
 
-/** Whether routers share the port of this web listener, as in packages of OpenZiti. */
+/** Whether routers use the same port as this web listener, as in OpenZiti's packages. */
 export function isRouterPort({ routers }: Pick<ControllerConfig, 'routers'>, bind: string) {
   return routers.bind === bind
 }
@@ -24,9 +24,10 @@ export async function boundAddresses(bind: string): Promise<HostPort[]> {
 }
 
 /**
- * The TLS ports of a controller. A port that routers and HTTP clients share has the limits of both
- * listeners. A connection shows its listener with its first message. Until then the higher limits
- * apply, because a separate port of either listener would admit the connection.
+ * Opens the TLS ports of a controller. If routers and HTTP clients share a port, both listeners'
+ * limits apply. Which listener a connection is for is known only after its first message. Until
+ * then the higher limits apply, because with separate ports one of the listeners would admit the
+ * connection.
  */
 export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {
   const { bind } = config.routers

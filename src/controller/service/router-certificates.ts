@@ -10,12 +10,12 @@ import type { RouterStatuses } from '../../ports/router-status.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const LOOK_MS = 10 * 60_000
-/** Number of routers to check before other work of the thread runs. */
+/** Number of routers to check before other work of the thread gets a turn. */
 const ROUTERS_PER_TURN = 64
 
 /**
- * Remaining lifetime below which a router should have renewed its certificate. Routers of Flotilla
- * renew when a third is left, those of OpenZiti seven days before the end.
+ * Remaining lifetime at which a router should already have renewed its certificate. Flotilla
+ * routers renew when a third is left, OpenZiti routers seven days before the end.
  */
 const overdue = {
   flotilla: { leftMs: 30 * DAY_MS, fraction: 1 / 4 },
@@ -39,14 +39,14 @@ interface Life {
 }
 
 /**
- * Raises an alarm for routers that have not renewed their certificates. It judges the certificate
- * in the router's record, so it also covers routers of OpenZiti and routers that are off.
+ * Raises an alarm for routers that have not renewed their certificates. It checks the certificate
+ * in the router's record, so it also covers OpenZiti routers and routers that are switched off.
  */
 export class RouterCertificateWatch {
   readonly #deps: RouterCertificateDeps
-  /** Parsed certificates by router ID. */
+  /** Validity of each router's certificate, by router ID. */
   #lives = new Map<string, Life>()
-  /** Routers that have announced, since this controller started, that they renew early. */
+  /** IDs of routers that have announced early renewal since this controller started. */
   #early = new Set<string>()
   #stopTimer: (() => void) | null = null
   #isLooking = false
@@ -64,7 +64,7 @@ export class RouterCertificateWatch {
     this.#stopTimer = null
   }
 
-  /** Judges all routers, a few at a time. */
+  /** Checks all routers, a few at a time. */
   async look(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
@@ -102,7 +102,7 @@ export class RouterCertificateWatch {
     }
   }
 
-  /** Whether a router renews early. A disconnected router keeps its last announcement. */
+  /** Whether a router renews early. For a disconnected router, its last announcement counts. */
   #renewsEarly(id: string): boolean {
     const status = this.#deps.statuses.of(id)
     return status === null

@@ -16,7 +16,7 @@ import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { RouterCertifier } from '../../ports/certificate-issuer.ts'
-import type { PublishFact } from '../../ports/live-facts.ts'
+import type { ObservationSink } from '../../ports/live-facts.ts'
 import type { LiveTable, LiveChannel, LiveLink } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
@@ -29,19 +29,19 @@ import type { ControllerIdentity } from '../../fabric/hello-answer.ts'
 import { certificateHandler, type PrecheckingProposer } from '../../fabric/certificate-handler.ts'
 import { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import {
-  circuitFact,
+  circuitEventData,
   createCircuitTable,
   type CircuitTable,
 } from '../../fabric/circuits/circuit-table.ts'
-import { InvalidHosts } from '../../fabric/circuits/invalid-hosts.ts'
+import { UnknownTerminatorHandler } from '../../fabric/circuits/invalid-hosts.ts'
 import { TracedIdentities } from '../../fabric/circuits/traced-identities.ts'
 import { SharedCircuits } from '../../fabric/circuits/shared-circuits.ts'
 import { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
-import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
+import { EndedSessionTerminators } from '../../fabric/clients/ended-hosts.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionHandler } from '../../fabric/clients/session-handler.ts'
 import { sendEndedHosting } from '../../fabric/clients/gone-sessions.ts'
-import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../fabric/clients/shown-sessions.ts'
 import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
 import { PostureHandler } from '../../fabric/clients/posture-handler.ts'
 import { TerminatorHandler } from '../../fabric/clients/terminator-handler.ts'
@@ -61,7 +61,7 @@ import {
   type RouterLogger,
   type RouterCluster,
 } from '../../fabric/router-channels.ts'
-import { routerLimitedLogger } from '../../fabric/router-log.ts'
+import { perRouterRateLimitedLogger } from '../../fabric/router-log.ts'
 import { RouterPresenceLog } from '../../fabric/presence-log.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Router } from '../../entities/kinds/router.ts'
@@ -79,19 +79,19 @@ interface RouterDeps {
   readonly authorities: NetworkAuthorities
   readonly log: RouterLogger
   readonly processor: ProcessorShare
-  /** While true, this controller must not answer from its state, so it admits no router. */
+  /** True while this controller must not serve its state; it then admits no router. */
   readonly isOutOfService: () => boolean
-  /** False until the state of a joined controller has arrived. */
+  /** False until a joining controller has received its state. */
   readonly isReady: () => boolean
   /** Whether the cluster continues without this controller. */
   readonly isOusted: () => boolean
   /** Receives events about routers. */
-  readonly publishFact: PublishFact
+  readonly publishFact: ObservationSink
 }
 
-/** Services that decide about clients and tunnels of routers. */
+/** Components that decide about the clients and tunnels of routers. */
 interface ServedByRouters {
-  /** A refusal is decided again with the latest committed state, which these reads provide. */
+  /** Reaches the latest committed state, with which a refusal is decided again. */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
@@ -101,7 +101,7 @@ interface ServedByRouters {
 const DRAWS = 2 ** 32
 
 /**
- * Router services of a controller: the channels of connected routers and their live data. Every
+ * Router service of a controller: the channels of connected routers and their live data. Every
  * controller shows which routers are connected, even if it does not listen for routers.
  */
 export class RouterService {
@@ -124,7 +124,7 @@ export class RouterService {
   constructor(deps: RouterDeps) {
     this.#deps = deps
     const { config, clusterNode, machine, processor } = deps
-    const log = routerLimitedLogger(deps.log, systemClock)
+    const log = perRouterRateLimitedLogger(deps.log, systemClock)
     this.#log = log
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'), systemClock)
     machine.routers = statuses
@@ -146,7 +146,7 @@ export class RouterService {
     this.circuits = createCircuitTable(
       config.id,
       (id, message) => channels.connection(id)?.channel.send(message),
-      (circuit) => deps.publishFact(circuitFact(circuit, 'deleted')),
+      (circuit) => deps.publishFact(circuitEventData(circuit, 'deleted')),
     )
     this.links = new LinkTable({
       owner: config.id,
@@ -223,7 +223,7 @@ export class RouterService {
   }
 
   /**
-   * Must be called before `open`. Clients of routers follow the same rules as clients of the API.
+   * Call it before `open`. Clients of routers are subject to the same rules as clients of the API.
    */
   serve(
     { clients, tunnels, terminators, reads }: ServedByRouters,
@@ -243,7 +243,7 @@ export class RouterService {
       clock: systemClock,
     })
     const channels = this.#channels
-    const shown = new ShownSessions(clients, reads, systemClock)
+    const shown = new PresentedSessionTokens(clients, reads, systemClock)
     channels.add(
       new SessionHandler({
         clients,
@@ -266,7 +266,7 @@ export class RouterService {
     })
     channels.add(this.#validation)
     channels.add(
-      new EndedHosts({
+      new EndedSessionTerminators({
         terminators,
         proposer,
         isLeader,
@@ -291,7 +291,7 @@ export class RouterService {
     )
     const anchorsPem = (): string => authorities.anchorsPem()
     channels.add(certificateHandler({ state: machine, certifier, log, proposer, anchorsPem }))
-    const invalidHosts = new InvalidHosts({ proposer, log })
+    const invalidHosts = new UnknownTerminatorHandler({ proposer, log })
     this.#circuitHandler = new CircuitHandler({
       table: this.circuits,
       shared: new SharedCircuits({
@@ -338,7 +338,7 @@ export class RouterService {
   }
 
   /**
-   * Listens if the configuration has an address for routers.
+   * Listens if the configuration contains an address for routers.
    * @throws {ProgramFailure} when it cannot listen.
    */
   async open(credentials: CertificateAndKey, ports: TlsPorts): Promise<void> {
@@ -378,7 +378,7 @@ export class RouterService {
     return opened
   }
 
-  /** New connections get this certificate; open ones continue. */
+  /** New connections get this certificate; open connections keep the previous one. */
   renew(credentials: CertificateAndKey): void {
     this.#listener?.renew(credentials)
   }
@@ -391,8 +391,8 @@ export class RouterService {
 }
 
 /**
- * The type of a link event. A new link is not usable until its other router is connected to this
- * controller.
+ * The type of a link event. A new link is not usable until the router that was dialed is connected
+ * to this controller.
  */
 function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
   channels: RouterChannels,
@@ -410,7 +410,7 @@ function* allRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<Route
   }
 }
 
-/** The routers that peers may dial. A disabled router counts as removed. */
+/** IDs of the routers that other routers may dial; disabled routers are omitted. */
 function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
   for (const id of machine.ids('router')) {
     if (machine.get('router', id)?.disabled === false) yield id
@@ -418,8 +418,8 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
 }
 
 /**
- * Decides by the router's record alone, because every controller checks routers that are connected
- * to other controllers.
+ * Creates a function that checks router certificates. It uses only the router's record, because
+ * every controller must be able to check routers that are connected to other controllers.
  */
 function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
@@ -451,8 +451,8 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
 }
 
 /**
- * Decides which routers may connect, and for how long, by the router's record alone. Later requests
- * are authorized separately.
+ * Decides by the router's record alone which routers may connect, and how long they may stay
+ * connected. Later requests are authorized separately.
  */
 export function createRouterGate({
   machine,
@@ -484,8 +484,8 @@ export function createRouterGate({
 }
 
 /**
- * Minimum cost of a router in a path: of two paths with the same latency, the one with fewer
- * routers wins.
+ * Minimum cost of a router in a path, so that of two paths with the same latency, the one with
+ * fewer routers is chosen.
  */
 const ROUTER_COST_MIN = 10
 
@@ -528,8 +528,8 @@ function hostOf(terminator: Terminator): Host {
 
 /**
  * The cluster as this controller reports it to routers.
- * @param isOusted whether the cluster continues without this controller. It then omits itself: of
- * two controllers, a router drops one only when both omit it.
+ * @param isOusted whether the cluster continues without this controller. If so, the controller
+ * omits itself from the list: with two controllers left, a router drops one only when both omit it.
  */
 export function createRouterCluster(
   clusterNode: ClusterNode,
@@ -539,7 +539,7 @@ export function createRouterCluster(
     addresses: () => {
       const isGone = isOusted()
       const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
-      // A member that has never connected has no address yet, but may get one.
+      // False if a member has never connected: such a member has no address yet, but may get one.
       const isKnown = members.every(
         ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
       )
@@ -556,7 +556,8 @@ export function createRouterCluster(
       const index = isLeader
         ? Math.max(configurationIndex, clusterNode.status().commit)
         : configurationIndex
-      // While a voter leaves, it is still listed as a member.
+      // A voter that leaves is still a member until the change is complete, so its key is not
+      // listed as removed.
       const removed = record.removed.filter(
         ({ id, publicKeySha256 }) => !isSameKey(keys.get(id), publicKeySha256),
       )
@@ -571,7 +572,7 @@ export function createRouterCluster(
   }
 }
 
-/** Base URLs of its client API, at which routers renew their certificates. */
+/** Base URLs of the member's client API, at which routers renew their certificates. */
 function clientApisOf({ apiAddresses }: Pick<MemberView, 'apiAddresses'>): readonly string[] {
   const origins = apiAddresses.flatMap(({ api, url }) =>
     api === 'edge-client' ? (URL.parse(url)?.origin ?? []) : [],
@@ -583,7 +584,9 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
   return a !== undefined && Buffer.compare(a, b) === 0
 }
 
-/** Controllers that routers can reach now, including this one if it listens for routers. */
+/**
+ * Controllers that routers can reach now. This controller is included if it listens for routers.
+ */
 export function* controllersOfRouters(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddress } of clusterNode.members()) {
     if (connected && routerAddress !== null) yield id

@@ -20,8 +20,8 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * Interval of the check for changed files. A changed file is read after it has stayed unchanged for
- * one interval.
+ * Interval for checking whether files have changed. A changed file is read after it has stayed
+ * unchanged for one interval.
  */
 const LOOK_MS = 5_000
 
@@ -37,8 +37,8 @@ interface InForce {
 }
 
 /**
- * One server certificate of another authority. While certificate and key do not match, the previous
- * pair stays in force.
+ * One server certificate from another authority. While certificate and key do not match, the
+ * previous pair stays in force.
  */
 class ServerCertificate {
   readonly paths: ServerCertificatePaths
@@ -65,13 +65,18 @@ class ServerCertificate {
     return this.#inForce?.context ?? null
   }
 
-  /** Reads changed files that have settled, and warns before expiry. Never throws. */
+  /**
+   * Reads files that have changed and then stayed unchanged, and warns before expiry. Never throws.
+   */
   look(): void {
     if (this.#files.areDue()) this.#attempt()
     this.#reportExpiry()
   }
 
-  /** Reads the files now. @throws {CertificateError | SecretFileError} when they are rejected. */
+  /**
+   * Reads the files now.
+   * @throws {CertificateError | SecretFileError} when the files are rejected.
+   */
   reload(): void {
     this.#files.judge(() => {
       this.#take(readServerCertificate(this.paths, this.#deps.clock.nowMs()))
@@ -79,7 +84,7 @@ class ServerCertificate {
     this.#reportExpiry()
   }
 
-  /** Clears its alarms when the configuration no longer names it. */
+  /** Clears the alarms of this certificate when the configuration no longer contains it. */
   release(): void {
     this.#files.release()
     this.#deps.alarms.clear('CERTIFICATE_EXPIRES', this.paths.cert)
@@ -138,9 +143,9 @@ function pathsKey({ cert, key }: ServerCertificatePaths): string {
 }
 
 /**
- * Server certificates of other authorities, selected by the server name (SNI) of the client. They
- * have no other effect: their authorities authenticate nobody. A name in the controller's own
- * certificate always gets that certificate, because its key signs enrollment tokens.
+ * Server certificates from other authorities, selected by the client's server name (SNI). They have
+ * no other effect: their authorities authenticate nobody. A name in the controller's own
+ * certificate always gets the controller's certificate, because its key signs enrollment tokens.
  */
 export class ServerCertificates {
   #all: readonly ServerCertificate[]
@@ -163,7 +168,10 @@ export class ServerCertificates {
     return this.#all
   }
 
-  /** Replaces the list. Files that both lists name stay in use; new ones are read by `reload`. */
+  /**
+   * Replaces the list of certificates. Certificates that are in both lists stay in use; new ones
+   * are read by `reload`.
+   */
   configure(files: readonly ServerCertificatePaths[]): void {
     const kept = new Map(this.#all.map((one) => [pathsKey(one.paths), one]))
     const before = this.#all
@@ -189,8 +197,8 @@ export class ServerCertificates {
   }
 
   /**
-   * Rereads all files; valid certificates take effect. @returns one sentence for each invalid
-   * certificate.
+   * Reads all files again; valid certificates take effect.
+   * @returns one sentence for each invalid certificate.
    */
   reload(): string[] {
     return this.#all.flatMap((one) => {
@@ -204,8 +212,8 @@ export class ServerCertificates {
   }
 
   /**
-   * @param name server name (SNI) of the client. @returns null for the certificate of the
-   * controller.
+   * @param name the client's server name (SNI).
+   * @returns null: use the controller's own certificate.
    */
   contextFor(name: string): SecureContext | null {
     // @guard certificate-of-the-web-authority--names

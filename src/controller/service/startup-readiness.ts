@@ -4,22 +4,25 @@ import type { Index, NodeId } from '../../raft/types.ts'
 
 interface ReadinessDeps {
   readonly selfId: NodeId
-  /** Store id of the present data folder, 16 bytes. */
+  /** Store id of the current data folder, 16 bytes. */
   readonly storeId: Uint8Array
-  /** Configuration of the stored state at the start of the process. */
+  /** Configuration in the stored state when the process started. */
   readonly persisted: ConfigurationRecord
-  /** Index of a state that was discarded for an empty one; 0 if none was. */
+  /**
+   * Index of the state that was discarded and replaced by an empty one; 0 if no state was
+   * discarded.
+   */
   readonly lostIndex: Index
   readonly configuration: () => ConfigurationInForce
   readonly appliedIndex: () => Index
 }
 
 /**
- * Whether the state includes this controller's own membership, and so everything committed before
- * its admission. Before that, the controller could report from an incomplete state that an existing
- * user does not exist. Once true, it stays true.
+ * Tracks whether the state includes this controller's own membership, and so everything that was
+ * committed before its admission. With an earlier, incomplete state, the controller could report
+ * that an existing user does not exist. Once ready, it stays ready.
  */
-export class StartupReadiness {
+export class StateReadiness {
   readonly #deps: ReadinessDeps
   #is: boolean
 

@@ -12,24 +12,24 @@ import {
 } from '../../pki/verify/identity-files.ts'
 import { missingHosts } from '../../pki/authority/renewal.ts'
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
-import type { Report } from './check-report.ts'
+import type { StartCheckReport } from './check-report.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Remaining lifetime below which each start logs a warning. */
+/** Remaining lifetime below which each start logs an expiry warning. */
 const EXPIRY_WARNING_MS = 30 * DAY_MS
 
 const EXPIRED_REMEDY =
   "correct the clock, or renew the certificate: 'flotilla pki renew --member-cert' on a running member, or 'pki renew --root-key' here if none runs; one of your own PKI is renewed by its issuer, for the same key"
 
-/** Verified credentials of a controller. */
+/** A controller's credentials after verification. */
 export interface Credentials {
   readonly certificatePem: string
   readonly privateKeyPem: string
   readonly caPem: string
   /**
-   * CA certificates for the key endpoints of JWT signers, in addition to those of the system; ''
-   * for none.
+   * CA certificates for connections to the key endpoints of JWT signers, in addition to the
+   * system's CA certificates; '' if none.
    */
   readonly signerCaPem: string
   readonly chain: readonly [Certificate, ...Certificate[]]
@@ -48,18 +48,18 @@ const remedies: Readonly<Record<IdentityFault['about'], string>> = {
   tls: 'issue one that TLS accepts',
 }
 
-/** @returns null for invalid credentials; the report has each fault with its remedy. */
+/** @returns null for invalid credentials; each fault, with its remedy, is then in the report. */
 export function readCredentials(
   config: ControllerConfig,
   nowMs: number,
-  report: Report,
+  report: StartCheckReport,
 ): Credentials | null {
   const { id, trustDomain, identity } = config
   const owner = { id, trustDomain, publicKeySha256: null }
   const { set, faults, warning } = validateIdentityFiles(identity, owner, nowMs)
   for (const { file, about, error } of faults) {
     const remedy = remedies[about].replace('TRUST_DOMAIN', trustDomain).replace('ID', id)
-    // Messages about a key file already contain a remedy.
+    // Adds no remedy to messages about reading a key file, because they already contain one.
     const isWhole = file === 'key' && about === 'file'
     const sentence = `identity.${file}: ${errorMessage(error)}`
     report.faults.push(isWhole ? sentence : `${sentence}; ${remedy}`)
@@ -76,13 +76,13 @@ export function readCredentials(
 }
 
 /**
- * Faults in these certificates never prevent the start: peers need this controller, and clients
- * with other server names are still served.
+ * Checks server certificates. Their faults never prevent the start: peers need this controller, and
+ * clients with other server names are still served.
  */
 export function checkServerCertificates(
   { serverCertificates }: ControllerConfig,
   nowMs: number,
-  report: Report,
+  report: StartCheckReport,
 ): void {
   for (const [at, { cert, key }] of serverCertificates.entries()) {
     const name = `serverCertificates[${at}]`
@@ -97,10 +97,14 @@ export function checkServerCertificates(
 }
 
 /**
- * Warns that a file still has the issuing key: anyone with the key can issue certificates for any
- * identity, and the cluster stores its own encrypted copy.
+ * Warns that the issuing key is still in a file: anyone with the key can issue certificates for any
+ * identity, and the controller no longer needs the file, because the cluster stores an encrypted
+ * copy.
  */
-export function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Report): void {
+export function checkSignerKey(
+  { identity: { signer } }: ControllerConfig,
+  report: StartCheckReport,
+): void {
   if (signer.key === null || !existsSync(signer.key)) return
   report.warnings.push(
     `identity.signer.key: ${signer.key} is no longer needed once the cluster exists; keep it offline`,
@@ -111,7 +115,7 @@ function warnOfLeaf(
   config: ControllerConfig,
   leaf: Certificate,
   nowMs: number,
-  report: Report,
+  report: StartCheckReport,
 ): void {
   const subject = `identity.cert: ${config.identity.cert}: `
   const leftMs = leaf.notAfterMs - nowMs
@@ -133,7 +137,7 @@ function warnOfLeaf(
   }
 }
 
-/** @throws an error whose message completes a sentence that starts with the path of the file. */
+/** @throws an error whose message completes a sentence that starts with the file's path. */
 export function readOperatorFile(path: string): string {
   try {
     return decodeText(readFileSync(path))

@@ -16,14 +16,19 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { readFence } from '../../store/folder/fence-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { readIdentity } from '../../store/log/identity.ts'
-import { fencedSentence } from './removal-action.ts'
+import { fencedMessage } from './removal-action.ts'
 import { knownSeeds, seedsPath } from './known-seeds.ts'
 import { hasNoData } from './set-aside.ts'
-import type { Report } from './check-report.ts'
+import type { StartCheckReport } from './check-report.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
-/** Creates no file; checks only the permissions of the folder. */
-export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
+/**
+ * Checks the folder of the log file; only its permissions, because a check must create no file.
+ */
+export function checkLogFile(
+  { logFile: { path } }: ControllerConfig,
+  report: StartCheckReport,
+): void {
   if (path === null) return
   const subject = `logFile.path: ${path} cannot be written: `
   report.attempt(subject, 'name a file in a folder that this user can write', () => {
@@ -34,7 +39,10 @@ export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Re
   })
 }
 
-export async function checkDataFolder(config: ControllerConfig, report: Report): Promise<void> {
+export async function checkDataFolder(
+  config: ControllerConfig,
+  report: StartCheckReport,
+): Promise<void> {
   const folder = config.data
   const status = report.attempt(
     `data: ${folder}: `,
@@ -63,8 +71,11 @@ export async function checkDataFolder(config: ControllerConfig, report: Report):
   await checkUnused(config, report)
 }
 
-/** The folder itself is created after the peers have re-admitted this controller. */
-function checkParent(folder: string, report: Report): void {
+/**
+ * Checks the parent of the data folder. The data folder itself is created only after the peers have
+ * re-admitted this controller.
+ */
+function checkParent(folder: string, report: StartCheckReport): void {
   const parent = dirname(folder)
   const probe = report.attempt(
     `data: ${parent}: `,
@@ -79,10 +90,10 @@ function checkParent(folder: string, report: Report): void {
 }
 
 /**
- * Checks the lock only if the folder has a lock file, because locking would create one in a fresh
- * folder.
+ * Checks that no process uses the data folder. It tries the lock only if the folder contains a lock
+ * file, because locking would create one in a new folder.
  */
-async function checkUnused({ data }: ControllerConfig, report: Report): Promise<void> {
+async function checkUnused({ data }: ControllerConfig, report: StartCheckReport): Promise<void> {
   if (!existsSync(join(data, 'lock'))) return
   try {
     const lock = await lockDataFolder(data)
@@ -92,8 +103,11 @@ async function checkUnused({ data }: ControllerConfig, report: Report): Promise<
   }
 }
 
-/** A folder copied from another controller would vote a second time in its name. */
-function checkOwner(config: ControllerConfig, report: Report): void {
+/**
+ * Checks the owner of the data folder: a folder copied from another controller would vote a second
+ * time in that controller's name.
+ */
+function checkOwner(config: ControllerConfig, report: StartCheckReport): void {
   let owner: string
   try {
     owner = readIdentity(config.data).nodeId
@@ -107,14 +121,17 @@ function checkOwner(config: ControllerConfig, report: Report): void {
   )
 }
 
-/** Members of an older generation would form a second cluster. */
-function checkFence({ id, data }: ControllerConfig, report: Report): void {
+/** Checks for a FENCE file: members of an older generation would form a second cluster. */
+function checkFence({ id, data }: ControllerConfig, report: StartCheckReport): void {
   const fence = report.attempt('data: ', 'make it readable for this user', () => readFence(data))
-  if (fence !== null) report.faults.push(`data: ${data}: ${fencedSentence(id, fence)}`)
+  if (fence !== null) report.faults.push(`data: ${data}: ${fencedMessage(id, fence)}`)
 }
 
-/** Writes and syncs a small file, because permissions do not reveal a read-only or full disk. */
-function canWrite(folder: string, report: Report): boolean {
+/**
+ * Whether files can be written. It writes and syncs a small file, because permissions do not reveal
+ * a read-only or full disk.
+ */
+function canWrite(folder: string, report: StartCheckReport): boolean {
   const probe = join(folder, `.probe-${process.pid}`)
   try {
     const file = openSync(probe, 'wx', 0o600)
@@ -147,7 +164,7 @@ function writeFaultOf(error: unknown): string {
   }
 }
 
-function checkSpace(config: ControllerConfig, report: Report): void {
+function checkSpace(config: ControllerConfig, report: StartCheckReport): void {
   const { bavail, bsize } = statfsSync(config.data)
   const free = bavail * bsize
   if (free < config.log.lowSpaceBytes) {

@@ -2,17 +2,20 @@ import { createSocket } from 'node:dgram'
 import { createServer, isIPv6, Server } from 'node:net'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
-import type { Report } from './check-report.ts'
+import type { StartCheckReport } from './check-report.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
-export async function checkListeners(config: ControllerConfig, report: Report): Promise<void> {
+export async function checkListeners(
+  config: ControllerConfig,
+  report: StartCheckReport,
+): Promise<void> {
   const binds = [
     { key: 'cluster.bind', bind: config.cluster.bind },
     ...(config.routers.bind === null ? [] : [{ key: 'routers.bind', bind: config.routers.bind }]),
     ...config.web.map(({ bind }, at) => ({ key: `web[${at}].bind`, bind })),
   ]
   for (const [at, { key, bind }] of binds.entries()) {
-    // An address that routers and clients share is one port.
+    // Each address is tested once: an address that routers and clients share is a single port.
     if (binds.slice(0, at).some((earlier) => earlier.bind === bind)) continue
     const fault = await listenFault(bind)
     if (fault !== null) report.faults.push(`${key}: ${bind} ${fault}`)
@@ -29,17 +32,20 @@ export async function listenFault(bind: string): Promise<string | null> {
   return fault
 }
 
-export interface HeldAddress {
-  /** Why the address cannot be listened on, with its remedy; null if this object holds it. */
+export interface ListeningProbe {
+  /**
+   * Why the controller cannot listen on the address, with a remedy; null if this object listens on
+   * it.
+   */
   readonly fault: string | null
   readonly release: () => Promise<void>
 }
 
-/** Listens on an address until it is released. */
+/** Listens on an address until `release` is called. */
 export async function holdAddress(
   { host, port }: HostPort,
   transport: 'tcp' | 'udp' = 'tcp',
-): Promise<HeldAddress> {
+): Promise<ListeningProbe> {
   const { promise, resolve } = Promise.withResolvers<unknown>()
   const listened = (): void => resolve(null)
   const socket =

@@ -1,11 +1,11 @@
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Faults and warnings of the checks before a start. */
-export class Report {
+/** Faults and warnings that the checks before a start have found. */
+export class StartCheckReport {
   readonly faults: string[] = []
   readonly warnings: string[] = []
 
-  /** Runs a step; an error becomes a fault that starts with `subject`. */
+  /** Runs a step; an error is recorded as a fault whose text starts with `subject`. */
   attempt<T>(subject: string, remedy: string, step: () => T): T | null {
     try {
       return step()
@@ -16,9 +16,9 @@ export class Report {
   }
 }
 
-/** @param consequence effect of the error on the running controller. */
+/** @param consequence how the error affects the running controller. */
 export function warnOnError(
-  report: Report,
+  report: StartCheckReport,
   subject: string,
   consequence: string,
   step: () => void,

@@ -13,20 +13,20 @@ import {
 } from './check-certificates.ts'
 import { checkDataFolder, checkLogFile } from './check-folders.ts'
 import { checkListeners } from './check-listeners.ts'
-import { warnOnError, Report } from './check-report.ts'
+import { warnOnError, StartCheckReport } from './check-report.ts'
 
 interface Preflight {
-  /** One sentence each, with its remedy; empty when the controller can start. */
+  /** One sentence for each fault, with a remedy; empty when the controller can start. */
   readonly faults: readonly string[]
   /** Warnings that do not prevent the start. */
   readonly warnings: readonly string[]
-  /** null when the credentials are invalid. */
+  /** The verified credentials; null when they are invalid. */
   readonly credentials: Credentials | null
 }
 
 /** Checks everything that a start needs and reports all faults. Leaves no files behind. */
 export async function preflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
-  const report = new Report()
+  const report = new StartCheckReport()
   const unsupported = unsupportedNode()
   if (unsupported !== null) report.warnings.push(unsupported)
   const credentials = readCredentials(config, nowMs, report)
@@ -42,9 +42,10 @@ export async function preflight(config: ControllerConfig, nowMs: number): Promis
 const NO_BACKUPS = 'no backup will be made'
 
 /**
- * Faults of backups never prevent the start. They are reported here, and by an alarm at run time.
+ * Checks the backup options. Their faults never prevent the start; they are reported here, and by
+ * an alarm at run time.
  */
-function checkBackups(config: ControllerConfig, report: Report): void {
+function checkBackups(config: ControllerConfig, report: StartCheckReport): void {
   const {
     backup,
     log: { lowSpaceBytes },

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 
-/** As many as a configuration may name. */
+/** Maximum number of seeds, as in the configuration. */
 export const SEEDS_MAX = 32
 const BYTES_MAX = 64 * 1024
 
@@ -13,11 +13,14 @@ interface Located {
   readonly identity: Pick<ControllerConfig['identity'], 'key'>
 }
 
-export interface Seeded extends Located {
+export interface SeedsConfig extends Located {
   readonly cluster: Pick<ControllerConfig['cluster'], 'seeds'>
 }
 
-/** The file is beside the key, which survives the loss of the data folder. */
+/**
+ * Path of the seeds file. It is in the folder of the key, which survives the loss of the data
+ * folder.
+ */
 export function seedsPath({ id, identity }: Located): string {
   return join(dirname(identity.key), `${id}.seeds`)
 }
@@ -35,9 +38,9 @@ export function readSeeds(config: Located): readonly string[] {
 }
 
 /**
- * Addresses at which a controller without data can ask for admission: those of the configuration
+ * Addresses at which a controller without data can request admission; the configured ones come
  * first.
  */
-export function knownSeeds(config: Seeded): readonly string[] {
+export function knownSeeds(config: SeedsConfig): readonly string[] {
   return [...new Set([...config.cluster.seeds, ...readSeeds(config)])]
 }

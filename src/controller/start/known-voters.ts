@@ -4,21 +4,24 @@ import { type Configuration, ConfigurationSchema } from '../../../proto/gen/memb
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { Index } from '../../raft/types.ts'
 
-/** Members as known before any contact with the cluster. */
-export interface KnownVoters {
+/** Members that are known before any contact with the cluster. */
+export interface KnownMembership {
   readonly configuration: Configuration
-  /** Log index of this configuration. */
+  /** Log index of the configuration. */
   readonly index: Index
 }
 
-export function rosterVoters(roster: MembershipRecord | null): KnownVoters | null {
+export function rosterVoters(roster: MembershipRecord | null): KnownMembership | null {
   if (roster === null) return null
   const configuration = fromBinary(ConfigurationSchema, roster.configuration)
   return { configuration, index: roster.index }
 }
 
-/** Whether the newest of these configurations has voters other than `selfId`. */
-export function hasOtherVoters(selfId: string, known: readonly (KnownVoters | null)[]): boolean {
+/** Whether the newest of these configurations contains voters other than `selfId`. */
+export function hasOtherVoters(
+  selfId: string,
+  known: readonly (KnownMembership | null)[],
+): boolean {
   const answered = known.filter((one) => one !== null && one.configuration.members.length > 0)
   const newest = answered.sort((a, b) => (b?.index ?? 0) - (a?.index ?? 0))[0]
   if (newest === undefined || newest === null) return false
@@ -27,7 +30,10 @@ export function hasOtherVoters(selfId: string, known: readonly (KnownVoters | nu
 }
 
 /** Mesh addresses (host:port) of all members except `selfId`. */
-export function otherMeshAddresses(selfId: string, known: KnownVoters | null): readonly string[] {
+export function otherMeshAddresses(
+  selfId: string,
+  known: KnownMembership | null,
+): readonly string[] {
   const others = known?.configuration.members.filter(({ id }) => id !== selfId) ?? []
   return others.map(({ address }) => address).filter((address) => address !== '')
 }

@@ -5,14 +5,14 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
-import { formDataFolder } from '../../store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../store/folder/form-data-folder.ts'
 import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import type { Credentials } from './check-certificates.ts'
 import { admissionRemovalAction } from './removal-action.ts'
 import { programVersion } from '../version.ts'
 
 const PAUSE_MS = 2_000
-/** Timeout for each address. The leader commits a new configuration before it answers. */
+/** Timeout per address. The leader responds only after it has committed a new configuration. */
 const ANSWER_MS = 10_000
 
 interface LostDisk {
@@ -24,13 +24,14 @@ interface LostDisk {
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** Resolves when the program must stop. */
   readonly stop: Promise<unknown>
-  /** Called after admission; must move any previous data folder out of the way. */
+  /** Called after admission; must move away a previous data folder, if there is one. */
   readonly makeRoom: () => void
 }
 
 /**
  * Requests admission with an empty disk until a member grants it, and creates a data folder that
- * the peers fill. The admission revokes the vote of the lost disk, so that disk must not return.
+ * the peers fill. The admission revokes the lost disk's right to vote, so the lost disk must not
+ * come back.
  * @returns a sentence if this controller was removed meanwhile; `stopped` when the program must
  * stop.
  */
@@ -95,7 +96,7 @@ function layDownEmpty(
   answer: Exclude<AdmissionOutcome, { readonly outcome: 'refused' }>,
 ): void {
   const { clusterId, generation, configuration, configurationIndex } = answer
-  formDataFolder(config.data, { nodeId: config.id, storeId, clusterId, generation, entries: [] })
+  createDataFolder(config.data, { nodeId: config.id, storeId, clusterId, generation, entries: [] })
   writeMembershipCacheFile(config.data, {
     configuration,
     index: configurationIndex,

@@ -10,13 +10,14 @@ export interface MemberKeyDeps {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly identity: DataIdentity
-  /** The persisted configuration. */
+  /** Returns the configuration that is on disk. */
   readonly configuration: () => Configuration
 }
 
 /**
- * Checks that the key matches the member record; otherwise every peer would refuse this controller.
- * @returns whether the member record was available; a new folder has it only in its log.
+ * Checks that this controller's key matches its member record; otherwise every peer would refuse
+ * it.
+ * @returns whether the member record was available; a new folder has it only in the log.
  * @throws {CommandFailure}
  */
 export function checkMemberKey({
@@ -27,8 +28,8 @@ export function checkMemberKey({
 }: MemberKeyDeps): boolean {
   const member = configuration().members.find(({ id }) => id === config.id)
   if (member === undefined) return false
-  // The record is about another store. The record of this store may still be in the log; if it is
-  // not, the peers refuse the store.
+  // This member record is about another store. The record for this store may still be in the log;
+  // if not, the peers refuse the store.
   if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
   if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
     throw new CommandFailure(
@@ -40,9 +41,9 @@ export function checkMemberKey({
 }
 
 /**
- * For the first run of a data folder: its member record is available only after the first entries
- * are applied and persisted.
- * @returns a function that stops the check.
+ * Repeats the check for a new data folder until it is possible: the member record is available only
+ * after the first entries are applied and persisted.
+ * @returns a function that stops the repeated check.
  */
 export function watchMemberKey(deps: MemberKeyDeps, onFatal: (error: Error) => void): () => void {
   const timer = setInterval(() => {

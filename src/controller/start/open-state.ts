@@ -7,15 +7,17 @@ import { LevelStateStore } from '../../store/state/level-state-store.ts'
 
 interface OpenedState {
   readonly machine: StateMachine
-  /** Fault of the previous state, and where it was moved to; null if there was none. */
+  /**
+   * Fault of the previous state, and the path to which it was moved; null if no state was replaced.
+   */
   readonly dropped: { readonly finding: string; readonly aside: string | null } | null
 }
 
 /**
  * Opens the state of a data folder whose lock the caller holds. Replaces a damaged state with an
- * empty one, which is filled from the log or, if the log starts later, by the peers.
- * @param hasOtherVoters whether peers exist that can fill it.
- * @throws {StoreError} and {StateDamaged} if the state is damaged and no peers exist.
+ * empty state, which is then filled from the log or, if the log starts later, by the peers.
+ * @param hasOtherVoters whether there are peers that can fill the empty state.
+ * @throws {StoreError} and {StateDamaged} if the state is damaged and there are no such peers.
  */
 export async function openState(
   dir: string,
@@ -39,7 +41,7 @@ function findingOf(error: unknown): string | null {
 
 async function openMachine(dir: string, freeBytesMin: number): Promise<StateMachine> {
   const store = await LevelStateStore.open(dir, { freeBytesMin })
-  // Once open, the machine closes its store; before that, this function must close it.
+  // If opening fails, the store is closed here; once open, the machine closes its store itself.
   return await StateMachine.open({ store, clock: systemClock }).catch(async (error: unknown) => {
     await store.close()
     throw error

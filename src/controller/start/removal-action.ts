@@ -1,23 +1,25 @@
 import type { SelfRefusal } from '../../cluster/link.ts'
 import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
-import type { Fence } from '../../store/folder/fence-file.ts'
+import type { GenerationFence } from '../../store/folder/fence-file.ts'
 
 /** Action of a controller that its cluster no longer accepts. */
 export type RemovalAction =
-  /** It exits with success, because a restart would change nothing. */
+  /**
+   * The controller was removed. It exits with success, because a restart would change nothing.
+   */
   | { readonly type: 'removed'; readonly sentence: string }
   /**
-   * The cluster continues without the controller in a newer generation. The controller must know
-   * this after a restart, too.
+   * The cluster continues without this controller in a newer generation. This is recorded, so that
+   * the controller knows it after a restart too.
    */
-  | { readonly type: 'fenced'; readonly sentence: string; readonly fence: Fence }
+  | { readonly type: 'fenced'; readonly sentence: string; readonly fence: GenerationFence }
   /**
-   * The cluster has recorded another disk of this controller, so the controller starts with an
-   * empty one.
+   * The cluster has recorded another disk for this controller, so it starts with an empty data
+   * folder.
    */
   | { readonly type: 'rebuild'; readonly sentence: string }
 
-/** @returns null: the controller continues to request admission. */
+/** @returns null if the controller should continue to request admission. */
 export function refusalRemovalAction(selfId: string, refusal: SelfRefusal): RemovalAction | null {
   const { by, index, generation } = refusal
   switch (refusal.reason) {
@@ -35,7 +37,7 @@ export function refusalRemovalAction(selfId: string, refusal: SelfRefusal): Remo
       }
     case 'fenced': {
       const fence = { generation, by }
-      return { type: 'fenced', sentence: fencedSentence(selfId, fence), fence }
+      return { type: 'fenced', sentence: fencedMessage(selfId, fence), fence }
     }
     case 'not-yet-a-member':
       return null
@@ -43,9 +45,9 @@ export function refusalRemovalAction(selfId: string, refusal: SelfRefusal): Remo
 }
 
 /**
- * A refusal of admission is usually temporary. After a removal it is final: the leader has
- * confirmed that the key belongs to no member and is not admitted, and only a new ticket changes
- * that.
+ * The action after a refused admission. A refusal is usually temporary. After a removal it is
+ * final: the leader has confirmed that the key belongs to no member and is not admitted, and only a
+ * new ticket changes that.
  */
 export function admissionRemovalAction(answer: AdmissionOutcome): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
@@ -53,8 +55,8 @@ export function admissionRemovalAction(answer: AdmissionOutcome): RemovalAction 
   return isFinal ? { type: 'removed', sentence: answer.detail } : null
 }
 
-/** Sentence for the end of the process and for every later start. */
-export function fencedSentence(selfId: string, { generation, by }: Fence): string {
+/** Message for the end of the process and for every later start. */
+export function fencedMessage(selfId: string, { generation, by }: GenerationFence): string {
   return `the cluster was recovered without ${selfId} (generation ${generation}, reported by ${by}); to join again, move its data folder, key and certificate away and use a new ticket`
 }
 

@@ -5,14 +5,15 @@ import { syncFolder } from '../../pki/key-file.ts'
 
 const KEPT_MAX = 2
 
-/** Whether the data folder is missing or empty, as after the loss of a disk. */
+/** Whether the data folder is missing or empty, for example after the loss of a disk. */
 export function hasNoData(dataFolder: string): boolean {
   return !existsSync(dataFolder) || readdirSync(dataFolder).length === 0
 }
 
 /**
- * Moves a data folder that the cluster refuses to `<data>.set-aside-<UTC time>` in the same parent,
- * and keeps only the two newest of such folders. No controller may be running on it.
+ * Renames a data folder that the cluster refuses to `<data>.set-aside-<UTC time>` in the same
+ * parent folder, and keeps only the two newest such folders. No controller may be running on the
+ * folder.
  * @returns the new path.
  * @throws the file system's error.
  */

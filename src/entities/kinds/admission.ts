@@ -3,22 +3,28 @@ import { boolean, text } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** Key and store with which controller `id` may join; not served by any API. */
+/** Key and store with which the controller with this id may join; not served by any API. */
 export const admission = defineEntity({
   name: 'admission',
   plural: 'admissions',
   isPublished: false,
   operations: {},
   fields: {
-    /** DER of the leaf's SubjectPublicKeyInfo, base64. */
+    /** SubjectPublicKeyInfo of the leaf certificate, DER in base64. */
     publicKeySpki: text(hidden),
     /** 32 hex digits. */
     storeId: text(hidden),
-    /** host:port of its mesh, as the controller reported it on joining. */
+    /**
+     * host:port of the controller's mesh listener, as the controller reported it when it joined.
+     */
     address: text(hidden),
-    /** Certificate as issued on joining: leaf first, then the intermediates. */
+    /**
+     * Certificate that was issued when the controller joined: leaf first, then the intermediates.
+     */
     certificatePem: text(hidden),
-    /** '' for the controllers that formed the cluster. */
+    /**
+     * Ticket with which the controller joined; '' for the controllers that formed the cluster.
+     */
     ticketId: text(hidden),
     isVoter: boolean(hidden),
   },
@@ -26,4 +32,4 @@ export const admission = defineEntity({
   digest: 'state',
 })
 
-export type AdmissionFields = EntityOf<typeof admission>
+export type JoinAdmission = EntityOf<typeof admission>

@@ -10,7 +10,7 @@ import {
   texts,
   timestamp,
 } from '../fields.ts'
-import { published, withheld } from '../published.ts'
+import { shownInEvents, hiddenFromEvents } from '../published.ts'
 import { certificateHints } from '../parts/certificate-hints.ts'
 import { referenceField } from '../refs.ts'
 import { authQueryList, dateTime, flag, text as textShape } from '../shapes.ts'
@@ -27,7 +27,7 @@ export const apiSession = defineEntity({
   plural: 'apiSessions',
   isPublished: true,
   operations: {},
-  fields: published({
+  fields: shownInEvents({
     identityId: reference('identity', 'cascade', { required: true }),
     authenticatorId: reference('authenticator', 'cascade'),
     /** Third-party CA that vouched for the certificate; deleting the CA ends the session. */
@@ -35,18 +35,18 @@ export const apiSession = defineEntity({
     /** External JWT signer of the token that opened it; deleting the signer ends the session. */
     signerId: reference('externalJwtSigner', 'cascade', hidden),
     /** SHA-1 of the client certificate that opened it, hex; null: opened without one. */
-    ...withheld({ certFingerprint: optionalText(hidden) }),
+    ...hiddenFromEvents({ certFingerprint: optionalText(hidden) }),
     hasImproperChain: boolean(hidden),
     ipAddress: text({ settable: 'never' }),
     /** API that opened it, which limits its use; '': created before this field existed. */
     api: choice(['client', 'management'], { since: 2, ...hidden }),
     /** OIDC client ('': none), and SHA-256 of the redeemed code, hex. */
     clientId: text({ since: 2, ...hidden }),
-    ...withheld({ codeHash: text({ since: 2, ...hidden }) }),
+    ...hiddenFromEvents({ codeHash: text({ since: 2, ...hidden }) }),
     /** Log time; null once its tokens were used: until then the same code is answered again. */
-    ...withheld({ codeRedeemedAt: timestamp({ since: 2, ...hidden }) }),
+    ...hiddenFromEvents({ codeRedeemedAt: timestamp({ since: 2, ...hidden }) }),
     /** PEM sent with the log-in ('': none); grants nothing without a certificate. */
-    ...withheld({ certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }) }),
+    ...hiddenFromEvents({ certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }) }),
     configTypes: texts({ settable: 'never' }),
     /** Only moves forward. */
     lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),

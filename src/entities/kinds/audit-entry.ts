@@ -2,7 +2,8 @@ import { defineEntity } from '../define.ts'
 import { integer, text, texts, timestamp } from '../fields.ts'
 
 /**
- * A write in the audit log. It is not stored in a table; only lists and filters treat it as a kind.
+ * A write in the audit log. Audit entries are not stored in a table; only lists and filters treat
+ * them as a kind.
  */
 export const auditEntry = defineEntity({
   name: 'auditEntry',
@@ -15,12 +16,13 @@ export const auditEntry = defineEntity({
     index: integer(),
     /** Identity id, `controller:ID` for a controller, or `uid:N (name)` for a user of its host. */
     actor: text(),
-    /** Name of the actor at that time. */
+    /** Name that the actor had at that time. */
     actorName: text(),
     session: text(),
     address: text(),
     /**
-     * `create`, `replace`, `patch`, `delete`, or the name of another command: `identity-disable`.
+     * `create`, `replace`, `patch`, `delete`, or the name of another command, such as
+     * `identity-disable`.
      */
     action: text(),
     entity: text(),
@@ -29,10 +31,11 @@ export const auditEntry = defineEntity({
     entityName: text(),
     /** Names of the fields that an update changed, never their values. */
     fields: texts(),
-    /** Other writes of the same entry: `create enrollment <id>`. */
+    /** Other writes in the same log entry, such as `create enrollment <id>`. */
     also: texts(),
     /**
-     * `done`, the code of the refusal, or `requested` for an action that is logged before it runs.
+     * `done`, the code of the refusal, or `requested` for an action that is logged before it is
+     * carried out.
      */
     outcome: text(),
     reason: text(),

@@ -1,13 +1,13 @@
 import {
-  openPrimary,
-  openSecondary,
+  permissivePrimaryRules,
+  permissiveSecondaryRules,
   primarySchema,
   secondarySchema,
 } from '../parts/auth-policy-factors.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, nameText, object, references } from '../fields.ts'
-import { published, withheld } from '../published.ts'
+import { shownInEvents, hiddenFromEvents } from '../published.ts'
 
 const flags = [
   'primary.cert.allowed',
@@ -21,26 +21,26 @@ const flags = [
 ]
 const numbers = ['primary.updb.minPasswordLength', 'primary.updb.maxAttempts']
 
-/** Authentication policy of the identities that reference it. */
+/** Authentication policy for the identities that reference it. */
 export const authPolicy = defineEntity({
   name: 'authPolicy',
   plural: 'authPolicies',
   isPublished: true,
   operations: { management: crud('auth-policy') },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
-    primary: object(primarySchema, openPrimary, {
+    primary: object(primarySchema, permissivePrimaryRules, {
       required: true,
-      mergedOnto: openPrimary,
+      mergedOnto: permissivePrimaryRules,
     }),
-    secondary: object(secondarySchema, openSecondary, {
+    secondary: object(secondarySchema, permissiveSecondaryRules, {
       required: true,
-      mergedOnto: openSecondary,
+      mergedOnto: permissiveSecondaryRules,
     }),
-    ...withheld({
+    ...hiddenFromEvents({
       /**
-       * Copied from the nested lists on each write, so that signers are indexed by the policies
-       * that reference them.
+       * Derived from the nested lists on each write, so that the policies that reference a signer
+       * are found by an index.
        */
       allowedSignerIds: references('externalJwtSigner', 'refuse', {
         settable: 'never',

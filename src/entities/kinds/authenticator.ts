@@ -1,8 +1,8 @@
-import { createOnlyMember, everyBodyMember } from '../body-members.ts'
+import { createOnlyMember, bodyMemberOfAllWrites } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, choice, optionalText, reference, timestamp } from '../fields.ts'
-import { published, withheld } from '../published.ts'
+import { shownInEvents, hiddenFromEvents } from '../published.ts'
 import { referenceField } from '../refs.ts'
 
 /** Length limits of user names and passwords in characters, at log-in and when they are set. */
@@ -21,22 +21,22 @@ export const authenticator = defineEntity({
   operations: {
     management: crud('authenticator'),
   },
-  fields: published({
+  fields: shownInEvents({
     method: choice(['updb', 'cert'], { required: true, settable: 'create' }),
     identityId: reference('identity', 'cascade', { required: true, settable: 'create' }),
     username: optionalText({ ...made, unique: 'username must be unique' }),
     /** PHC string, e.g. `$argon2id$v=19$...`; never shown. */
-    ...withheld({ passwordHash: optionalText({ settable: 'proposer', shown: 'never' }) }),
+    ...hiddenFromEvents({ passwordHash: optionalText({ settable: 'proposer', shown: 'never' }) }),
     certPem: optionalText({ ...made, charactersMax: 65_536 }),
     /** SHA-1 of the DER certificate, lowercase hex: finds the record; `certPem` proves it. */
     fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
     /** SHA-256 of its public key, lowercase hex. */
-    ...withheld({ publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }) }),
+    ...hiddenFromEvents({ publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }) }),
     /** The third-party CA that issued the certificate; deleting it deletes the authenticator. */
     caId: reference('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
     /** SHA-1 of a certificate that was migrated without itself; its first log-in stores it. */
     adoptableFingerprint: optionalText({ ...made, since: 3 }),
-    ...withheld({
+    ...hiddenFromEvents({
       /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
       enrolledBy: optionalText({ ...hidden, unique: 'a token is used once' }),
       /** Certificate that replaces `certPem` once its holder has used it. */
@@ -54,8 +54,8 @@ export const authenticator = defineEntity({
   }),
   body: {
     certPem: createOnlyMember({ type: 'string', maxLength: 65_536 }, 'optional'),
-    password: everyBodyMember(passwordSchema, 'replace'),
-    username: everyBodyMember(usernameSchema, 'replace'),
+    password: bodyMemberOfAllWrites(passwordSchema, 'replace'),
+    username: bodyMemberOfAllWrites(usernameSchema, 'replace'),
   },
   symbols: [
     'method',

@@ -1,19 +1,20 @@
-import { everyBodyMember } from '../body-members.ts'
+import { bodyMemberOfAllWrites } from '../body-members.ts'
 import { claimSchema, type ExternalIdClaim, unsetClaim } from '../parts/ca-external-id-claim.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, nameText, object, text } from '../fields.ts'
-import { published, withheld } from '../published.ts'
+import { shownInEvents, hiddenFromEvents } from '../published.ts'
 
 /**
- * A third-party certificate authority. Its certificates may enroll and log in once it is verified.
+ * A third-party certificate authority. After its verification, its certificates may be used to
+ * enroll and log in.
  */
 export const ca = defineEntity({
   name: 'ca',
   plural: 'cas',
   isPublished: true,
   operations: { management: crud('ca') },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
     certPem: text({ required: true, settable: 'create', charactersMax: 65_536 }),
     fingerprint: text({
@@ -27,8 +28,8 @@ export const ca = defineEntity({
     isAutoCaEnrollmentEnabled: boolean({ required: true }),
     isOttCaEnrollmentEnabled: boolean({ required: true }),
     isVerified: boolean({ settable: 'never' }),
-    ...withheld({
-      /** Common name of the certificate by which the owner proves control of the CA. */
+    ...hiddenFromEvents({
+      /** Common name that a certificate must have by which the owner proves control of the CA. */
       verificationToken: text({
         settable: 'proposer',
         shown: { field: 'isVerified', is: [false] },
@@ -40,7 +41,7 @@ export const ca = defineEntity({
     }),
   }),
   body: {
-    identityNameFormat: everyBodyMember({ type: 'string', maxLength: 4096 }, 'replace'),
+    identityNameFormat: bodyMemberOfAllWrites({ type: 'string', maxLength: 4096 }, 'replace'),
   },
   indexes: ['isVerified'],
   symbols: [

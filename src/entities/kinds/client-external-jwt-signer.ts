@@ -4,7 +4,7 @@ import * as shapes from '../shapes.ts'
 
 export const urlCharactersMax = 2048
 
-/** Fields of a signer that a client may see before it logs in. */
+/** Fields of an external JWT signer that a client may see before it logs in. */
 export const publicSignerFields = {
   name: nameText(),
   audience: text(),
@@ -19,7 +19,10 @@ export const publicSignerFields = {
   enrollToTokenEnabled: boolean({ shown: 'whenSet' }),
 } as const
 
-/** Enabled signers, as clients see them before they log in. Filters can use only visible fields. */
+/**
+ * Enabled external JWT signers, as clients see them before they log in. Filters can use only
+ * visible fields.
+ */
 export const clientExternalJwtSigner = defineEntity({
   name: 'clientExternalJwtSigner',
   plural: 'clientExternalJwtSigners',
@@ -29,7 +32,7 @@ export const clientExternalJwtSigner = defineEntity({
   operations: {},
   fields: {
     ...publicSignerFields,
-    /** Not stored: clients derive it from `externalAuthUrl`. */
+    /** Not stored; clients derive the URL from `externalAuthUrl`. */
     openIdConfigurationUrl: constant('', shapes.text, { shown: 'whenSet' }),
   },
   symbols: [

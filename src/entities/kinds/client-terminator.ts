@@ -3,7 +3,7 @@ import { boolean, computed, reference, text } from '../fields.ts'
 import { referenceField } from '../refs.ts'
 import { text as textShape } from '../shapes.ts'
 
-/** Terminator as a client sees it: without address and cost. */
+/** A terminator as a client sees it: without address and cost. */
 export const clientTerminator = defineEntity({
   name: 'clientTerminator',
   plural: 'clientTerminators',

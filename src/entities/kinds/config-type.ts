@@ -1,11 +1,11 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, nameText, object } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 
 /**
- * A type of configs: a JSON Schema (draft-07) that validates their data, and the kinds of records
- * that may use them.
+ * A config type: a JSON Schema (draft-07) that validates the data of its configs, and the kinds of
+ * records that may use these configs.
  */
 export const configType = defineEntity({
   name: 'configType',
@@ -14,9 +14,9 @@ export const configType = defineEntity({
   operations: {
     management: crud('config-type'),
   },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
-    /** Validated before it is proposed; empty: any data is valid. */
+    /** Validated before it is proposed. An empty schema accepts all data. */
     schema: object({ type: 'object', additionalProperties: true }, {}, { nullIfEmpty: true }),
     target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
   }),

@@ -1,7 +1,7 @@
 import { crud } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { nameText, object, reference } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { referenceField } from '../refs.ts'
 
 /** Data of one config type, for the services or routers that reference it. */
@@ -12,10 +12,10 @@ export const config = defineEntity({
   operations: {
     management: crud('config'),
   },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
     configTypeId: reference('configType', 'refuse', { required: true, settable: 'create' }),
-    /** Valid by the schema that the type had at the write. */
+    /** Valid according to the schema that the config type had at the time of the write. */
     data: object({ type: 'object', additionalProperties: true }, {}, { required: true }),
     configType: referenceField('configType', 'configTypeId'),
   }),

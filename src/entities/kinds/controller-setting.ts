@@ -2,9 +2,11 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { createOnlyMember } from '../body-members.ts'
 import { defineEntity } from '../define.ts'
 import { object } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 
-/** The record with the settings of every controller, unless its own record overrides them. */
+/**
+ * Id of the record with the settings of all controllers; a controller's own record overrides them.
+ */
 export const globalSettingId = 'global'
 
 const uris = {
@@ -18,7 +20,7 @@ export const oidcSettings = {
   properties: { postLogoutUris: uris, redirectUris: uris },
 } as const
 
-/** Settings of one controller (the id is the controller's) or of all of them. */
+/** Settings of one controller (its id is the controller's id) or of all controllers. */
 export const controllerSetting = defineEntity({
   name: 'controllerSetting',
   plural: 'controllerSettings',
@@ -31,7 +33,7 @@ export const controllerSetting = defineEntity({
     },
   },
   idFrom: 'controllerId',
-  fields: published({ oidc: object<JsonObject>(oidcSettings, {}, { mergedOnto: {} }) }),
+  fields: shownInEvents({ oidc: object<JsonObject>(oidcSettings, {}, { mergedOnto: {} }) }),
   body: {
     controllerId: createOnlyMember(
       { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },

@@ -1,23 +1,26 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, choice, computed, nameText, roleList } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 
-/** Lets identities use edge routers; the semantic applies to each of its role lists separately. */
+/**
+ * Lets identities use edge routers; `semantic` applies to each of the two role lists separately.
+ */
 export const edgeRouterPolicy = defineEntity({
   name: 'edgeRouterPolicy',
   plural: 'edgeRouterPolicies',
   isPublished: true,
   operations: { management: crud('edge-router-policy') },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     identityRoles: roleList('identity'),
     edgeRouterRoles: roleList('edgeRouter'),
     /**
-     * True for the policy created with a tunneling router for its identity, and deleted with it.
+     * True for the policy that was created together with a tunneling router for the router's
+     * identity; it is deleted together with the router.
      */
     isSystem: boolean({ settable: 'never' }),
     identityRolesDisplay: computed(

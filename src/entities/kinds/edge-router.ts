@@ -16,7 +16,7 @@ import {
 import { text } from '../shapes.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 
-/** A router that clients connect to, if policies allow it. */
+/** A router to which clients can connect if policies allow it. */
 export const edgeRouter = defineEntity({
   name: 'edgeRouter',
   plural: 'edgeRouters',
@@ -30,7 +30,7 @@ export const edgeRouter = defineEntity({
     isVerified: boolean({ settable: 'proposer' }),
     fingerprint: optionalText({ ...uniqueFingerprint, shown: 'whenSet' }),
     certPem: optionalText({ settable: 'proposer', charactersMax: 65_536 }),
-    /** Whether the router hosts and dials services with its own identity. */
+    /** Whether the router's tunnel hosts and dials services with the router's identity. */
     isTunnelerEnabled: boolean(),
     roleAttributes: attributes({ nullIfEmpty: true }),
     appData: map(),

@@ -3,7 +3,7 @@ import { createOnlyMember } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, optionalText, reference, text, timestamp } from '../fields.ts'
 import { expirySchema } from '../parts/expiry.ts'
-import { published, withheld } from '../published.ts'
+import { shownInEvents, hiddenFromEvents } from '../published.ts'
 import { nullableReferenceField, referenceField, referenceWithUrlNameField } from '../refs.ts'
 
 const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
@@ -11,16 +11,16 @@ export type EnrollmentMethod = (typeof enrollmentMethods)[number]
 
 const idSchema = { type: 'string', maxLength: 128 } as const
 /**
- * Created with the token. The enrollment rules check these references, so that faults are reported
- * in their order.
+ * Set when the token is created. The enrollment rules check these references, so that faults are
+ * reported in the order of those rules.
  */
 const subject = { settable: 'proposer', shown: 'whenSet', isJudgedByRules: true } as const
 const made = { settable: 'proposer' } as const
 const whenSet = { shown: 'whenSet' } as const
 
 /**
- * A one-time token by which an identity or a router obtains its credential; valid until it is used
- * or deleted.
+ * A one-time token with which an identity or a router obtains its credential; valid until it is
+ * used or deleted.
  */
 export const enrollment = defineEntity({
   name: 'enrollment',
@@ -34,9 +34,9 @@ export const enrollment = defineEntity({
       delete: 'enrollment.delete',
     },
   },
-  fields: published({
+  fields: shownInEvents({
     method: choice(enrollmentMethods, made),
-    ...withheld({
+    ...hiddenFromEvents({
       /** UUIDv4. */
       token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
       /** The enrollment JWT, signed by the controller that created it. */
@@ -46,7 +46,7 @@ export const enrollment = defineEntity({
     identityId: reference('identity', 'cascade', subject),
     edgeRouterId: reference('edgeRouter', 'cascade', subject),
     transitRouterId: reference('transitRouter', 'cascade', subject),
-    /** Authority whose certificates an `ottca` enrollment accepts. */
+    /** CA whose certificates an `ottca` enrollment accepts. */
     caId: reference('ca', 'cascade', subject),
     /** User name of an `updb` enrollment. */
     username: optionalText({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),

@@ -1,24 +1,24 @@
-import { everyBodyMember } from '../body-members.ts'
+import { bodyMemberOfAllWrites } from '../body-members.ts'
 import { publicSignerFields, urlCharactersMax } from './client-external-jwt-signer.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, optionalText, reference, text, timestamp } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 
 const { enrollToCertEnabled, enrollToTokenEnabled, ...first } = publicSignerFields
 const derived = { settable: 'proposer' } as const
 const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
 
 /**
- * A third party whose tokens are accepted for log-in, verified by one certificate or by the keys at
- * a JWKS address.
+ * A third party whose tokens are accepted at log-in. Tokens are verified with one certificate or
+ * with the keys at a JWKS address.
  */
 export const externalJwtSigner = defineEntity({
   name: 'externalJwtSigner',
   plural: 'externalJwtSigners',
   isPublished: true,
   operations: { management: crud('external-jwt-signer') },
-  fields: published({
+  fields: shownInEvents({
     ...first,
     enabled: boolean({ required: true }),
     enrollToCertEnabled,
@@ -43,7 +43,7 @@ export const externalJwtSigner = defineEntity({
     notAfter: timestamp(derived),
   }),
   body: {
-    audience: everyBodyMember(audienceMember, 'create', 'replace'),
+    audience: bodyMemberOfAllWrites(audienceMember, 'create', 'replace'),
   },
   indexes: ['enabled'],
   symbols: [

@@ -1,4 +1,4 @@
-import { createOnlyMember, everyBodyMember } from '../body-members.ts'
+import { createOnlyMember, bodyMemberOfAllWrites } from '../body-members.ts'
 import { crudPermissions } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { boolean, computed, integer, optionalText } from '../fields.ts'
@@ -15,8 +15,8 @@ import { arraySchema, flag, text, wholeObject } from '../shapes.ts'
 const listenerList = arraySchema(wholeObject({ address: text, protocol: text }))
 
 /**
- * Any router, as the fabric API shows it. The fabric API creates routers with a given id and
- * without enrollment.
+ * Any router, as the fabric API shows it. There, routers are created with a given id and without
+ * enrollment.
  */
 export const fabricRouter = defineEntity({
   name: 'fabricRouter',
@@ -44,12 +44,13 @@ export const fabricRouter = defineEntity({
     versionInfo,
   },
   body: {
-    // The id is used in paths, filters and the common name of its certificate.
+    // The id appears in paths, in filters and as common name of the router's certificate, so its
+    // characters are limited.
     id: createOnlyMember(
       { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' },
       'required',
     ),
-    fingerprint: everyBodyMember({
+    fingerprint: bodyMemberOfAllWrites({
       type: 'string',
       pattern: '^([0-9a-fA-F]{2}:?){0,64}$',
       maxLength: 191,

@@ -1,13 +1,13 @@
 import { defineEntity } from '../define.ts'
 import { nameText } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 
-/** Identity types; seeded and read-only. */
+/** Identity types; created with the cluster and read-only. */
 export const identityType = defineEntity({
   name: 'identityType',
   plural: 'identityTypes',
   isPublished: true,
   operations: { management: { list: 'session', detail: 'session' } },
-  fields: published({ name: nameText() }),
+  fields: shownInEvents({ name: nameText() }),
   symbols: ['name'],
 })

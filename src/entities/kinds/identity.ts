@@ -1,4 +1,4 @@
-import { createOnlyMember, everyBodyMember } from '../body-members.ts'
+import { createOnlyMember, bodyMemberOfAllWrites } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import {
@@ -14,7 +14,7 @@ import {
   texts,
   timestamp,
 } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { identityStates, ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
 import { roleEndsSchema, roleFields, roleSymbols } from '../parts/role-attribute-ends.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
@@ -35,7 +35,7 @@ export const identity = defineEntity({
   plural: 'identities',
   isPublished: true,
   operations: { management: crud('identity') },
-  fields: published({
+  fields: shownInEvents({
     name: nameText({ unique: `duplicate value '{value}' in unique index on identities store` }),
     typeId: reference('identityType', 'refuse', typeRules),
     isAdmin: boolean({ required: true }),
@@ -68,9 +68,9 @@ export const identity = defineEntity({
     interfaces,
   }),
   body: {
-    type: everyBodyMember(kind, 'create', 'replace'),
+    type: bodyMemberOfAllWrites(kind, 'create', 'replace'),
     enrollment: createOnlyMember(wantedEnrollments, 'optional'),
-    roleAttributesExpireAt: everyBodyMember(roleEndsSchema),
+    roleAttributesExpireAt: bodyMemberOfAllWrites(roleEndsSchema),
   },
   indexes: ['roleAttributes', 'isAdmin'],
   symbols: [

@@ -13,7 +13,7 @@ interface IntegrityFinding {
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A consistency check of data derived from records, with its results; served by dedicated
+ * A consistency check of data that is derived from records, with its results; served by dedicated
  * operations.
  */
 export const integrityRun = defineEntity({
@@ -25,11 +25,11 @@ export const integrityRun = defineEntity({
     runId: text(hidden),
     isFixing: boolean(hidden),
     isInProgress: boolean(hidden),
-    /** Controller that runs it; '' until one has started. */
+    /** Id of the controller that runs the check; '' until a controller has started. */
     runner: text(hidden),
     startedAt: timestamp(hidden),
     endedAt: timestamp(hidden),
-    /** Reason of a failure; '' after success and while it runs. */
+    /** Reason of a failure; '' after success and while the check is running. */
     error: text(hidden),
     findings: object<readonly IntegrityFinding[]>({ type: 'array' }, [], hidden),
     hasMore: boolean(hidden),

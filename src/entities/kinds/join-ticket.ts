@@ -4,8 +4,8 @@ import { boolean, text, timestamp } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A single-use permission to join, stored as a digest; not served by any API. `usedBy…` is '' until
- * it is used.
+ * A single-use permission to join, stored as a digest; not served by any API. The fields `usedBy…`
+ * are '' until the ticket is used.
  */
 export const joinTicket = defineEntity({
   name: 'joinTicket',
@@ -13,9 +13,9 @@ export const joinTicket = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** Hex of the SHA-256 of the ticket's text. */
+    /** SHA-256 of the ticket string, hex. */
     digest: text(hidden),
-    /** False: a controller that joins with it stays a learner. */
+    /** False if a controller that joins with this ticket stays a learner. */
     isVoter: boolean(hidden),
     /** UTC ms of log time. */
     expiresAt: timestamp(hidden),

@@ -7,8 +7,8 @@ export const logTimeResetId = 'last'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Records resets of log time; not served by any API. Stamps of the log never decrease, so after a
- * reset log time is behind them.
+ * Records resets of log time; not served by any API. The stamps in the log never decrease, so after
+ * a reset, log time is behind the stamps.
  */
 export const logTimeReset = defineEntity({
   name: 'logTimeReset',
@@ -17,9 +17,11 @@ export const logTimeReset = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** How far log time is behind the stamps; only increases. */
+    /** How far log time is behind the stamps; never decreases. */
     setbackMs: integer(hidden),
-    /** Request ids created before this time are expired, unless their outcome is still stored. */
+    /**
+     * Request ids created before this time count as expired, unless their outcome is still stored.
+     */
     requestFloorMs: timestamp(hidden),
   },
   symbols: [],

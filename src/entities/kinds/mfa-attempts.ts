@@ -4,8 +4,8 @@ import { integer, reference, timestamp } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Failed code attempts of one identity since the last correct code. The id is the identity's, so
- * there is at most one record per identity; not served by any API.
+ * Wrong TOTP codes of one identity since the last correct code. The record's id is the identity's
+ * id, so there is at most one record per identity; not served by any API.
  */
 export const mfaAttempts = defineEntity({
   name: 'mfaAttempts',
@@ -15,7 +15,7 @@ export const mfaAttempts = defineEntity({
   fields: {
     identityId: reference('identity', 'cascade', { ...hidden, required: true }),
     count: integer(hidden),
-    /** Log time of the last recorded attempt; a pause starts at it. */
+    /** Log time of the last recorded attempt; the pause between attempts is counted from it. */
     lastAt: timestamp(hidden),
   },
   symbols: [],

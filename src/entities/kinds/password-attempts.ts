@@ -4,9 +4,9 @@ import { integer, reference, timestamp } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Failed password attempts of one authenticator since the last success, if its auth policy counts
- * them. The id is the authenticator's, so there is at most one record per authenticator; not served
- * by any API.
+ * Wrong passwords for one authenticator since the last success, if its auth policy limits them. The
+ * record's id is the authenticator's id, so there is at most one record per authenticator; not
+ * served by any API.
  */
 export const passwordAttempts = defineEntity({
   name: 'passwordAttempts',
@@ -16,7 +16,7 @@ export const passwordAttempts = defineEntity({
   fields: {
     authenticatorId: reference('authenticator', 'cascade', { ...hidden, required: true }),
     count: integer(hidden),
-    /** Log time of the last recorded attempt; a lockout starts at it. */
+    /** Log time of the last recorded attempt; a lockout is counted from it. */
     lastAt: timestamp(hidden),
   },
   symbols: [],

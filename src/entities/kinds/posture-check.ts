@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { everyBodyMember } from '../body-members.ts'
+import { bodyMemberOfAllWrites } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import {
@@ -13,13 +13,13 @@ import {
   objects,
   texts,
 } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { oneOfProcesses, operatingSystem, runningProcess } from '../parts/posture-check-subjects.ts'
 
 const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]
 
-/** Fields of each type, the required ones first. */
+/** Fields of each posture check type; the required fields are first. */
 export const postureFields: Readonly<
   Record<PostureType, Readonly<Record<'required' | 'optional', readonly (keyof PostureCheck)[]>>>
 > = {
@@ -37,7 +37,8 @@ export const postureFields: Readonly<
 const of = (...types: readonly PostureType[]) => ({ shown: { field: 'typeId', is: types } })
 
 /**
- * A check that a device must pass before a service policy grants access; its type never changes.
+ * A check that a device must pass before a service policy grants access; the type of a check never
+ * changes.
  */
 export const postureCheck = defineEntity({
   name: 'postureCheck',
@@ -45,7 +46,7 @@ export const postureCheck = defineEntity({
   isPublished: true,
   operations: { management: crud('posture-check') },
   refusals: { delete: [403, 409] },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
     typeId: choice(postureTypes, { required: true, settable: 'create' }),
     roleAttributes: attributes(),
@@ -60,15 +61,15 @@ export const postureCheck = defineEntity({
     }),
     processes: objects(oneOfProcesses, { ...of('PROCESS_MULTI'), itemsMin: 1, itemsMax: 256 }),
     semantic: choice(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
-    /** Time after which a new code is required; -1: never. */
+    /** Time after which a new code is required; -1 means never. */
     timeoutSeconds: integer({ ...of('MFA'), minimum: -1 }),
     promptOnWake: boolean(of('MFA')),
     promptOnUnlock: boolean(of('MFA')),
     ignoreLegacyEndpoints: boolean(of('MFA')),
   }),
   body: {
-    typeId: everyBodyMember({ type: 'string', enum: postureTypes }, 'create', 'patch'),
-    timeoutSeconds: everyBodyMember({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),
+    typeId: bodyMemberOfAllWrites({ type: 'string', enum: postureTypes }, 'create', 'patch'),
+    timeoutSeconds: bodyMemberOfAllWrites({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),
   },
   indexes: ['roleAttributes'],
   symbols: ['name', 'typeId', 'roleAttributes', 'promptOnWake', 'promptOnUnlock'],

@@ -1,11 +1,11 @@
 import { createOnlyMember } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, timestamp } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 
 /**
- * Revokes controller-signed tokens: the token with this id, or all earlier tokens of the identity
- * or session with this id. The record is kept until all of them have expired.
+ * Revokes tokens that controllers signed: the token with this id, or all earlier tokens of the
+ * identity or session with this id. The record is kept until all these tokens have expired.
  */
 export const revocation = defineEntity({
   name: 'revocation',
@@ -19,7 +19,7 @@ export const revocation = defineEntity({
     },
   },
   idFrom: 'id',
-  fields: published({
+  fields: shownInEvents({
     type: choice(['JTI', 'IDENTITY', 'API_SESSION'], { required: true }),
     expiresAt: timestamp({ settable: 'never' }),
   }),

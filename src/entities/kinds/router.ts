@@ -1,11 +1,11 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, map } from '../fields.ts'
-import { published } from '../published.ts'
-import { connectedSymbol, routerSymbols, transitFields } from '../parts/router-fields.ts'
+import { shownInEvents } from '../published.ts'
+import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
 const hidden = { shown: 'never' } as const
-const { allowedNames, certificateNames, ...first } = transitFields
+const { allowedNames, certificateNames, ...first } = anyRouterFields
 
 /** Any router of the fabric, edge or transit. The table of this kind stores all routers. */
 export const router = defineEntity({
@@ -13,7 +13,7 @@ export const router = defineEntity({
   plural: 'routers',
   isPublished: true,
   operations: { management: crud('router') },
-  fields: published({
+  fields: shownInEvents({
     ...first,
     isEdge: boolean({ settable: 'never', ...hidden }),
     isTunnelerEnabled: boolean({ settable: 'never', ...hidden }),

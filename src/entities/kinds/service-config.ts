@@ -1,23 +1,25 @@
 import { defineEntity } from '../define.ts'
 import { reference, text } from '../fields.ts'
-import { published, withheld } from '../published.ts'
+import { shownInEvents, hiddenFromEvents } from '../published.ts'
 import { referenceField } from '../refs.ts'
 
 /**
- * A config that replaces the service's own config of that type for one identity. Its id is built
- * from identity, service and config type, so there is at most one of each.
+ * A config that replaces, for one identity, the service's own config of the same type. Its id is
+ * built from identity, service and config type, so there is at most one for each combination.
  */
 export const serviceConfig = defineEntity({
   name: 'serviceConfig',
   plural: 'serviceConfigs',
   isPublished: true,
   operations: {},
-  fields: published({
+  fields: shownInEvents({
     identityId: reference('identity', 'cascade', { required: true }),
     serviceId: reference('service', 'cascade', { required: true }),
     configId: reference('config', 'refuse', { required: true }),
-    /** `<identity id>:<service id>`: finds the configs of an identity for a service. */
-    ...withheld({ holder: text({ settable: 'never', shown: 'never' }) }),
+    /**
+     * `<identity id>:<service id>`; an index on it finds the configs of an identity for a service.
+     */
+    ...hiddenFromEvents({ holder: text({ settable: 'never', shown: 'never' }) }),
     config: referenceField('config', 'configId'),
     service: referenceField('service', 'serviceId'),
   }),
@@ -25,7 +27,7 @@ export const serviceConfig = defineEntity({
   symbols: [],
 })
 
-/** Value of `holder`: finds the overrides of one identity for one service. */
+/** Value of `holder` for one identity and one service; used to find their configs. */
 export function serviceConfigHolder(identityId: string, serviceId: string): string {
   return `${identityId}:${serviceId}`
 }

@@ -1,16 +1,18 @@
 import { crud } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { choice, computed, nameText, roleList } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 
-/** Lets services use edge routers; the semantic applies to each of its role lists separately. */
+/**
+ * Lets services use edge routers; `semantic` applies to each of the two role lists separately.
+ */
 export const serviceEdgeRouterPolicy = defineEntity({
   name: 'serviceEdgeRouterPolicy',
   plural: 'serviceEdgeRouterPolicies',
   isPublished: true,
   operations: { management: crud('service-edge-router-policy') },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     serviceRoles: roleList('service'),

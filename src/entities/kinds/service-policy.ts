@@ -1,13 +1,13 @@
-import { everyBodyMember } from '../body-members.ts'
+import { bodyMemberOfAllWrites } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, choice, computed, nameText, roleList, timestamp } from '../fields.ts'
 import { expirySchema } from '../parts/expiry.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 
 /**
- * Lets identities dial or bind services; the semantic applies to each of its role lists separately.
+ * Lets identities dial or bind services; `semantic` applies to each of the role lists separately.
  */
 export const servicePolicy = defineEntity({
   name: 'servicePolicy',
@@ -16,14 +16,15 @@ export const servicePolicy = defineEntity({
   operations: {
     management: crud('service-policy'),
   },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
     type: choice(['Dial', 'Bind'], { required: true }),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     identityRoles: roleList('identity'),
     serviceRoles: roleList('service'),
     /**
-     * Without its posture checks, the policy would grant access to devices that it must exclude.
+     * A posture check that the policy names cannot be deleted: without it, the policy would grant
+     * access to devices that it must exclude.
      */
     // @guard posture-checks-taken-away--named
     postureCheckRoles: roleList('postureCheck', { refusedFrom: 2 }),
@@ -45,7 +46,7 @@ export const servicePolicy = defineEntity({
       namedRoles,
     ),
   }),
-  body: { expiresAt: everyBodyMember(expirySchema) },
+  body: { expiresAt: bodyMemberOfAllWrites(expirySchema) },
   indexes: ['type'],
   symbols: [
     'name',

@@ -1,7 +1,7 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, choice, computed, integer, nameText, references } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { configsByType, dialBindList, policyQueryList } from '../shapes.ts'
 
 export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
@@ -23,7 +23,7 @@ export const service = defineEntity({
     management: crud('service'),
   },
   callerScope: { through: 'access' },
-  fields: published({
+  fields: shownInEvents({
     name: nameText(),
     encryptionRequired: boolean({ required: true, settable: 'create' }),
     terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),

@@ -1,12 +1,12 @@
 import { defineEntity, type EntityOf } from '../define.ts'
 import { optionalText, reference, text, timestamp } from '../fields.ts'
-import { published, withheld } from '../published.ts'
+import { shownInEvents, hiddenFromEvents } from '../published.ts'
 
 const made = { settable: 'never' } as const
 
 /**
- * A short-lived certificate of one API session, with which its client connects to routers. It is
- * deleted with the session.
+ * A short-lived certificate of one API session. The session's client uses it to connect to routers.
+ * It is deleted together with the session.
  */
 export const sessionCertificate = defineEntity({
   name: 'sessionCertificate',
@@ -14,11 +14,11 @@ export const sessionCertificate = defineEntity({
   isPublished: true,
   publishedAs: 'sessionCerts',
   operations: {},
-  fields: published({
+  fields: shownInEvents({
     apiSessionId: reference('apiSession', 'cascade', { ...made, shown: 'never' }),
     identityId: reference('identity', 'cascade', { ...made, shown: 'never' }),
     /** PEM: leaf first, then the intermediates. */
-    ...withheld({ certificate: text({ ...made, charactersMax: 65_536 }) }),
+    ...hiddenFromEvents({ certificate: text({ ...made, charactersMax: 65_536 }) }),
     /** SHA-1 of the leaf in DER, lowercase hex. */
     fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
     subject: text({ ...made, charactersMax: 8192 }),

@@ -1,19 +1,19 @@
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, computed, reference } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { referenceField } from '../refs.ts'
 import { text } from '../shapes.ts'
 
 /**
- * Permission of an API session to dial or bind one service; one per service and type. Its token for
- * routers is signed again each time and is not stored; `token` of the detail is the id.
+ * Permission of an API session to dial or bind one service; at most one per service and type. Its
+ * token for routers is signed for each request and not stored; in a detail, `token` is the id.
  */
 export const session = defineEntity({
   name: 'session',
   plural: 'sessions',
   isPublished: true,
   operations: {},
-  fields: published({
+  fields: shownInEvents({
     apiSessionId: reference('apiSession', 'cascade', { settable: 'never' }),
     identityId: reference('identity', 'cascade', { settable: 'never' }),
     serviceId: reference('service', 'cascade', { settable: 'never' }),

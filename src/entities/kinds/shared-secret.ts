@@ -12,7 +12,10 @@ export const sharedSecret = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** Ascending versions. The last one is current; the others only verify or decrypt. */
+    /**
+     * All versions, in ascending order. The last version is current; the others are only used to
+     * verify or decrypt.
+     */
     versions: object<readonly SecretVersion[]>({ type: 'array' }, [], {
       settable: 'never',
       shown: 'never',

@@ -2,7 +2,7 @@ import { createOnlyMember } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, computed, map, text } from '../fields.ts'
-import { published, withheld } from '../published.ts'
+import { shownInEvents, hiddenFromEvents } from '../published.ts'
 import { text as textShape } from '../shapes.ts'
 import {
   instanceName,
@@ -23,12 +23,12 @@ export const terminator = defineEntity({
   scope: { field: 'isFabricOnly', value: false },
   isPublished: true,
   operations: { management: crud('terminator') },
-  fields: published({
+  fields: shownInEvents({
     ...terminatorFields,
-    /** `identity` in bodies: selects one of several hosts of a service. */
+    /** Called `identity` in request bodies: distinguishes several hosts of a service. */
     instanceId: text({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
     /** Base64; never shown. */
-    ...withheld({
+    ...hiddenFromEvents({
       instanceSecret: text({
         settable: 'proposer',
         shown: 'never',
@@ -37,11 +37,11 @@ export const terminator = defineEntity({
     }),
     hostId: text({ settable: 'proposer', shown: 'never', charactersMax: 128 }),
     sourceCtrl: text({ settable: 'never', shown: 'never' }),
-    /** Header number → base64: data that the host sends to dialers, such as its public key. */
-    ...withheld({ peerData: map<string>({ settable: 'never', shown: 'never' }) }),
-    /** True when a router created it for a host, which alone may change it. */
+    /** Data that the host sends to dialers, such as its public key: header number → base64. */
+    ...hiddenFromEvents({ peerData: map<string>({ settable: 'never', shown: 'never' }) }),
+    /** True if a router created the terminator for a host; then only that host may change it. */
     isSystem: boolean({ settable: 'never', shown: 'never' }),
-    /** Whether its service is fabric-only. */
+    /** Whether the terminator's service is fabric-only. */
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
     identity: computed({ from: 'field', field: 'instanceId' }, textShape),
   }),

@@ -1,13 +1,13 @@
 import { crud } from '../crud.ts'
 import { defineEntity } from '../define.ts'
-import { connectedSymbol, routerSymbols, transitFields } from '../parts/router-fields.ts'
+import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
-/** The name of `router` on the management API and in references to routers. */
+/** The name of the kind `router` on the management API and in references to routers. */
 export const transitRouter = defineEntity({
   name: 'transitRouter',
   plural: 'transitRouters',
   table: 'router',
   operations: { management: crud('router') },
-  fields: transitFields,
+  fields: anyRouterFields,
   symbols: [...routerSymbols, connectedSymbol],
 })

@@ -1,7 +1,7 @@
 import { fieldLimits } from '../fields.ts'
 import { flag, wholeObject } from '../shapes.ts'
 
-/** Attempts and minutes; a negative number means unlimited. */
+/** A number of attempts or minutes; a negative number means unlimited. */
 const count = { type: 'integer', maximum: 52_560_000 } as const
 const signerId = { type: 'string', maxLength: 128 } as const
 
@@ -15,7 +15,7 @@ export const primarySchema = wholeObject({
     allowed: flag,
     lockoutDurationMinutes: count,
     maxAttempts: count,
-    // The maximum password length.
+    // At most the maximum password length.
     minPasswordLength: { type: 'integer', maximum: 100 },
     requireMixedCase: flag,
     requireNumberChar: flag,
@@ -31,7 +31,7 @@ export const secondarySchema = wholeObject(
   ['requireExtJwtSigner'],
 )
 
-/** A type rather than an interface, because only a type is assignable to JSON. */
+/** A type alias, not an interface, because only a type alias is assignable to JSON. */
 export type PrimaryRules = {
   readonly cert: { readonly allowed: boolean; readonly allowExpiredCerts: boolean }
   readonly extJwt: { readonly allowed: boolean; readonly allowedSigners: readonly string[] }
@@ -45,18 +45,19 @@ export type PrimaryRules = {
     readonly requireSpecialChar: boolean
   }
 }
-/** A type rather than an interface, because only a type is assignable to JSON. */
+/** A type alias, not an interface, because only a type alias is assignable to JSON. */
 export type SecondaryRules = {
   readonly requireExtJwtSigner: string | null
   readonly requireTotp: boolean
 }
 
 /**
- * Rules of the seeded policy, and zero values of the two stored fields: a policy without them has
- * these. Never add or change a member, or two releases would store different bytes for one record.
- * A new rule is a separate field in `kinds/auth-policy.ts`, with `since` (ADR 14).
+ * Rules of the policy that is created with the cluster; also the zero values of the two stored
+ * fields, so a policy without these fields has these rules. Never add or change a member, or two
+ * releases would store different bytes for the same record. Add a new rule as a separate field in
+ * `kinds/auth-policy.ts`, with `since` (ADR 14).
  */
-export const openPrimary: PrimaryRules = {
+export const permissivePrimaryRules: PrimaryRules = {
   cert: { allowExpiredCerts: true, allowed: true },
   extJwt: { allowed: true, allowedSigners: [] },
   updb: {
@@ -69,4 +70,7 @@ export const openPrimary: PrimaryRules = {
     requireSpecialChar: false,
   },
 }
-export const openSecondary: SecondaryRules = { requireExtJwtSigner: null, requireTotp: false }
+export const permissiveSecondaryRules: SecondaryRules = {
+  requireExtJwtSigner: null,
+  requireTotp: false,
+}

@@ -35,7 +35,7 @@ const authenticators: JsonObject = {
   },
 }
 
-/** Authenticators of an identity in its detail, by their methods. */
+/** The authenticators in an identity's detail, by method. */
 const ownAuthenticators = computed(
   {
     from: 'byKey',
@@ -62,8 +62,8 @@ const ownEnrollments = computed(
 )
 
 /**
- * Lockout of password log-in after too many wrong attempts; without an end, an administrator must
- * unlock it.
+ * Lockout of password log-in after too many wrong attempts. A lockout without an end lasts until an
+ * administrator unlocks it.
  */
 const passwordLock = computed(
   { from: 'passwordLock' },
@@ -80,7 +80,8 @@ export const ownCredentials = {
 } as const
 
 /**
- * Enrollments created with an identity: for a user name, for a CA by id, or a plain one-time token.
+ * Enrollments to create together with an identity: with a user name, with the id of a CA, or with a
+ * plain one-time token.
  */
 export const wantedEnrollments = {
   type: 'object',
@@ -91,7 +92,7 @@ export const wantedEnrollments = {
   },
 } as const
 
-/** Filters of identities by their present state. */
+/** Filter symbols for the current state of an identity. */
 export const identityStates = [
   'isDefaultAdmin',
   { name: 'disabled', live: 'isDisabled', type: 'boolean' },

@@ -1,5 +1,5 @@
 import { attributes, fieldLimits, map, timestamp } from '../fields.ts'
-import { published } from '../published.ts'
+import { shownInEvents } from '../published.ts'
 import { expirySchema } from './expiry.ts'
 
 /**
@@ -13,7 +13,7 @@ export const roleEndsSchema = {
 } as const
 
 /** Role attributes of an identity, each of which may end at a time. */
-export const roleFields = published({
+export const roleFields = shownInEvents({
   /** Only attributes in force: log time removes one at its end. */
   roleAttributes: attributes(),
   /**

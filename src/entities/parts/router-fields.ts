@@ -9,24 +9,27 @@ import {
   texts,
   timestamp,
 } from '../fields.ts'
-import { withheld } from '../published.ts'
+import { hiddenFromEvents } from '../published.ts'
 import { dateTime, flag, interfaceList, text } from '../shapes.ts'
 
 const hidden = { shown: 'never' } as const
 const nullableText = { type: ['string', 'null'] } as const
 export const routerCostMax = 65_535
 
-/** Control channel address to the groups it belongs to. */
+/** Control channel listeners: address → groups to which the address belongs. */
 const listeners = {
   type: 'object',
   maxProperties: 64,
   additionalProperties: { type: 'array', maxItems: 64, items: { type: 'string', maxLength: 512 } },
 } as const
 
-/** A certificate has at most this many names (`REQUEST_NAMES_MAX`), each as long as a DNS name. */
+/**
+ * Limits of a certificate: at most this many names (`REQUEST_NAMES_MAX`), each at most as long as a
+ * DNS name.
+ */
 const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
 
-/** Network interfaces that the router of this id reports; null while it reports none. */
+/** Network interfaces that the router with this id reports; null while it reports none. */
 export const interfaces = computed({ from: 'routerStatus', shows: 'interfaces' }, interfaceList, {
   nullIfEmpty: true,
 })
@@ -48,7 +51,7 @@ const presence = {
   }),
 } as const
 
-/** Fields of every kind of router. */
+/** Fields that every kind of router has. */
 export const routerFields = {
   name: nameText(),
   cost: integer({ maximum: routerCostMax }),
@@ -57,13 +60,17 @@ export const routerFields = {
   ctrlChanListeners: object(listeners, {}, { shown: 'whenSet' }),
   configs: references('config', 'strip', { nullIfEmpty: true }),
   /**
-   * Hosts that its server certificate may name, even those of other routers. Empty: the hosts of
-   * its enrollment request, except those of other routers. Only administrators set it.
+   * Hosts that the router's server certificate may contain, even hosts of other routers. If empty,
+   * it may contain the hosts in its enrollment request, except hosts of other routers. Only
+   * administrators can set this field.
    */
   allowedNames: texts(hosts),
-  /** Hosts in its server certificate, each in normalized spelling. */
+  /** Hosts in the router's server certificate, each normalized. */
   certificateNames: texts({ ...hosts, settable: 'never' }),
-  /** SHA-1 of a certificate that was migrated without itself; its first connection stores it. */
+  /**
+   * SHA-1 of a certificate of which only the fingerprint was migrated; the certificate is stored at
+   * the router's first connection.
+   */
   adoptableFingerprint: optionalText({ since: 3, settable: 'proposer', shown: 'whenSet' }),
   ...presence,
   interfaces,
@@ -72,12 +79,12 @@ export const routerFields = {
 /** Fields of a router that is enrolled by a one-time token. */
 export const enrolledFields = {
   isOnline: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
-  /** Certificate that the router was issued and has not used yet. */
+  /** Certificate that was issued to the router and that it has not used yet. */
   unverifiedCertPem: computed({ from: 'field', field: 'nextCertPem' }, nullableText),
   unverifiedFingerprint: computed({ from: 'field', field: 'nextFingerprint' }, nullableText),
 } as const
 
-/** Token of the router's open enrollment, which references it by `by`. */
+/** Token of the router's open enrollment; the enrollment's field `by` references the router. */
 export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
   const from = (field: string) => ({ from: 'fieldOfNaming', of: 'enrollment', by, field }) as const
   const whenSet = { shown: 'whenSet' } as const
@@ -90,7 +97,9 @@ export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
 }
 
 const program = { type: 'object', additionalProperties: text } as const
-/** OpenZiti clients read its members even if the router never connected. */
+/**
+ * An object even if the router has never connected, because OpenZiti clients read its members.
+ */
 export const versionInfoOrEmpty = computed(
   { from: 'routerStatus', shows: 'versionInfoOrEmpty' },
   program,
@@ -98,7 +107,7 @@ export const versionInfoOrEmpty = computed(
 export const shownVersion = computed({ from: 'routerStatus', shows: 'version' }, text, {
   shown: 'whenSet',
 })
-/** Names of the capabilities that clients use. */
+/** Names of the router's capabilities that clients use. */
 export const capabilities = computed(
   { from: 'routerStatus', shows: 'capabilities' },
   { type: 'array', items: text },
@@ -108,12 +117,12 @@ export const capabilitiesMask = computed(
   { type: 'integer' },
 )
 
-/** Program version, while the router is connected. */
+/** Program version; only while the router is connected. */
 export const versionInfo = computed({ from: 'routerStatus', shows: 'versionInfo' }, program, {
   shown: 'whenSet',
 })
 
-/** Fingerprint of its enrolled certificate; null before enrollment. */
+/** Fingerprint of the router's enrolled certificate; null before enrollment. */
 export const uniqueFingerprint = {
   settable: 'proposer',
   charactersMax: 128,
@@ -121,10 +130,10 @@ export const uniqueFingerprint = {
 } as const
 
 /**
- * Any router, as `/routers` and `/transit-routers` show it; routers created by other APIs count as
- * enrolled.
+ * Any router, as `/routers` and `/transit-routers` show it; routers that other APIs created count
+ * as enrolled.
  */
-export const transitFields = {
+export const anyRouterFields = {
   ...routerFields,
   ...enrolledFields,
   ...outstandingEnrollment('transitRouterId'),
@@ -134,10 +143,10 @@ export const transitFields = {
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },
   }),
   certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
-  ...withheld({
+  ...hiddenFromEvents({
     /**
-     * Issued with `certPem` at enrollment; stored for a router that lost the response and repeats
-     * the request.
+     * Issued together with `certPem` at enrollment. Stored for a router that did not get the
+     * response and repeats the request.
      */
     serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
     /** Certificates that replace the current ones once the router has used them. */
@@ -145,10 +154,12 @@ export const transitFields = {
     nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
     nextFingerprint: optionalText({ settable: 'never', ...hidden }),
     nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
-    /** SHA-256 of the one-time token of its enrollment, hex. */
+    /** SHA-256 of the one-time token with which the router enrolled, hex. */
     enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
   }),
-  /** Whether it was created by `/routers` or `/transit-routers`, and can be changed there. */
+  /**
+   * Whether the router was created by `/routers` or `/transit-routers`, and can be changed there.
+   */
   isTransit: boolean({ settable: 'proposer', ...hidden }),
 } as const
 

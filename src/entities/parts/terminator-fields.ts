@@ -1,4 +1,4 @@
-import { everyBodyMember } from '../body-members.ts'
+import { bodyMemberOfAllWrites } from '../body-members.ts'
 import { choice, computed, integer, reference, text } from '../fields.ts'
 import { referenceField } from '../refs.ts'
 
@@ -10,7 +10,10 @@ export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMa
 
 /** Fields of a terminator that every API shows. */
 export const terminatorFields = {
-  /** Derived by the preparer from `service` and `router` in the body; the service never changes. */
+  /**
+   * Derived from `service` and `router` in the body, by the code that prepares the command; the
+   * service never changes.
+   */
   serviceId: reference('service', 'cascade', { settable: 'proposer' }),
   routerId: reference('transitRouter', 'cascade', { settable: 'proposer' }),
   binding: text({ charactersMax: 128 }),
@@ -23,10 +26,10 @@ export const terminatorFields = {
 } as const
 
 export const terminatorBody = {
-  service: everyBodyMember(idSchema, 'create', 'replace'),
-  router: everyBodyMember(idSchema, 'create', 'replace'),
-  // Empty: the binding that the address implies.
-  binding: everyBodyMember({ type: 'string', maxLength: 128 }, 'create', 'replace'),
+  service: bodyMemberOfAllWrites(idSchema, 'create', 'replace'),
+  router: bodyMemberOfAllWrites(idSchema, 'create', 'replace'),
+  // If empty, the binding follows from the address.
+  binding: bodyMemberOfAllWrites({ type: 'string', maxLength: 128 }, 'create', 'replace'),
 } as const
 
 export const instanceName = { type: 'string', maxLength: 512 } as const
@@ -37,13 +40,16 @@ export const instanceSecret = {
   maxLength: terminatorBounds.secretCharactersMax,
 } as const
 
-/** @param service the kind that `serviceId` names there. @param router likewise. */
+/**
+ * @param service kind in which `serviceId` is looked up.
+ * @param router kind in which the router id is looked up.
+ */
 export function terminatorSymbols<S extends string, R extends string>(service: S, router: R) {
   return [
     'binding',
     'address',
     'instanceId',
-    // The name in bodies and rows.
+    // Name of `instanceId` in bodies and rows.
     { name: 'identity', field: 'instanceId' },
     'hostId',
     'sourceCtrl',

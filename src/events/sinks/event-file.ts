@@ -8,34 +8,43 @@ import { type EventPosition, parsePosition } from '../../ports/events.ts'
 const writeTo = promisify(write)
 const syncData = promisify(fdatasync)
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
-/** Contains the last event of a file, unless that event has a very large record. */
+/**
+ * Size of the end of a file that is read to find its last event; enough unless that event contains
+ * a very large record.
+ */
 const TAIL_BYTES = 2 * 1024 * 1024
 const EVENT_ID = /"event_id":"([^"]{1,128})"\}$/
 
 export interface EventFileOptions extends RotatingFileOptions {
-  /** True if each write is synced to the disk before the next one. */
+  /** True if each write is synced to disk before the next write. */
   readonly isSynced: boolean
 }
 
-/** A file of events. A partial write is resumed where it stopped, so no line is broken. */
+/** A file of events. A partial write is continued where it stopped, so that no line is broken. */
 export class EventFile {
   readonly #options: EventFileOptions
   readonly #file: RotatingFile
 
-  /** @throws the error of the system, or an error if the path is not a regular file. */
+  /**
+   * Opens the file.
+   * @throws the system's error, or an error if the path is not a regular file.
+   */
   constructor(options: EventFileOptions) {
     this.#options = options
     this.#file = new RotatingFile(options)
   }
 
-  /** Position of the last event in the file, or in the previous file; null if none can be read. */
+  /**
+   * Position of the last event in the file or, if it has none, in the previous file; null if none
+   * can be read.
+   */
   async lastPosition(): Promise<EventPosition | null> {
     const { path } = this.#options
     return (await lastPositionIn(path)) ?? (await lastPositionIn(`${path}.1`).catch(() => null))
   }
 
   /**
-   * @returns the number of bytes written, which is smaller if the disk is full.
+   * @returns the number of bytes written; fewer than requested if the disk is full.
    * @throws when nothing could be written.
    */
   async write(lines: Buffer): Promise<number> {

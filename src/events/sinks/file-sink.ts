@@ -2,7 +2,7 @@ import type { EventFilter } from '../../ports/events.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 import { EventFile, type EventFileOptions } from './event-file.ts'
-import { gapLine, SinkReader, stoppedLine } from './sink-reader.ts'
+import { gapLine, SinkReader, endOfFileLine } from './sink-reader.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 interface FileSinkDeps {
@@ -17,15 +17,15 @@ interface FileSinkDeps {
 }
 
 /**
- * Writes events to a file. After a failure, for example on a full disk, it keeps retrying and
- * blocks no other code. Events that leave the ring meanwhile are counted, and a line in the file
- * marks the gap.
+ * Writes events to a file. After a failure, for example because the disk is full, it keeps retrying
+ * without blocking other code. Events that are evicted from the ring meanwhile are counted, and a
+ * line in the file marks the gap.
  */
 export class FileSink {
   readonly #deps: FileSinkDeps
   #file: EventFile | null = null
   #reader: SinkReader | null = null
-  /** Text from the ring that is not written yet. */
+  /** Text from the ring that has not been written yet. */
   #left: Buffer = Buffer.alloc(0)
   #written = 0
   #hasFault = false
@@ -38,7 +38,7 @@ export class FileSink {
     this.#deps = deps
   }
 
-  /** Number of events that left the ring before they could be written. */
+  /** Number of events that were evicted from the ring before they could be written. */
   get lost(): number {
     return this.#reader?.lost ?? 0
   }
@@ -47,13 +47,16 @@ export class FileSink {
     return this.#written
   }
 
-  /** If the file cannot be opened, that is retried like a write. */
+  /**
+   * Opens the file and starts writing. If the file cannot be opened, opening is retried like a
+   * write.
+   */
   start(): void {
     this.#unlisten = this.#deps.bus.onEvents(() => this.#work())
     this.#work()
   }
 
-  /** Writes the remaining events, if that is possible without waiting. */
+  /** Writes the remaining events, as far as possible without waiting. */
   async stop(): Promise<void> {
     this.#unlisten()
     this.#work()
@@ -68,7 +71,7 @@ export class FileSink {
   /** Writes the line by which the next process recognizes that no event is missing in between. */
   async #writeEnd(): Promise<void> {
     const { bus } = this.#deps
-    await this.#file?.write(Buffer.from(`${stoppedLine(bus.selfId, bus.nextPosition())}\n`))
+    await this.#file?.write(Buffer.from(`${endOfFileLine(bus.selfId, bus.nextPosition())}\n`))
   }
 
   #work(): void {
@@ -100,8 +103,8 @@ export class FileSink {
   }
 
   /**
-   * Continues after the events of an earlier process. Events of entries that the earlier process
-   * applied but did not write are lost.
+   * Continues after the last event that an earlier process wrote. Events of log entries that the
+   * earlier process applied but whose events it did not write are lost.
    */
   async #begin(file: EventFile): Promise<SinkReader> {
     const { bus, filter } = this.#deps

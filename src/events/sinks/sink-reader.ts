@@ -7,16 +7,16 @@ import {
 import type { EmittedEvent } from '../emitted-event.ts'
 import type { EventBus } from '../event-bus.ts'
 
-/** Lines for a sink, and how many events were lost before the first of them. */
+/** Lines for a sink, and the number of events that were lost before the first line. */
 interface SinkBatch {
   readonly lines: string
   readonly events: number
 }
 
 /**
- * Reader for a file or stream. It takes events from the ring in batches, so a slow sink delays no
- * other reader and needs no more memory than the ring. Events that have left the ring unread are
- * counted, and a line marks the gap.
+ * Reads events for a file or a stream. It reads them from the ring in batches, so a slow sink
+ * delays no other reader and needs no more memory than the ring. Events that were evicted from the
+ * ring unread are counted, and a line marks the gap.
  */
 export class SinkReader {
   readonly #bus: EventBus
@@ -27,8 +27,8 @@ export class SinkReader {
   #lost = 0
 
   /**
-   * @param written last position that an earlier process wrote. Events of entries up to there are
-   * not written again when the entries are applied again.
+   * @param written last position that an earlier process wrote. When log entries up to this
+   * position are applied again, their events are not written again.
    */
   constructor(bus: EventBus, filter: EventFilter, written: EventPosition | null = null) {
     this.#bus = bus
@@ -46,7 +46,7 @@ export class SinkReader {
     this.#unwant()
   }
 
-  /** Null when there is no event. */
+  /** The next lines; null when there is no event. */
   take(bytesMax: number): SinkBatch | null {
     const { ring } = this.#bus
     let [lines, events] = [this.#gapLine(), 0]
@@ -62,7 +62,10 @@ export class SinkReader {
     return lines === '' ? null : { lines, events }
   }
 
-  /** A live event is always new, no matter which log position it has. */
+  /**
+   * Whether an earlier process wrote the event. A live event, which is not in the log, is always
+   * new, whatever its log position.
+   */
   #isWritten({ isReplicated, position }: EmittedEvent): boolean {
     if (this.#written === null || !isReplicated) return false
     return comparePositions(position, this.#written) <= 0
@@ -78,8 +81,8 @@ export class SinkReader {
   }
 }
 
-/** A line that a stopping writer adds: the file is complete up to this position. */
-export function stoppedLine(selfId: string, at: EventPosition): string {
+/** A line that a writer adds when it stops: the file contains all events up to this position. */
+export function endOfFileLine(selfId: string, at: EventPosition): string {
   return JSON.stringify({
     namespace: 'events',
     event_src_id: selfId,
@@ -91,7 +94,7 @@ export function stoppedLine(selfId: string, at: EventPosition): string {
 
 /**
  * A line that marks missing events in a file.
- * @param count maximum number of missing events, of all namespaces; undefined: unknown.
+ * @param count maximum number of missing events, counted over all namespaces; undefined: unknown.
  */
 export function gapLine(
   selfId: string,

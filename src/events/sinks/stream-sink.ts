@@ -4,15 +4,15 @@ import { escapeUnprintable } from '../../lib/text/terminal-text.ts'
 import { eventLimits } from '../limits.ts'
 import { SinkReader } from './sink-reader.ts'
 
-/** Output that events share with log lines. */
+/** An output in which events and log lines are mixed. */
 export interface EventLines {
-  /** Writes one or more lines with their newlines. */
+  /** Writes one or more lines, each of which ends with a newline. */
   write(lines: string): void
-  /** True: the reader is behind, so the caller should write later. */
+  /** True if the reader of the output is behind, so that the caller should write later. */
   readonly isCrowded: boolean
 }
 
-/** Writes events to the standard output, no faster than its reader reads. */
+/** Writes events to standard output, no faster than its reader reads them. */
 export class StreamSink {
   readonly #lines: EventLines
   readonly #reader: SinkReader

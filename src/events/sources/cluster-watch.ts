@@ -1,7 +1,7 @@
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import type { PublishFact } from '../../ports/live-facts.ts'
+import type { ObservationSink } from '../../ports/live-facts.ts'
 import type { EventBus } from '../event-bus.ts'
 import { clusterEvent } from '../subjects/cluster.ts'
 
@@ -18,11 +18,11 @@ interface ClusterWatchDeps {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
   readonly clock: Clock
-  readonly publishFact: PublishFact
+  readonly publishFact: ObservationSink
 }
 
 const LOOK_MS = 500
-/** How long a controller waits for another leader before it refuses writes. */
+/** Time without a leader after which the controller counts as read-only. */
 const LEADERLESS_MS = 2000
 
 /**

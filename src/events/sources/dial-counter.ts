@@ -1,8 +1,8 @@
-import type { DialFact } from '../../ports/live-facts.ts'
+import type { DialAttempt } from '../../ports/live-facts.ts'
 import { eventLimits } from '../limits.ts'
 import type { DialCount } from '../subjects/service.ts'
 
-/** Counts the dials of services through this controller since the last call. */
+/** Counts, per interval, the dials of services through this controller. */
 export class DialCounter {
   #counts = new Map<string, DialCount>()
   #sinceMs: number
@@ -11,7 +11,7 @@ export class DialCounter {
     this.#sinceMs = nowMs
   }
 
-  note({ serviceId, terminatorId, result }: DialFact): void {
+  note({ serviceId, terminatorId, result }: DialAttempt): void {
     const key = JSON.stringify([result, serviceId, terminatorId])
     const { count = 0 } = this.#counts.get(key) ?? {}
     if (count === 0 && this.#counts.size >= eventLimits.dialCountsMax) return

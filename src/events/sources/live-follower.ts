@@ -1,7 +1,7 @@
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { LiveFact } from '../../ports/live-facts.ts'
+import type { Observation } from '../../ports/live-facts.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { DialCounter } from './dial-counter.ts'
 import type { EventBus } from '../event-bus.ts'
@@ -26,15 +26,15 @@ interface LiveFollowerDeps {
 }
 
 interface Seen {
-  readonly fact: LiveFact
+  readonly fact: Observation
   readonly atMs: number
 }
 
 /**
- * Converts facts that this controller observes into events. It does so after the turn in which a
- * fact was published, and so never within apply.
+ * Turns observations of this controller into events. It does so after the turn in which an
+ * observation was published, and so never within apply.
  */
-export class LiveFollower {
+export class ObservationEvents {
   readonly #deps: LiveFollowerDeps
   readonly #waiting = new BoundedQueue<Seen>(eventLimits.liveFactsWaitingMax)
   #isPlanned = false
@@ -44,12 +44,12 @@ export class LiveFollower {
     this.#deps = deps
   }
 
-  /** Facts dropped because the queue was full. */
+  /** Number of observations dropped because the queue was full. */
   get dropped(): number {
     return this.#dropped
   }
 
-  readonly publishFact = (fact: LiveFact): void => {
+  readonly publishFact = (fact: Observation): void => {
     if (!this.#waiting.push({ fact, atMs: this.#deps.clock.nowMs() })) this.#dropped += 1
     if (this.#isPlanned) return
     this.#isPlanned = true

@@ -13,7 +13,7 @@ import { publishedKinds } from '../published-records.ts'
  * Emits the events of each log entry. Every controller emits the same events in the same order for
  * an entry.
  */
-export class RecordFollower {
+export class LogEntryEvents {
   readonly #bus: EventBus
   readonly #state: Pick<StateView, 'get'>
   readonly #unfollow: () => void

@@ -4,9 +4,9 @@ import { kinds } from '../../entities/registry.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { MetricFigure } from '../../ports/live-facts.ts'
+import type { NamedMetric } from '../../ports/live-facts.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { HostStats } from '../../ports/stats.ts'
+import type { ConsensusStats } from '../../ports/stats.ts'
 import type { DialCounter } from './dial-counter.ts'
 import type { EventBus } from '../event-bus.ts'
 import { publishedKinds } from '../published-records.ts'
@@ -19,7 +19,7 @@ interface SamplerDeps {
   readonly bus: EventBus
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly state: Pick<StateView, 'count' | 'appliedIndex'>
-  readonly vitals: () => HostStats
+  readonly vitals: () => ConsensusStats
   readonly clock: Clock
   readonly dials: DialCounter
   readonly metricsIntervalMs: number
@@ -27,8 +27,8 @@ interface SamplerDeps {
 }
 
 /**
- * Emits metrics of this controller, and counts of dials and records, at each interval while there
- * is a reader.
+ * At each interval, emits metrics of this controller and counts of dials and records, as long as
+ * there is a reader.
  */
 export class Sampler {
   readonly #deps: SamplerDeps
@@ -74,7 +74,7 @@ export class Sampler {
     )
   }
 
-  #figures(): readonly MetricFigure[] {
+  #figures(): readonly NamedMetric[] {
     const { cluster, state, vitals } = this.#deps
     const members = cluster.members()
     const own = members.find(({ id }) => id === cluster.selfId)
@@ -107,7 +107,7 @@ export class Sampler {
 
 function figuresOf(
   values: Readonly<Record<string, number>>,
-  type: MetricFigure['type'],
-): MetricFigure[] {
+  type: NamedMetric['type'],
+): NamedMetric[] {
   return Object.entries(values).map(([name, value]) => ({ name, type, values: { value } }))
 }

@@ -4,14 +4,14 @@ import type { EmittedEvent } from '../emitted-event.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 
-/** Reason for closing a stream, as its client receives it. */
+/** Reasons for closing a stream, as they are sent to its client. */
 export const closeReasons = {
   slow: 'the client reads too slowly; resume after the last event that was read',
   stopping: 'the controller is stopping; continue at another one',
 } as const
 
 /**
- * Output to the client of a stream. It writes events at once, and reports when the client must read
+ * Output to a stream's client. It writes events at once, and reports when the client must read
  * before more is written.
  */
 export interface StreamOutput {
@@ -21,11 +21,17 @@ export interface StreamOutput {
   gap(from: EventPosition, to: EventPosition): boolean
   /** Reports that the client has received all events up to this position. */
   heartbeat(at: EventPosition): boolean
-  /** Sends the reason and closes. A client that does not read it is disconnected after a while. */
+  /**
+   * Sends the reason and closes the stream. A client that does not read the reason is disconnected
+   * after a while.
+   */
   close(reason: string): void
 }
 
-/** Stream to one reader. It takes events from the ring at its own pace and stores none itself. */
+/**
+ * Stream of events to one reader. It reads events from the ring at its own speed and stores none
+ * itself.
+ */
 export class EventStream {
   readonly reader: EventReader
   readonly #bus: EventBus
@@ -54,7 +60,7 @@ export class EventStream {
     return this.#isClosed
   }
 
-  /** The client has disconnected. */
+  /** Called when the client has disconnected. */
   gone(): void {
     this.#isClosed = true
     this.#unwant()
@@ -69,7 +75,8 @@ export class EventStream {
   pump(): void {
     const { ring } = this.#bus
     if (this.#isClosed || this.#blockedSinceMs !== null || this.#next >= ring.end) return
-    // Checked before any event is sent: one of these events may have ended the session.
+    // Checked before the events are sent, because one of these events may have ended the reader's
+    // session.
     const refusal = this.reader.refusal()
     // @guard events-of-others--session
     if (refusal !== null) {
@@ -116,7 +123,8 @@ export class EventStream {
   }
 
   /**
-   * Reports a gap if the position belongs to another generation, or its events have left the ring.
+   * Resumes after a position. Reports a gap if the position belongs to another generation, or
+   * events after it were evicted from the ring.
    */
   #resume(after: EventPosition): void {
     const { ring, generation } = this.#bus
@@ -130,7 +138,8 @@ export class EventStream {
   }
 
   /**
-   * True if the client has received the event from another controller, which was ahead of this one.
+   * True if the client has already received the event from another controller, which had applied
+   * more of the log than this one.
    */
   #isSeen({ position }: EmittedEvent): boolean {
     const after = this.#after

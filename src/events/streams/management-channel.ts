@@ -15,7 +15,7 @@ import {
   validationAnswers,
   validationStartMessage,
 } from './validation-messages.ts'
-import { closeCode, EventSocket, type Upgrade } from './web-socket.ts'
+import { closeCode, EventSocket, type WebSocketUpgradeRequest } from './web-socket.ts'
 
 /** Content types of OpenZiti's management protocol. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const
@@ -31,16 +31,16 @@ const frameLimits = {
 interface ManagementChannelDeps {
   readonly permits: (namespace: EventNamespace) => boolean
   readonly validations: NetworkValidations
-  /** Called with the subscriptions of the client. */
+  /** Called with the subscriptions that the client requests. */
   readonly onRequest: (filter: EventFilter) => void
   readonly onDrain: () => void
   readonly onClose: () => void
 }
 
 /**
- * The channel that OpenZiti's CLI opens for events and validations. Each web socket message
- * contains one frame of the channel protocol; hellos are not exchanged. It accepts one request for
- * events, and one validation at a time. Other messages are answered as the protocol requires, or
+ * The channel that OpenZiti's CLI opens for events and validations. Each WebSocket message contains
+ * one frame of the channel protocol; there is no hello. The channel accepts one request for events,
+ * and one validation at a time. Other messages get the response that the protocol requires, or are
  * ignored.
  */
 export class ManagementChannel implements StreamOutput {
@@ -51,10 +51,10 @@ export class ManagementChannel implements StreamOutput {
   #hasAsked = false
   #isValidating = false
   #isClosed = false
-  /** Continues a validation after its client has read. */
+  /** Continues a validation after the client has read. */
   #resume: () => void = () => undefined
 
-  constructor(upgrade: Upgrade, deps: ManagementChannelDeps) {
+  constructor(upgrade: WebSocketUpgradeRequest, deps: ManagementChannelDeps) {
     this.#deps = deps
     this.#waitForRequest()
     this.#socket = new EventSocket(upgrade, {
@@ -110,7 +110,9 @@ export class ManagementChannel implements StreamOutput {
     }
   }
 
-  /** Runs a validation. The CLI reads only an answer of the type that belongs to its request. */
+  /**
+   * Runs a validation. The CLI accepts only a response of the type that belongs to its request.
+   */
   async #validate(message: ChannelMessage): Promise<void> {
     if (this.#isValidating) {
       return this.#start(message, 'a validation is under way on this connection; open another one')
@@ -125,7 +127,7 @@ export class ManagementChannel implements StreamOutput {
         if (finding.kind !== 'host') rest -= 1
         if (!(await this.#sendFinding(finding))) return
       }
-      // Closes the channel, because the client would wait for the missing findings.
+      // The channel is closed, because the client would wait for the missing findings forever.
       if (rest > 0) this.close('the validation failed; the log of the controller says why')
     } catch (error) {
       if (!(error instanceof Problem)) throw error
@@ -136,7 +138,7 @@ export class ManagementChannel implements StreamOutput {
     }
   }
 
-  /** @param refusal '' if the validation was started. */
+  /** @param refusal reason why the validation was not started; '' if it was started. */
   #start({ contentType: asked, sequence }: ChannelMessage, refusal: string, count = 0): void {
     const headers = new Map([[headerKey.replyFor, encodeInt32(sequence)]])
     const kind = validationAnswers.get(asked) ?? contentType.result

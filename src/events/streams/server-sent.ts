@@ -3,19 +3,19 @@ import { type EventPosition, positionText } from '../../ports/events.ts'
 import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
 import type { StreamOutput } from './event-stream.ts'
-import { TextPipe } from './text-pipe.ts'
+import { TextToByteStream } from './text-pipe.ts'
 
 /**
- * Server-sent events (HTML standard, 9.2). The id of each is the position at which its client can
- * resume. A gap and the end are events with these names. A heartbeat is a comment with an id, so
- * that the position of the client also advances without events.
+ * Server-sent events (HTML standard, 9.2). The id of each event is the position at which the client
+ * can resume. A gap and the end of the stream are events with their own names. A heartbeat is a
+ * comment with an id, so that the client's position also advances without events.
  */
 export class ServerSentEvents implements StreamOutput, ByteStream {
-  /** The client has read, so more can be written. */
+  /** Called when the client has read, so that more can be written. */
   onDrain: () => void = () => undefined
-  /** The client no longer reads. */
+  /** Called when the client no longer reads. */
   onGone: () => void = () => undefined
-  readonly chunks = new TextPipe(eventLimits.eventStreamCharactersMax, {
+  readonly chunks = new TextToByteStream(eventLimits.eventStreamCharactersMax, {
     onTaken: () => this.onDrain(),
     onReturned: () => this.#end(),
   })

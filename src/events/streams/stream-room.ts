@@ -10,12 +10,12 @@ import { entityTypeNames } from '../published-records.ts'
 import { closeReasons, EventStream } from './event-stream.ts'
 import { ManagementChannel } from './management-channel.ts'
 import { ServerSentEvents } from './server-sent.ts'
-import type { Upgrade } from './web-socket.ts'
+import type { WebSocketUpgradeRequest } from './web-socket.ts'
 
 interface StreamRoomDeps {
   readonly bus: EventBus
   readonly clock: Clock
-  /** Events lost by all sinks and streams of this controller. */
+  /** Number of events that all sinks and streams of this controller have lost. */
   readonly lost: () => number
 }
 
@@ -31,7 +31,7 @@ const nothingWanted = {
  * The HTTP clients that read events of one controller. Limits their number, for each caller and in
  * total.
  */
-export class StreamRoom implements EventStreams {
+export class EventStreamLimiter implements EventStreams {
   readonly #deps: StreamRoomDeps
   readonly entityTypes = entityTypeNames
   readonly #streams = new Set<EventStream>()
@@ -84,14 +84,14 @@ export class StreamRoom implements EventStreams {
   }
 
   upgrade(
-    upgrade: Upgrade,
+    upgrade: WebSocketUpgradeRequest,
     reader: Omit<EventReader, 'after' | 'filter'>,
     permits: (namespace: EventNamespace) => boolean,
     validations: NetworkValidations,
   ): void {
     const { bus, clock } = this.#deps
-    // The connection counts as a stream even before its request arrives. Otherwise a client could
-    // open any number of connections without sending a request.
+    // The connection is counted as a stream even before its request arrives. Otherwise a client
+    // could open any number of connections without sending a request.
     let stream: EventStream | null = null
     const channel: ManagementChannel = new ManagementChannel(upgrade, {
       permits,

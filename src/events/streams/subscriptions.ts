@@ -5,7 +5,7 @@ import { findNamespace } from '../namespaces.ts'
 import { entityTypeNames } from '../published-records.ts'
 import { parsePattern, type TextPattern } from '../../lib/text/text-pattern.ts'
 
-/** An invalid subscription request; one sentence for its sender. */
+/** An invalid subscription request. The message is one sentence for the sender. */
 export class SubscriptionFault extends Error {
   override readonly name = 'SubscriptionFault'
 }

@@ -1,5 +1,5 @@
 interface TextPipeDeps {
-  /** Called when all written text has been read, so that the writer may continue. */
+  /** Called when all written text has been read; the writer may continue. */
   readonly onTaken: () => void
   /** Called when the reader stops reading. */
   readonly onReturned: () => void
@@ -9,10 +9,10 @@ type Taken = IteratorResult<Uint8Array, undefined>
 const OVER: Taken = { done: true, value: undefined }
 
 /**
- * Text that is written in pieces, and read as bytes. The writer limits the buffered text: when
- * `write` returns false, it waits for `onTaken`.
+ * Text that is written in pieces and read as bytes. The writer must limit the buffered text: when
+ * `write` returns false, it must wait for `onTaken`.
  */
-export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
+export class TextToByteStream implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #charactersMax: number
   readonly #deps: TextPipeDeps
   #text = ''
@@ -32,7 +32,7 @@ export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
     return this.#text.length < this.#charactersMax
   }
 
-  /** Ends the text. The reader still receives the buffered text. */
+  /** Ends the text. The reader still receives text that is already buffered. */
   end(): void {
     this.#isOver = true
     this.#handOver()
@@ -57,7 +57,7 @@ export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
     return this
   }
 
-  /** @returns true if the reader received text. */
+  /** @returns true if the reader was waiting and received text. */
   #handOver(): boolean {
     const taker = this.#taker
     if (taker === null) return false

@@ -16,8 +16,8 @@ import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import { Problem } from '../../lib/problems.ts'
 import type {
   NetworkValidations,
-  RouterCircuitsFound,
-  RouterLinksFound,
+  RouterCircuitFindings,
+  RouterLinkFindings,
   ValidatedTerminator,
   Validation,
   ValidationFinding,
@@ -27,9 +27,9 @@ const asked = { terminators: 10_100, links: 10_103, circuits: 10_118 } as const
 const contentTypes = { terminator: 10_102, links: 10_105, circuits: 10_120, host: 10_121 } as const
 
 /**
- * Validations of OpenZiti that Flotilla does not offer, with the type of the answer that OpenZiti's
- * CLI expects: of terminators of SDKs, the data model, connections of identities, terminators of
- * edge routers and dialers of controllers.
+ * OpenZiti validations that Flotilla does not offer, with the type of response that OpenZiti's CLI
+ * expects for each: terminators of SDKs, the data model, connections of identities, terminators of
+ * edge routers, and dialers of controllers.
  */
 const notOffered = notBuiltYet([
   [10_106, 10_107],
@@ -39,7 +39,7 @@ const notOffered = notBuiltYet([
   [10_122, 10_123],
 ] as const)
 
-/** Every validation of OpenZiti, with the type of its answer. */
+/** Every OpenZiti validation, with the type of its response. */
 export const validationAnswers: ReadonlyMap<number, number> = new Map<number, number>([
   [asked.terminators, 10_101],
   [asked.links, 10_104],
@@ -80,7 +80,7 @@ function read<T>(decode: () => T): T {
   }
 }
 
-/** @param refusal '' if the validation was started. */
+/** @param refusal reason why the validation was not started; '' if it was started. */
 export function validationStartMessage(refusal: string, count: number): Uint8Array {
   const start = { success: refusal === '', message: refusal, count: BigInt(count) }
   return toBinary(ValidationStartSchema, create(ValidationStartSchema, start))
@@ -123,7 +123,7 @@ function terminatorBody(finding: ValidatedTerminator): Uint8Array {
   return toBinary(ValidatedTerminatorDetailSchema, detail)
 }
 
-function linksBody({ routerId, routerName, fault, links }: RouterLinksFound): Uint8Array {
+function linksBody({ routerId, routerName, fault, links }: RouterLinkFindings): Uint8Array {
   const standing = (is: boolean): LinkStanding =>
     is ? LinkStanding.LINK_ESTABLISHED : LinkStanding.LINK_UNKNOWN
   const message = create(ValidatedRouterLinksSchema, {
@@ -141,7 +141,12 @@ function linksBody({ routerId, routerName, fault, links }: RouterLinksFound): Ui
   return toBinary(ValidatedRouterLinksSchema, message)
 }
 
-function circuitsBody({ routerId, routerName, fault, circuits }: RouterCircuitsFound): Uint8Array {
+function circuitsBody({
+  routerId,
+  routerName,
+  fault,
+  circuits,
+}: RouterCircuitFindings): Uint8Array {
   const message = create(ValidatedRouterCircuitsSchema, {
     routerId,
     routerName,

@@ -15,11 +15,11 @@ interface EventSocketHandlers {
   readonly onClose: () => void
 }
 
-/** Request for a web socket, from Node's server. */
-export interface Upgrade {
+/** A request to upgrade to a WebSocket, from Node's server. */
+export interface WebSocketUpgradeRequest {
   readonly request: IncomingMessage
   readonly socket: Duplex
-  /** Bytes that the client has already sent. */
+  /** Bytes that the client sent after its request. */
   readonly head: Buffer
 }
 
@@ -30,8 +30,8 @@ const server = webSocketUpgrades({
 })
 
 /**
- * Server side of a web socket, as the management channel needs it: binary messages without
- * extensions. Closes the connection after a message above the size limit, or a violation of RFC
+ * Server side of a WebSocket, limited to what the management channel needs: binary messages without
+ * extensions. Closes the connection after a message above the size limit or a violation of RFC
  * 6455.
  */
 export class EventSocket {
@@ -39,10 +39,10 @@ export class EventSocket {
   #web: WebSocket | null = null
   #isClosing = false
 
-  constructor({ request, socket, head }: Upgrade, handlers: EventSocketHandlers) {
+  constructor({ request, socket, head }: WebSocketUpgradeRequest, handlers: EventSocketHandlers) {
     this.#socket = socket
     server.handleUpgrade(request, socket, head, (web) => this.#begin(web, handlers))
-    // The client disconnected before the handlers were set.
+    // Called here if the client disconnected before the handlers were set.
     if (this.#web === null) setImmediate(handlers.onClose)
   }
 
@@ -53,7 +53,7 @@ export class EventSocket {
       if (isBinary) handlers.onMessage(data as Buffer)
       else this.close(closeCode.protocol, 'only binary messages are accepted')
     })
-    // A client that does not read receives no more answers.
+    // Answers pings only while the client reads, so that responses do not accumulate.
     web.on('ping', (data) => {
       // @guard pings-without-reading
       if (!this.#socket.writableNeedDrain) web.pong(data)
@@ -63,15 +63,15 @@ export class EventSocket {
     this.#socket.on('drain', handlers.onDrain)
   }
 
-  /** @returns false when the client should read first. */
+  /** @returns false when the client should read before more is sent. */
   send(data: Uint8Array): boolean {
     if (!this.#isClosing) this.#web?.send(data)
     return !this.#socket.writableNeedDrain
   }
 
   /**
-   * Sends a ping without waiting for its answer: a failed connection shows that the client has
-   * gone.
+   * Sends a ping without waiting for the response: if the client has disconnected, the connection
+   * fails.
    */
   ping(): boolean {
     if (!this.#isClosing) this.#web?.ping()

@@ -1,7 +1,7 @@
-import type { LiveFact } from '../../ports/live-facts.ts'
+import type { Observation } from '../../ports/live-facts.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
-type AlarmFact = Extract<LiveFact, { readonly kind: 'alarm' }>
+type AlarmFact = Extract<Observation, { readonly kind: 'alarm' }>
 
 export const alert: EventSubject = {
   namespace: 'alert',

@@ -1,5 +1,5 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { LiveFact } from '../../ports/live-facts.ts'
+import type { Observation } from '../../ports/live-facts.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
 export const authentication: EventSubject = {
@@ -51,7 +51,7 @@ export const authentication: EventSubject = {
   ],
 }
 
-/** @param authPolicyId of the identity when the entry was applied. */
+/** @param authPolicyId auth policy that the identity had when the entry was applied. */
 export function loggedInEvent(session: ApiSession, authPolicyId: string, atMs: number): NewEvent {
   const { authenticatorId, signerId, certFingerprint } = session
   return {
@@ -75,7 +75,7 @@ export function loggedInEvent(session: ApiSession, authPolicyId: string, atMs: n
 }
 
 export function logInFailedEvent(
-  failure: Omit<Extract<LiveFact, { readonly kind: 'logInFailed' }>, 'kind'>,
+  failure: Omit<Extract<Observation, { readonly kind: 'logInFailed' }>, 'kind'>,
   atMs: number,
 ): NewEvent {
   return {

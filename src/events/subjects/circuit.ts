@@ -1,8 +1,8 @@
-import type { LiveFact } from '../../ports/live-facts.ts'
+import type { Observation } from '../../ports/live-facts.ts'
 import type { EventFields, EventSubject, NewEvent } from '../field.ts'
 
-type CircuitFact = Extract<LiveFact, { readonly kind: 'circuit' }>
-type FailedFact = Extract<LiveFact, { readonly kind: 'circuitFailed' }>
+type CircuitFact = Extract<Observation, { readonly kind: 'circuit' }>
+type FailedFact = Extract<Observation, { readonly kind: 'circuitFailed' }>
 
 const VERSION = 2
 const NS_PER_MS = 1_000_000

@@ -1,8 +1,8 @@
-import type { LiveFact } from '../../ports/live-facts.ts'
+import type { Observation } from '../../ports/live-facts.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
-type ConnectFact = Extract<LiveFact, { readonly kind: 'connect' }>
-type SdkFact = Extract<LiveFact, { readonly kind: 'sdk' }>
+type ConnectFact = Extract<Observation, { readonly kind: 'connect' }>
+type SdkFact = Extract<Observation, { readonly kind: 'sdk' }>
 
 export const connect: EventSubject = {
   namespace: 'connect',

@@ -56,7 +56,7 @@ export const entityChange: EventSubject = {
   ],
 }
 
-/** A log entry with changes, from the state machine. */
+/** A log entry with its changes, as the state machine reports it. */
 interface ChangedEntry {
   readonly index: number
   readonly timeMs: number
@@ -64,9 +64,9 @@ interface ChangedEntry {
 }
 
 /**
- * Two events: the change, and its commit. Called for each write, so texts are created only when a
- * reader needs them.
- * @param position of the change.
+ * Two events: the change, and its commit. Called for each write, so their text is created only when
+ * a reader needs it.
+ * @param position position of the change.
  */
 export function entityChangeEvents(
   change: RecordChange,

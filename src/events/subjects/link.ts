@@ -1,7 +1,7 @@
-import type { LiveFact } from '../../ports/live-facts.ts'
+import type { Observation } from '../../ports/live-facts.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
-type LinkFact = Extract<LiveFact, { readonly kind: 'link' }>
+type LinkFact = Extract<Observation, { readonly kind: 'link' }>
 
 export const link: EventSubject = {
   namespace: 'link',
@@ -68,7 +68,7 @@ export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent 
   }
 }
 
-/** Texts that a router reports about its link. */
+/** Strings that a router reports about its link; the router chooses their length. */
 function textsOf({ id, protocol, dialAddress, connections }: LinkFact['link']): string[] {
   const ends = connections.map((each) => each.type + each.sourceAddress + each.destAddress)
   return [id, protocol, dialAddress, ...ends]

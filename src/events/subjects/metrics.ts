@@ -1,4 +1,4 @@
-import type { MetricFigure } from '../../ports/live-facts.ts'
+import type { NamedMetric } from '../../ports/live-facts.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
 const VERSION = 3
@@ -49,7 +49,7 @@ interface MetricSource {
 
 const OF_LINK = /^link\.(.{1,128})\.(latency|queue_time)$/
 
-export function metricEvent(figure: MetricFigure, source: MetricSource): NewEvent {
+export function metricEvent(figure: NamedMetric, source: MetricSource): NewEvent {
   const [, entityId, part] = OF_LINK.exec(figure.name) ?? []
   const name = entityId === undefined ? figure.name : `link.${part ?? ''}`
   return {
@@ -72,7 +72,7 @@ export function metricEvent(figure: MetricFigure, source: MetricSource): NewEven
   }
 }
 
-/** Characters that each event of the source repeats. */
+/** Number of characters that every event of this source contains. */
 function charactersOf({ eventId, tags }: MetricSource): number {
   // @guard reports-of-a-router--tags
   return Object.entries(tags).reduce(

@@ -48,7 +48,9 @@ export const service: EventSubject = {
   ],
 }
 
-/** Dial count of one controller for one service, terminator and result. */
+/**
+ * Number of dials through one controller for one combination of service, terminator and result.
+ */
 export interface DialCount {
   readonly serviceId: string
   readonly terminatorId: string

@@ -28,8 +28,8 @@ export const session: EventSubject = {
 }
 
 export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: number): NewEvent {
-  // The record of the API session may be deleted already, but only API sessions of OIDC have a
-  // UUID.
+  // The id shows the kind of API session, because its record may already be deleted: only OIDC
+  // sessions have a UUID.
   const isOfOidc = parseUuid(of.apiSessionId) !== null
   return {
     namespace: 'session',

@@ -40,7 +40,7 @@ export const terminator: EventSubject = {
   ],
 }
 
-/** @param ofService all terminators of its service. */
+/** @param ofService all terminators of the terminator's service. */
 export function terminatorEvent(
   one: Terminator,
   isOnline: boolean,

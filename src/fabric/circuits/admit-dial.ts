@@ -3,7 +3,7 @@ import type { AdmittedClient, RouterClients } from '../../ports/router-clients.t
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import {
   claimFaultCodes,
-  claimFaultText,
+  claimRefusalMessage,
   dialFaultCode,
   tunnelFaultCodes,
 } from '../clients/client-errors.ts'
@@ -17,7 +17,9 @@ import type { Hosts } from './hosts.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
-/** Session ID of circuits that a tunnel dials, which have no session. */
+/**
+ * Used as the session ID of circuits that a router's tunnel dials, because a tunnel has no session.
+ */
 export const NO_SESSION = ''
 
 /** A refused dial; `code` is OpenZiti's error code for clients. */
@@ -39,7 +41,10 @@ export interface DialChecks {
 
 export interface AdmittedDial {
   readonly client: AdmittedClient
-  /** Whether the dial would still be admitted. Needed for rights whose end causes no event. */
+  /**
+   * Whether the dial would still be admitted. Called again later, because some rights end without
+   * an event.
+   */
   readonly isGranted: () => boolean
 }
 
@@ -91,14 +96,14 @@ async function admitClient(
   if (!judged.ok) {
     const { fault } = judged
     const code = dialFaultCode(fault, shown.serviceId !== undefined)
-    throw new CircuitRefusedError(code, claimFaultText('dial', fault))
+    throw new CircuitRefusedError(code, claimRefusalMessage('dial', fault))
   }
   return { client: judged.client, isGranted: () => true }
 }
 
 /**
- * Admits circuits that begin at a router itself, no matter which component of the router requests
- * them.
+ * Admits a circuit that begins at a router itself, regardless of which component of the router
+ * requests the circuit.
  */
 async function admitTunnel(
   { tunnels, reads }: DialChecks,

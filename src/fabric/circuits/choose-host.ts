@@ -8,15 +8,17 @@ export interface HostCandidate {
 
 export interface HostChoice {
   readonly strategy: HostedService['strategy']
-  /** Random number from 0 to 1, for random strategies. */
+  /** Random number from 0 to 1, for the random and weighted strategies. */
   readonly drawn: number
-  /** The client's previous terminator, for the sticky strategy; '' if none. */
+  /** Terminator that the client used before, for the sticky strategy; '' if none. */
   readonly sticksTo: string
-  /** Cost of a terminator, in addition to the costs in its record and of its path. */
+  /**
+   * Additional cost of a terminator, on top of the cost in its record and the cost of its path.
+   */
   readonly costAt: (terminatorId: string) => number
 }
 
-/** Cost of a precedence; it outweighs every other difference of costs. */
+/** Cost of each precedence. The steps are so large that they outweigh all other costs. */
 const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
 
 /** @returns null if there are no candidates. */
@@ -45,7 +47,8 @@ interface Costed {
 }
 
 /**
- * Candidates of the best available precedence: a failed host is dialed only if there is no other.
+ * The candidates with the best precedence: a terminator with precedence `failed` is dialed only if
+ * there is no other.
  */
 function preferred(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
   const least = Math.min(...candidates.map(({ host }) => PRECEDENCE_COST[host.precedence]))
@@ -56,7 +59,10 @@ function compareIds(a: HostCandidate, b: HostCandidate): number {
   return a.host.terminatorId < b.host.terminatorId ? -1 : 1
 }
 
-/** Chooses randomly; a host's weight is the share of the other hosts in the total cost. */
+/**
+ * Chooses randomly. The weight of a host is the share of all other hosts in the total cost, so
+ * cheaper hosts get more circuits.
+ */
 function byWeight(ordered: readonly Costed[], drawn: number): HostCandidate | null {
   const total = ordered.reduce((sum, { cost }) => sum + cost, 0)
   const weightOf = ({ cost }: Costed): number =>

@@ -15,15 +15,15 @@ export interface CircuitAllowanceDeps {
 }
 
 /**
- * Limits concurrent circuit requests per router, and the rate of requests per router and per client
- * across routers. A router is identified by its certificate, so presenting other sessions does not
- * help it.
+ * Limits the concurrent circuit requests per router, and the request rate per router and per client
+ * across all routers. A router is identified by its certificate, so it cannot avoid the limit by
+ * presenting other sessions.
  */
 export class CircuitAllowance {
   readonly #table: CircuitAllowanceDeps['table']
   readonly #ofRouters: KeyedRate
   readonly #ofClients: KeyedRate
-  /** Circuits being created, by the router of the client. */
+  /** Number of circuits being created, by the client's router. */
   readonly #waiting = new KeyedCounts()
 
   constructor({ table, clock }: CircuitAllowanceDeps) {
@@ -37,8 +37,8 @@ export class CircuitAllowance {
   }
 
   /**
-   * Counts the request until `end` is called. @throws {CircuitRefusedError} when too many are
-   * pending.
+   * Counts the request as pending until `end` is called.
+   * @throws {CircuitRefusedError} when too many requests are pending.
    */
   begin(routerId: string): void {
     // @guard circuits-of-one-router--waiting

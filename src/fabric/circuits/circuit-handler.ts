@@ -7,10 +7,10 @@ import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Host, Hosts } from './hosts.ts'
-import type { DialResult, PublishFact } from '../../ports/live-facts.ts'
+import type { DialResult, ObservationSink } from '../../ports/live-facts.ts'
 import type { LiveLinks } from '../../ports/live-table.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import { claimFaultCodes, claimFaultText } from '../clients/client-errors.ts'
+import { claimFaultCodes, claimRefusalMessage } from '../clients/client-errors.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { evaluateAtLatest } from '../judged-at-latest.ts'
@@ -31,14 +31,14 @@ import {
 import {
   failedDialResult,
   isInvalidHost,
-  isRefusedByProgram,
-  NO_ANSWER,
+  isRefusedByHost,
+  ROUTE_TIMEOUT,
   NO_HOST,
   routeFault,
   type RouteFault,
-  ROUTER_GONE,
+  ROUTER_DISCONNECTED,
 } from './route-fault.ts'
-import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
+import { type Circuit, circuitEventData, type CircuitTable } from './circuit-table.ts'
 import { CircuitUpkeep } from './circuit-upkeep.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { cheapestPaths } from './path.ts'
@@ -57,12 +57,15 @@ import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 const { circuitsUnknownMs, hostsAwaitedMax, hostsAwaitedMs, routeAttemptsMax, routeTimeoutMs } =
   routerLimits
-/** Interval at which a dial looks again for a host that it waits for. */
+/** Interval at which a waiting dial checks again whether a host is available. */
 const AWAITED_STEP_MS = 500
 
 /** Binding of terminators hosted by a router's tunnel. */
 const TUNNEL = 'tunnel'
-/** Long enough that a router cannot guess the IDs of others in advance. */
+/**
+ * At least 16 characters, so that a router cannot guess the circuit IDs of other routers in
+ * advance.
+ */
 const CIRCUIT_ID = /^[A-Za-z0-9_-]{16,64}$/
 
 export interface CircuitHandlerDeps extends DialChecks {
@@ -74,18 +77,20 @@ export interface CircuitHandlerDeps extends DialChecks {
   /** Returns a random number from 0 to 1. */
   readonly draw: () => number
   readonly log: RouterLogger
-  readonly publishFact?: PublishFact
+  readonly publishFact?: ObservationSink
   /** Absent if identities are not traced. */
   readonly traces?: Pick<TracedIdentities, 'of' | 'sweep'>
   /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
-  /** Called with a host that its own router does not know. */
+  /**
+   * Called with a terminator's host when the terminator's own router does not know the terminator.
+   */
   readonly onInvalidHost?: (host: Host) => void
 }
 
 /**
- * A path that is being routed, with the routers that have not answered yet and the host's peer
- * data.
+ * One attempt to route a path: the routers that have not replied yet, and the peer data from the
+ * host.
  */
 interface Attempt {
   readonly number: number
@@ -94,8 +99,8 @@ interface Attempt {
   readonly missing: Set<string>
   readonly peerData: Map<number, Uint8Array>
   /**
-   * @param isOfHost the terminator's router reported the fault, so it counts against the
-   * terminator.
+   * @param isOfHost true if the terminator's router reported the fault; the fault then counts
+   * against the terminator.
    */
   readonly settle: (fault: RouteFault | null, isOfHost: boolean) => void
 }
@@ -103,9 +108,9 @@ interface Attempt {
 interface Lay {
   readonly sessionId: string
   readonly clientId: string
-  /** The first router of the circuit. */
+  /** The ingress router of the circuit. */
   readonly start: string
-  /** The client's right to dial has ended meanwhile. */
+  /** True when the client's right to dial ended while the circuit was being created. */
   isOver: boolean
 }
 
@@ -126,7 +131,7 @@ interface Attempted {
 interface WantedWay {
   /** Circuit ID. */
   readonly id: string
-  /** The first router of the circuit. */
+  /** The ingress router of the circuit. */
   readonly start: string
   readonly instanceId: string
   readonly peerData: PeerData
@@ -150,9 +155,9 @@ interface Laid {
 }
 
 /**
- * Creates circuits from clients to hosts. The controller that created a circuit owns it; other
- * controllers know the circuit from soft state, but it is not replicated. When its owner fails, the
- * circuit continues, and another controller becomes its owner.
+ * Creates circuits from clients to hosts. The controller that created a circuit owns that circuit;
+ * other controllers know the circuit from soft state, but it is not replicated. When the owner
+ * fails, the circuit continues, and another controller becomes its owner.
  */
 export class CircuitHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -199,7 +204,7 @@ export class CircuitHandler implements ChannelHandler {
     ])
   }
 
-  /** Costs of the terminators that have any, under OpenZiti's names. */
+  /** Additional costs of all terminators that have such costs, with OpenZiti's field names. */
   costs(): readonly object[] {
     const ids = new Set([...this.#costs.failing(), ...this.#circuits.openTerminators()])
     return Array.from(ids, (terminatorId) => {
@@ -210,7 +215,7 @@ export class CircuitHandler implements ChannelHandler {
     })
   }
 
-  /** Cost of a terminator in addition to that of its record, as this controller counts it. */
+  /** Cost that this controller adds to the cost in the terminator's record. */
   dialCost(terminatorId: string): number {
     return this.#costs.of(terminatorId)
   }
@@ -226,7 +231,7 @@ export class CircuitHandler implements ChannelHandler {
     this.upkeep.onSessionsEnded(sessionIds)
   }
 
-  /** Also prevents circuits that are being created from being opened. */
+  /** Ends circuits at forbidden routers, and also prevents pending ones from opening. */
   endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitUpkeep['endAtForbidden']>): void {
     for (const lay of this.#lays.values()) {
       const isMeant = lay.sessionId !== NO_SESSION && identityIds?.has(lay.clientId) !== false
@@ -302,8 +307,8 @@ export class CircuitHandler implements ChannelHandler {
   }
 
   /**
-   * The ID chosen by the router, if it sent one; otherwise a new one. Routers would treat a second
-   * circuit with the same ID as a reroute of the first.
+   * The ID that the router sent, otherwise a new ID. An ID in use is refused, because routers would
+   * treat a second circuit with the same ID as a reroute of the first.
    * @throws {CircuitRefusedError}
    */
   #idFor({ circuitId: id = newCircuitId() }: ClientCircuitRequest): string {
@@ -361,7 +366,7 @@ export class CircuitHandler implements ChannelHandler {
         }
         this.#costs.succeeded(host.terminatorId)
         this.#publishDial(client, host.terminatorId, 'success')
-        this.#deps.publishFact?.(circuitFact(circuit, 'created', layMs()))
+        this.#deps.publishFact?.(circuitEventData(circuit, 'created', layMs()))
         const dialerPeerData = peerDataForDialer([...host.peerData, ...laid.peerData])
         if (isSticky)
           dialerPeerData.set(peerDataKey.stickinessToken, Buffer.from(host.terminatorId))
@@ -388,9 +393,9 @@ export class CircuitHandler implements ChannelHandler {
   }
 
   /**
-   * Waits for a host. A controller that has just started knows the hosts of a service before their
+   * Waits for a host. After a restart, the controller knows the hosts of a service before their
    * routers have reconnected and reported their links.
-   * @throws {CircuitRefusedError} when the right to dial ends meanwhile.
+   * @throws {CircuitRefusedError} when the right to dial ends while waiting.
    */
   async #awaited(
     id: string,
@@ -449,12 +454,12 @@ export class CircuitHandler implements ChannelHandler {
     const there = service.hosts.filter(
       (host) => host.instanceId === instanceId && connection(host.routerId) !== undefined,
     )
-    // If no other host is left, a failed one is tried again: the path may have failed, not the
-    // host.
+    // If every host has failed once, a failed host is tried again: the path may have been the
+    // cause, not the host.
     const fresh = there.filter(({ terminatorId }) => !failed.has(terminatorId))
     const isOpen = ({ terminatorId }: Host): boolean => {
       const fault = failed.get(terminatorId)
-      return fault === undefined || !isRefusedByProgram(fault)
+      return fault === undefined || !isRefusedByHost(fault)
     }
     const usable = fresh.length > 0 ? fresh : there.filter(isOpen)
     const goals = new Set(usable.map(({ routerId }) => routerId))
@@ -491,13 +496,13 @@ export class CircuitHandler implements ChannelHandler {
       settle,
     }
     this.#attempts.set(ends.id, made)
-    // A timeout of an intermediate router does not count against the host.
-    const onTimeout = (): void => settle(NO_ANSWER, made.missing.has(host.routerId))
+    // If an intermediate router does not reply in time, that does not count against the host.
+    const onTimeout = (): void => settle(ROUTE_TIMEOUT, made.missing.has(host.routerId))
     const timer = setTimeout(onTimeout, routeTimeoutMs)
     for (const [at, routerId] of path.routerIds.entries()) {
       const route = routes[at]
       const connection = this.#deps.connection(routerId)
-      if (route === undefined || connection === undefined) settle(ROUTER_GONE, false)
+      if (route === undefined || connection === undefined) settle(ROUTER_DISCONNECTED, false)
       else connection.channel.send(route)
     }
     const { fault, isOfHost } = await promise
@@ -518,7 +523,7 @@ export class CircuitHandler implements ChannelHandler {
     const attempt = this.#attempts.get(id)
     // @guard circuits-of-others--answer
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
-      // The answer may arrive too late for its attempt. Unrouting must not remove the route of a
+      // The reply may arrive after its attempt has ended. Unrouting must not remove the route of a
       // later attempt.
       const isLaid = attempt?.routerIds.includes(router.id) === true
       if (!isLaid && this.upkeep.carriedBy(router.id, id) === undefined) {
@@ -537,7 +542,8 @@ export class CircuitHandler implements ChannelHandler {
       attempt.settle(fault, isOfHost)
       return
     }
-    // These headers contain the host's key; an intermediate router could substitute its own.
+    // Only the host's router may send these headers: they contain the host's key, and an
+    // intermediate router could substitute its own key.
     for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
       const isResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
@@ -553,14 +559,14 @@ export class CircuitHandler implements ChannelHandler {
 }
 
 function rightEnded(): CircuitRefusedError {
-  return new CircuitRefusedError(claimFaultCodes.session, claimFaultText('dial', 'session'))
+  return new CircuitRefusedError(claimFaultCodes.session, claimRefusalMessage('dial', 'session'))
 }
 
 function newCircuitId(): string {
   return randomUUID()
 }
 
-/** Unique among the ends of all circuits of a router, no matter which controller created them. */
+/** Unique among all circuit endpoints of a router, no matter which controller created them. */
 function newAddress(): string {
   return randomUUID()
 }

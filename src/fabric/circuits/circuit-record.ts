@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { type CircuitRecord, CircuitRecordSchema } from '../../../proto/gen/soft_pb.ts'
-import { copyTextStart } from '../../lib/text/own-text.ts'
+import { copyPrefix } from '../../lib/text/own-text.ts'
 import type { PathLink } from '../../ports/live-table.ts'
 import { integer } from '../../lib/text/safe-integer.ts'
 import { routerLimits } from '../limits.ts'
@@ -10,7 +10,7 @@ import { isCircuitId } from './named-circuits.ts'
 
 const { circuitRoutersMax, routerTextCharactersMax } = routerLimits
 
-/** A circuit as published to the other controllers, so that one of them can take it over. */
+/** Encodes a circuit for the other controllers, so that one of them can take it over. */
 export function encodeCircuit(circuit: Circuit): Uint8Array {
   const { live, ends, hostId, instanceId, isOfTunnel, isHostedByTunnel, turn, path } = circuit
   const { clientId, sessionId, serviceId, terminatorId } = live
@@ -39,14 +39,14 @@ export function encodeCircuit(circuit: Circuit): Uint8Array {
 }
 
 /**
- * The circuit in a record published by another controller; null if the record is invalid.
+ * Decodes the circuit in a record that another controller published; null if the record is invalid.
  * @throws when the bytes cannot be decoded, or a number exceeds the safe integers.
  */
 export function decodeCircuit(id: string, bytes: Uint8Array): Circuit | null {
   const record = fromBinary(CircuitRecordSchema, bytes)
   if (!isCircuitId(id) || !isBounded(record)) return null
   const { routerIds, links } = record
-  const text = (value: string): string => copyTextStart(value, routerTextCharactersMax)
+  const text = (value: string): string => copyPrefix(value, routerTextCharactersMax)
   return {
     live: {
       clientId: text(record.clientId),
@@ -77,7 +77,7 @@ export function decodeCircuit(id: string, bytes: Uint8Array): Circuit | null {
   }
 }
 
-/** Limits the length of texts and paths in records of other controllers. */
+/** Whether the strings and paths in another controller's record are within the limits. */
 function isBounded({ routerIds, links, ingress, egress }: CircuitRecord): boolean {
   const isPath = routerIds.length > 0 && links.length === routerIds.length - 1
   const isOfEnds = isCircuitId(ingress) && isCircuitId(egress)

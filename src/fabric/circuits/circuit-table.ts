@@ -1,4 +1,4 @@
-import type { LiveFact } from '../../ports/live-facts.ts'
+import type { Observation } from '../../ports/live-facts.ts'
 import type { LiveCircuit } from '../../ports/live-table.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { routerLimits } from '../limits.ts'
@@ -7,31 +7,33 @@ import type { CircuitPath } from './path.ts'
 import type { CircuitEnds } from './route.ts'
 import { unrouteMessage } from '../../channel/messages/circuits.ts'
 
-/** A circuit of its owner: the controller that created it or took it over. */
+/**
+ * A circuit as its owner stores it. The owner is the controller that created the circuit or took it
+ * over.
+ */
 export interface Circuit {
   readonly live: Omit<LiveCircuit, 'id' | 'routerIds' | 'linkIds'>
   readonly ends: CircuitEnds
   readonly hostId: string
   readonly instanceId: string
-  /** True: the tunnel of the first router dialed it. */
+  /** True if the tunnel of the ingress router dialed the circuit. */
   readonly isOfTunnel: boolean
-  /** True: the tunnel of the last router, `hostId`, hosts it. */
+  /** True if the tunnel of the egress router hosts the terminator, as identity `hostId`. */
   readonly isHostedByTunnel: boolean
-  /** Number of takeovers from one controller by another. */
+  /** How many times a controller has taken this circuit over from another one. */
   readonly turn: number
   path: CircuitPath
 }
 
 export interface CircuitFollower {
-  /** Called for a new circuit, or one with a new path. */
+  /** Called for a new circuit, and when a circuit gets a new path. */
   onKept(circuit: Circuit): void
   onDropped(id: string): void
 }
 
 /**
- * The circuits that a controller owns, and how many of them lead to each terminator. The first
- * routers of the circuits, and their clients, share the limit, so that none of them can fill the
- * table.
+ * The circuits that a controller owns, with a count per terminator. The limit is divided fairly
+ * among the ingress routers and their clients, so that no one of them can fill the table.
  */
 export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   readonly #openAt = new Map<string, number>()
@@ -39,7 +41,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   readonly #ofClients = new FairShare(this.rowsMax)
   #follower: CircuitFollower | null = null
 
-  /** Replaces the previous follower. */
+  /** Sets the follower of changes, and replaces the previous follower. */
   follow(follower: CircuitFollower): void {
     this.#follower = follower
   }
@@ -58,7 +60,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
     return this.#openAt.get(terminatorId) ?? 0
   }
 
-  /** Whether one more circuit of the client may begin at the router. */
+  /** Whether the client may open one more circuit that begins at the router. */
   hasRoomFor(routerId: string, clientId: string): boolean {
     // @guard circuits-of-one-router--clients, circuits-of-one-router--room
     return this.#ofRouters.hasRoomFor(routerId) && this.#ofClients.hasRoomFor(clientId)
@@ -82,7 +84,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   }
 
   #count({ live: { terminatorId, clientId }, path }: Circuit, by: 1 | -1): void {
-    // A reroute does not change the first router.
+    // The ingress router is set only once, because a reroute never changes it.
     this.#ofRouters.take(path.routerIds[0] ?? '', by)
     this.#ofClients.take(clientId, by)
     const count = this.openAt(terminatorId) + by
@@ -112,7 +114,7 @@ export function createCircuitTable(
   })
 }
 
-/** A circuit as other parts of the program see it. */
+/** The public view of a circuit, for other parts of the program. */
 export function toLiveCircuit({ live, ends, path }: Circuit): LiveCircuit {
   return {
     ...live,
@@ -123,11 +125,11 @@ export function toLiveCircuit({ live, ends, path }: Circuit): LiveCircuit {
 }
 
 /** A circuit as an event. */
-export function circuitFact(
+export function circuitEventData(
   circuit: Circuit,
   type: 'created' | 'pathUpdated' | 'deleted',
   layMs?: number,
-): LiveFact {
+): Observation {
   const { hostId, instanceId, path } = circuit
   return {
     kind: 'circuit',

@@ -2,7 +2,7 @@ import { type IdentityTrace, traceChannels } from '../../ports/identity-traces.t
 import type { AdmittedClient } from '../../ports/router-clients.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { HostCandidate } from './choose-host.ts'
-import type { RouteTerms } from './route.ts'
+import type { RouteParameters } from './route.ts'
 import type { RouteFault } from './route-fault.ts'
 
 export interface CircuitTraceDeps {
@@ -12,10 +12,10 @@ export interface CircuitTraceDeps {
   readonly client: AdmittedClient
 }
 
-/** Logs the creation of a traced identity's circuit, here and at the routers on its path. */
+/** Logs how a circuit of a traced identity is created, here and at the routers on its path. */
 export class CircuitTrace {
   /** Fields that routers log. */
-  readonly ofRoutes: NonNullable<RouteTerms['trace']>
+  readonly ofRoutes: NonNullable<RouteParameters['trace']>
   readonly #log: CircuitTraceDeps['log']
   readonly #fields: Readonly<Record<string, string>>
   readonly #channels: number

@@ -5,12 +5,12 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
-import type { PublishFact } from '../../ports/live-facts.ts'
+import { decodeIncrementally } from '../../channel/wire-scan.ts'
+import type { ObservationSink } from '../../ports/live-facts.ts'
 import type { LinkIds, LiveLink, LiveLinks, PathLink } from '../../ports/live-table.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
-import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
+import { type Circuit, circuitEventData, type CircuitTable } from './circuit-table.ts'
 import type { Hosts } from './hosts.ts'
 import { isCircuitId, splitWords } from './named-circuits.ts'
 import { type CircuitPath, cheapestPaths } from './path.ts'
@@ -20,9 +20,12 @@ import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits
 import type { IsTunnelGranted } from '../clients/tunnel-handler.ts'
 
 const NS_PER_MS = 1_000_000n
-/** Circuits examined per step. */
+/** Circuits examined before other work gets a turn. */
 const SLICE = 1000
-/** Error code of a router that lost the link of a path; it has reported the lost link before. */
+/**
+ * Error code when a router has lost a link of the path; the router has already reported the lost
+ * link.
+ */
 const INVALID_LINK = 8
 const REROUTE_TERMS = {
   attempt: REROUTE_ATTEMPT,
@@ -36,8 +39,8 @@ export interface CircuitUpkeepDeps {
   readonly hosts: Hosts
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
-  readonly publishFact?: PublishFact
-  /** Whether a path of the circuit over the router is being set up. */
+  readonly publishFact?: ObservationSink
+  /** Whether a path of this circuit that contains this router is being set up. */
   readonly isLaid: (routerId: string, circuitId: string) => boolean
   /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
@@ -45,12 +48,15 @@ export interface CircuitUpkeepDeps {
   readonly clock: Clock
 }
 
-/** Maintains established circuits, and ends those that may not or cannot continue. */
+/**
+ * Maintains established circuits, and ends circuits that are no longer permitted or cannot
+ * continue.
+ */
 export class CircuitUpkeep {
   readonly #deps: CircuitUpkeepDeps
   readonly #circuits: CircuitTable
   /**
-   * Connections over which the routes of their circuits were sent again; that happens once per
+   * Connections over which the routes have already been sent again; this happens once per
    * connection.
    */
   readonly #routedAgain = new WeakSet<RouterConnection>()
@@ -71,8 +77,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * This controller has become the owner. Meanwhile the session may have ended, or the path may be
-   * broken.
+   * This controller has become the owner. It checks the circuit, because the session may have ended
+   * or the path may have broken before the takeover.
    */
   #onTakenOver(circuit: Circuit): void {
     const { shared, links, isGranted } = this.#deps
@@ -91,13 +97,13 @@ export class CircuitUpkeep {
     }
   }
 
-  /** A router asks whether its idle circuits still exist. */
+  /** Handles a router's question whether its idle circuits still exist. */
   *onConfirmation(
     { router, channel }: RouterConnection,
     { body }: ChannelMessage,
   ): Generator<void, void> {
-    const { circuitIds, idleTimes } = yield* decodeInSteps(CircuitConfirmationSchema, body)
-    // Circuits that no controller knows: this controller has restarted, or it ended them while the
+    const { circuitIds, idleTimes } = yield* decodeIncrementally(CircuitConfirmationSchema, body)
+    // A circuit is unknown to all controllers if its controller restarted, or ended it while the
     // router was disconnected.
     for (const id of circuitIds) {
       const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
@@ -109,8 +115,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * Only the ends know how long a circuit was idle; an intermediate router may have been bypassed
-   * by a reroute.
+   * Ends an idle circuit. Only the ingress and egress routers know how long it was idle; an
+   * intermediate router may have been bypassed by a reroute.
    */
   #endIdle({ ends, path, live }: Circuit, routerId: string, idleMs: number): void {
     const { routerIds } = path
@@ -120,28 +126,30 @@ export class CircuitUpkeep {
   }
 
   /**
-   * Unroutes a circuit that no controller knows; otherwise the router keeps it and reports it
-   * again.
+   * Makes a router drop a circuit that no controller knows; otherwise the router keeps the circuit
+   * and reports it again.
    */
   #unroute(channel: RouterConnection['channel'], routerId: string, id: string): void {
     const { clock, isLaid } = this.#deps
     if (!isCircuitId(id) || isLaid(routerId, id)) return
-    // Other controllers may not have published it yet.
+    // False shortly after the start, when other controllers may not have published the circuit to
+    // this one yet.
     const hasHeard = clock.monotonicMs() - this.#startedMs >= routerLimits.circuitsUnknownMs
     // @guard 48-circuit-of-nobody-is-left-at-its-router
     if (this.#deps.shared === undefined || hasHeard) channel.send(unrouteMessage(id, true))
   }
 
   /**
-   * The circuit that a router reports about. After a restart of its owner, another controller may
-   * own it.
+   * The circuit that a router reports about, if this controller owns it or can claim it: another
+   * controller may have taken it over while its owner restarted.
    */
   #answeredFor(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     return this.carriedBy(routerId, id) ?? this.#deps.shared?.claim(routerId, id, hasEnded)
   }
 
   /**
-   * Undefined if the router is not part of the circuit, so that it cannot learn whether it exists.
+   * The circuit if the router is on its path, otherwise undefined, so that a router cannot find out
+   * which other circuits exist.
    */
   carriedBy(routerId: string, id: string): Circuit | undefined {
     const circuit = this.#circuits.kept(id)
@@ -150,8 +158,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * A fault at a router: it cannot continue circuits, or has lost a link that is known only from
-   * circuits.
+   * Handles a router's fault report: the router cannot forward circuits, or has lost a link that
+   * only circuits still refer to.
    */
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
@@ -162,7 +170,8 @@ export class CircuitUpkeep {
       if (isKnown) this.#circuits.remove(id)
       else this.#unroute(channel, router.id, id)
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
-      // If the router does not know the owner, another controller may know the circuit.
+      // With `UNKNOWN_OWNER_FORWARD`, the router does not know the owner, so another controller may
+      // own the circuit and this one must not unroute it.
       const isOwned = subject === FaultSubject.FORWARD
       for (const each of splitWords(id)) {
         const circuit = isOwned
@@ -183,8 +192,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * A router reports all links that it dialed. The link table forgot its links with its previous
-   * channel, but circuits still refer to them.
+   * Reroutes circuits over links that the router no longer reports. The link table dropped the
+   * router's links when its previous channel closed, but circuits still refer to them.
    */
   *onLinksReported(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
@@ -197,7 +206,8 @@ export class CircuitUpkeep {
 
   /**
    * Sends routes again, because messages on the previous channel may have been lost. A restarted
-   * router has no ends of circuits, and refuses the routes of circuits that end at it.
+   * router has lost its circuit endpoints, so it refuses the routes of circuits that begin or end
+   * there.
    */
   *#routeAgain({ router, channel }: RouterConnection): Generator<void, void> {
     let looked = 0
@@ -280,13 +290,15 @@ export class CircuitUpkeep {
     )
   }
 
-  /** A router refused a reroute, because it no longer has the end of the circuit. */
+  /** Called when a router refused a reroute because it no longer has the circuit's endpoint. */
   onNotRerouted(routerId: string, id: string, errorCode: number): void {
     if (errorCode === INVALID_LINK) return
     if (this.carriedBy(routerId, id) !== undefined) this.#circuits.remove(id, true)
   }
 
-  /** Chooses another path between the same ends; if there is none, the circuit ends. */
+  /**
+   * Chooses another path between the same endpoints; ends the circuit if there is no other path.
+   */
   #reroute(circuit: Circuit): void {
     const { hosts, links } = this.#deps
     const { ends, path } = circuit
@@ -299,7 +311,7 @@ export class CircuitUpkeep {
     this.#sendRoutes(ends, other)
     // @guard 50-reroute-keeps-the-old-path
     this.#circuits.move(circuit, other)
-    this.#deps.publishFact?.(circuitFact(circuit, 'pathUpdated'))
+    this.#deps.publishFact?.(circuitEventData(circuit, 'pathUpdated'))
     for (const id of path.routerIds) {
       if (other.routerIds.includes(id)) continue
       this.#deps.connection(id)?.channel.send(unrouteMessage(ends.id, true))

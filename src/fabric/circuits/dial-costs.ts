@@ -7,30 +7,30 @@ const OPEN_CIRCUIT = 2
 const FAILED_DIAL = 20
 const SUCCESSFUL_DIAL = 2
 /**
- * Cost of failures that is forgiven per minute. The amount doubles every five minutes without a
- * failure.
+ * Minimum failure cost that is removed per minute. After more minutes without a failure, the amount
+ * grows: it doubles every five minutes.
  */
 const FORGIVEN_MIN = 10
 const DOUBLES_EVERY_MINUTES = 5
 const MINUTE_MS = 60_000
-/** Maximum cost that failures add to a terminator. */
+/** Maximum cost that failed dials add to a terminator. */
 const FAILURES_MAX = 65_535
 
 interface Failures {
   cost: number
   failedMs: number
-  /** Number of full minutes since the last failure whose cost is already forgiven. */
+  /** Number of full minutes since the last failure for which the cost was already reduced. */
   forgivenMinutes: number
 }
 
 /**
- * Costs of terminators in addition to their records: for this controller's open circuits, and for
+ * Costs on top of those in the terminator records: for this controller's open circuits and for
  * failed dials.
  */
 export class DialCosts {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #openAt: (terminatorId: string) => number
-  /** Failures by terminator; the most recent failure is last. */
+  /** Failures by terminator ID; the terminator that failed most recently is last. */
   readonly #failures = new Map<string, Failures>()
 
   constructor(clock: Pick<Clock, 'monotonicMs'>, openAt: (terminatorId: string) => number) {
@@ -46,7 +46,7 @@ export class DialCosts {
     return this.#settled(terminatorId)?.cost ?? 0
   }
 
-  /** Terminators with a failed dial that is not forgiven yet. */
+  /** Terminators whose cost still includes failed dials. */
   failing(): readonly string[] {
     return [...this.#failures.keys()].filter((id) => this.ofFailures(id) > 0)
   }

@@ -3,31 +3,34 @@ export interface Host {
   readonly terminatorId: string
   readonly routerId: string
   readonly hostId: string
-  /** True: a router created it, for a client or for its own tunnel, as the identity `hostId`. */
+  /**
+   * True if a router created the terminator, for a client or for its own tunnel; the host is the
+   * identity `hostId`.
+   */
   readonly isMadeByRouter: boolean
   readonly binding: string
   readonly address: string
   readonly cost: number
   readonly precedence: 'default' | 'required' | 'failed'
   readonly instanceId: string
-  /** Values by header key, for the dialer. */
+  /** Values that the host sends to the dialer, by header key. */
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
 export interface HostedService {
   readonly encryptionRequired: boolean
-  /** Circuits that are idle for this long are ended; 0: never. */
+  /** A circuit that is idle for this long is ended; 0 means never. */
   readonly maxIdleTimeMs: number
   readonly strategy: 'smartrouting' | 'weighted' | 'random' | 'sticky'
   readonly hosts: readonly Host[]
 }
 
-/** Hosts that circuits can lead to. */
+/** Looks up the hosts to which circuits can lead. */
 export interface Hosts {
   /** Undefined if the service does not exist. */
   service(serviceId: string): HostedService | undefined
-  /** Cost of the router in its record. */
+  /** Cost in the router's record. */
   routerCost(routerId: string): number
-  /** True: the router does not carry circuits between other routers. */
+  /** True if the router does not carry circuits between other routers. */
   isEndOnly(routerId: string): boolean
 }

@@ -13,11 +13,11 @@ import type { Host } from './hosts.ts'
 const { routerWritesWaitingMax } = routerLimits
 
 /**
- * Terminators that their own router does not know. One that a router created is deleted; the router
- * recreates it if it still hosts the service. One created by an operator gets the precedence
- * failed, so that it is dialed last.
+ * Handles terminators that their own router does not know. A terminator created by a router is
+ * deleted; the router recreates it if it still hosts the service. A terminator created by an
+ * operator gets the precedence `failed`, so that it is dialed last.
  */
-export class InvalidHosts {
+export class UnknownTerminatorHandler {
   readonly #proposer: Proposer
   readonly #log: RouterLogger
   /** Terminators with a pending write. */
@@ -28,7 +28,10 @@ export class InvalidHosts {
     this.#log = log
   }
 
-  /** Starts the write; if it fails, the next failed dial of the terminator starts it again. */
+  /**
+   * Starts the write for this host. If the write fails, the next failed dial of the terminator
+   * starts it again.
+   */
   note(host: Host): void {
     const { terminatorId: id, routerId } = host
     if (host.precedence === 'failed' && !host.isMadeByRouter) return

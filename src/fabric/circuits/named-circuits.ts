@@ -1,7 +1,9 @@
 const WORD = /[^ ]+/g
 const CIRCUIT_ID_CHARACTERS_MAX = 128
 
-/** Yields each word once; a text of spaces yields nothing, and no list is built. */
+/**
+ * Yields each word of a string once. It builds no list, and yields nothing for a string of spaces.
+ */
 export function* splitWords(text: string): Generator<string, void> {
   const seen = new Set<string>()
   for (const [word] of text.matchAll(WORD)) {
@@ -12,8 +14,8 @@ export function* splitWords(text: string): Generator<string, void> {
 }
 
 /**
- * Whether a text may be a circuit ID. The controller sends such an ID back to the router that sent
- * it.
+ * Whether a string is acceptable as a circuit ID that a router chose. The controller sends such an
+ * ID back only to that router.
  */
 export function isCircuitId(id: string): boolean {
   return id !== '' && id.length <= CIRCUIT_ID_CHARACTERS_MAX

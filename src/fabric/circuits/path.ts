@@ -2,17 +2,17 @@ import type { LiveLinks, PathLink } from '../../ports/live-table.ts'
 
 /** The path of a circuit: routers and the links between them. */
 export interface CircuitPath {
-  /** Routers from the client's to the terminator's; at least one. */
+  /** Routers from the client's router to the terminator's router; at least one. */
   readonly routerIds: readonly string[]
-  /** Links between consecutive routers, so one fewer than routers. */
+  /** Links between consecutive routers, so one fewer than `routerIds`. */
   readonly links: readonly PathLink[]
   readonly cost: number
 }
 
 export interface PathRules {
-  /** Cost of the router itself, in addition to the link. */
+  /** Cost of the router itself, which is added to the cost of the links. */
   readonly routerCost: (routerId: string) => number
-  /** True: circuits may begin and end at the router, but not pass through it. */
+  /** True if circuits may begin and end at the router, but not pass through it. */
   readonly isEndOnly: (routerId: string) => boolean
 }
 
@@ -23,9 +23,9 @@ interface Reached {
 }
 
 /**
- * The cheapest paths from one router to others (Dijkstra) over links that are up. Ties are broken
+ * The cheapest paths from one router to others (Dijkstra) over links that are up. Ties are decided
  * by router and link IDs, so that the same network always gives the same paths. It visits only the
- * links of routers that are nearer than the last goal.
+ * links of routers that are nearer than the farthest target.
  */
 export function cheapestPaths(
   start: string,

@@ -3,15 +3,15 @@ import type { PeerData } from '../../channel/messages/circuit-requests.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /**
- * Header keys of the host's peer data that the dialer receives. The addresses of the host and its
- * target are not among them.
+ * Header keys of the host's peer data that are sent to the dialer. The keys for the addresses of
+ * the host and of its target are not included.
  */
 const sentToDialer: ReadonlySet<number> = new Set<number>([
   peerDataKey.publicKey,
   peerDataKey.stickinessToken,
 ])
 
-/** The peer data of a host or its router that is sent to the client's router. */
+/** The peer data of a host or its router that the controller sends to the client's router. */
 export function peerDataForDialer(
   said: readonly (readonly [number, Uint8Array])[],
 ): Map<number, Uint8Array> {
@@ -20,7 +20,8 @@ export function peerDataForDialer(
 }
 
 /**
- * Peer data of a client's router that the host receives; the controller adds the dialing identity.
+ * The peer data of a client's router that the controller sends to the host, with the dialing
+ * identity added.
  */
 export function peerDataForHost(
   said: PeerData,

@@ -7,7 +7,7 @@ import {
 
 /** Why a path could not be routed. */
 export interface RouteFault {
-  /** Text for the client and the log. */
+  /** Message for the client and the log. */
   readonly text: string
   readonly cause: CircuitFailureCause
 }
@@ -16,14 +16,17 @@ export const NO_HOST: RouteFault = {
   text: 'the service has no host that can be reached',
   cause: 'NO_ONLINE_TERMINATORS',
 }
-export const NO_ANSWER: RouteFault = {
+export const ROUTE_TIMEOUT: RouteFault = {
   text: 'a router did not answer in time',
   cause: 'ROUTER_RESPONSE_TIMEOUT',
 }
 const GENERIC = causes[0]
-export const ROUTER_GONE: RouteFault = { text: 'a router on the way is gone', cause: GENERIC }
+export const ROUTER_DISCONNECTED: RouteFault = {
+  text: 'a router on the way is gone',
+  cause: GENERIC,
+}
 
-/** @param code one byte, if the router sends it. */
+/** @param code the router's error code, one byte, if it sent one. */
 export function routeFault(text: string | null, code: Uint8Array | undefined): RouteFault {
   const cause = causes[code?.[0] ?? 0] ?? GENERIC
   const reported = text?.slice(0, routerLimits.routerTextCharactersMax)
@@ -35,20 +38,20 @@ export function isInvalidHost({ cause }: RouteFault): boolean {
   return cause === causes[1]
 }
 
-/** The hosting program refused the dial; retrying would not help. */
-export function isRefusedByProgram({ cause }: RouteFault): boolean {
+/** The hosting program refused the dial, so a retry would not help. */
+export function isRefusedByHost({ cause }: RouteFault): boolean {
   return cause === causes[5]
 }
 
 const results: ReadonlyMap<string, DialResult> = new Map([
-  [NO_ANSWER.cause, 'timeout'],
+  [ROUTE_TIMEOUT.cause, 'timeout'],
   [causes[1], 'terminatorInvalid'],
   [causes[2], 'terminatorMisconfigured'],
   [causes[3], 'terminatorTimeout'],
   [causes[4], 'terminatorRefused'],
 ])
 
-/** Result by which a failed attempt is counted. */
+/** How a failed attempt is counted in the terminator's dial results. */
 export function failedDialResult({ cause }: RouteFault): DialResult {
   return results.get(cause) ?? 'other'
 }

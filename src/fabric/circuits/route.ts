@@ -5,16 +5,16 @@ import type { OutboundMessage } from '../../channel/frame.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { CircuitPath } from './path.ts'
 
-/** Addresses of both ends of a circuit, which routers use to forward. */
+/** Addresses of the two endpoints of a circuit, which routers use to forward. */
 export interface CircuitEnds {
   readonly id: string
-  /** End at the client's router. */
+  /** Endpoint at the client's router. */
   readonly ingress: string
-  /** End at the terminator's router. */
+  /** Endpoint at the terminator's router. */
   readonly egress: string
 }
 
-export interface RouteTerms {
+export interface RouteParameters {
   readonly attempt: number
   readonly timeoutMs: number
   readonly tags: Readonly<Record<string, string>>
@@ -31,17 +31,18 @@ export interface RouteTerms {
 /** Nanoseconds in a millisecond. */
 const NS = 1_000_000n
 
-/** One message for each router of the path, in order. */
+/** One route message for each router on the path, in path order. */
 export function routeMessages(
   ends: CircuitEnds,
   path: CircuitPath,
-  terms: RouteTerms,
+  terms: RouteParameters,
 ): OutboundMessage[] {
   const { routerIds, links } = path
   return routerIds.map((_, at) => {
     const before = links[at - 1]
     const after = links[at]
-    // The next hops towards client and host: an end of the circuit, or a link.
+    // The next hop toward the client and the next hop toward the host. Each is a link, or the
+    // circuit's endpoint at this router.
     const inner = before === undefined ? ends.ingress : before.id
     const outer = after === undefined ? ends.egress : after.id
     const innerType = before === undefined ? DestinationType.START : DestinationType.TO_LINK

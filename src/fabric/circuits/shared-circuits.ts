@@ -7,7 +7,7 @@ import { decodeCircuit, encodeCircuit } from './circuit-record.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
 const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimPublishedMs } = routerLimits
-/** Circuits taken over between two turns of the event loop. */
+/** Circuits taken over before other work gets a turn. */
 const SLICE = 100
 const WARNED_EVERY_MS = 60_000
 
@@ -15,16 +15,16 @@ export interface SharedCircuitsDeps {
   readonly selfId: string
   readonly topic: OpenTopic<'circuits'>
   readonly table: CircuitTable
-  /** The controllers that can currently own circuits, as far as this one knows. */
+  /** The controllers that can currently own circuits, as far as this controller knows. */
   readonly controllers: () => Iterable<string>
-  /** False while this controller may be separated from a working majority. */
+  /** False while this controller may be partitioned from the majority. */
   readonly isInQuorum: () => boolean
   readonly isSessionOver: (sessionId: string) => boolean
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: RouterLogger
 }
 
-/** A circuit without an owner. */
+/** A circuit whose owner has failed. */
 interface Orphan {
   /** The controller that owned it. */
   readonly ownerId: string
@@ -33,7 +33,9 @@ interface Orphan {
   readonly sinceMs: number
 }
 
-/** A circuit that this controller took over from another one that may not know it yet. */
+/**
+ * A circuit that this controller took over from another controller, which may not know this yet.
+ */
 interface Claimed {
   /** Monotonic ms. */
   readonly atMs: number
@@ -42,19 +44,21 @@ interface Claimed {
 
 /**
  * The circuits that all controllers publish to each other. Each circuit has one owner. If the owner
- * fails, the controller with the next ID takes over. If two controllers claim a circuit, for
- * example after a partition, the last takeover wins.
+ * fails, the next controller in ID order takes over. If two controllers claim a circuit, for
+ * example after a partition, the claim with more takeovers wins; if equal, the one of the smaller
+ * controller ID.
  */
 export class SharedCircuits {
   readonly #deps: SharedCircuitsDeps
   readonly #orphans = new Map<string, Orphan>()
   /**
-   * Circuits that were recently claimed because a router asked about them, including ended ones.
+   * Circuits that this controller claimed recently because a router asked about them, including
+   * circuits that have ended since.
    */
   readonly #claimed = new Map<string, Claimed>()
   #isTakingOver = false
   #warnedMs = -Infinity
-  /** Called for each circuit that this controller now owns; it is already in the table. */
+  /** Called for each circuit that this controller has taken over and added to its table. */
   onTakenOver: (circuit: Circuit) => void = () => undefined
   /** Called when another controller claimed a circuit that this controller owns. */
   onContested: (circuit: Circuit) => void = () => undefined
@@ -79,9 +83,9 @@ export class SharedCircuits {
   }
 
   /**
-   * Takes a circuit over, because a router on its path treats this controller as the owner, for
-   * example as before a restart.
-   * @param hasEnded true: one of its ends is gone, so its routers need no route.
+   * Takes over a circuit because a router on its path treats this controller as the owner, for
+   * example because it was the owner before a restart.
+   * @param hasEnded true if one endpoint is gone, so no routes need to be sent.
    * @returns undefined if no controller knows the circuit, or the router is not on its path.
    */
   claim(routerId: string, id: string, hasEnded = false): Circuit | undefined {
@@ -92,28 +96,31 @@ export class SharedCircuits {
     // @guard 52-heir-takes-nothing-over:1
     const own = this.#take(circuit)
     if (own === null) return undefined
-    // Keeps the map ordered by time, oldest first.
+    // Deleted first, so that the map stays ordered by claim time, oldest first.
     this.#claimed.delete(id)
     this.#claimed.set(id, { atMs: this.#deps.clock.monotonicMs(), turn: own.turn })
     if (!hasEnded) this.onTakenOver(own)
     return this.#deps.table.kept(id)
   }
 
-  /** Whether another controller has published a circuit with this ID, or an orphan has it. */
+  /**
+   * Whether another controller has published a circuit with this ID, or such a circuit has no owner
+   * now.
+   */
   isKnown(id: string): boolean {
     return this.#recordOf(id) !== undefined
   }
 
-  /** Whether the session of its client has ended, possibly while the circuit had no owner. */
+  /** Whether the client's session has ended, possibly while the circuit had no owner. */
   isOver({ live: { sessionId } }: Circuit): boolean {
     // @guard circuits-taken-over--session
     return sessionId !== NO_SESSION && this.#deps.isSessionOver(sessionId)
   }
 
   /**
-   * The record of a circuit that ends soon after it was claimed stays published for a while. If it
-   * were withdrawn before it is sent, the previous owner would never learn of the claim and would
-   * keep the circuit.
+   * Keeps the record of a circuit published for a while if the circuit ends soon after it was
+   * claimed. If the record were withdrawn before it is sent, the previous owner would never learn
+   * of the claim and would keep the circuit.
    */
   #onDropped(id: string): void {
     if (!this.#claimed.has(id)) this.#deps.topic.withdraw(id)
@@ -133,7 +140,7 @@ export class SharedCircuits {
     }
   }
 
-  /** Takes over orphaned circuits for which this controller is next. */
+  /** Takes over the ownerless circuits for which this controller is the next one in ID order. */
   sweep(): void {
     this.#withdrawOldClaims()
     if (this.#orphans.size === 0 || this.#isTakingOver || !this.#deps.isInQuorum()) return
@@ -159,7 +166,10 @@ export class SharedCircuits {
     this.#isTakingOver = false
   }
 
-  /** @returns null if the table is full. */
+  /**
+   * Adds the circuit to the table as its new owner.
+   * @returns null if the table is full.
+   */
   #take(circuit: Circuit): Circuit | null {
     const { id } = circuit.ends
     this.#orphans.delete(id)
@@ -211,7 +221,8 @@ export class SharedCircuits {
 }
 
 /**
- * Finds the controller that takes over: the next one in ID order, and the first one after the last.
+ * Finds the controller that takes over: the next one after the owner in ID order; after the last
+ * ID, the first one.
  */
 class Heirs {
   readonly #ids: readonly string[]
@@ -226,7 +237,7 @@ class Heirs {
   }
 }
 
-/** Null if the record, which another controller published, is invalid. */
+/** Decodes a record that another controller published; null if the record is invalid. */
 function readRecord(id: string, record: Uint8Array): Circuit | null {
   try {
     return decodeCircuit(id, record)

@@ -9,7 +9,7 @@ import { type IdentityTrace, type IdentityTraces, traceMsMax } from '../../ports
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export const traceLimits = {
-  /** Identities that one controller traces at the same time. */
+  /** Identities that one controller can trace at the same time. */
   tracesMax: 1000,
 } as const
 
@@ -26,9 +26,9 @@ interface Own {
 }
 
 /**
- * Traces requested from any controller. They are shared as soft state, because any controller may
- * create the circuit. Each controller withdraws its own traces when they expire, so that clocks are
- * never compared.
+ * Traces that an operator requested at any controller. They are shared as soft state, because any
+ * controller may create the circuit. Each controller withdraws its own traces when they expire, so
+ * clocks of two controllers are never compared.
  */
 export class TracedIdentities implements IdentityTraces {
   readonly #deps: TracedIdentitiesDeps
@@ -64,7 +64,7 @@ export class TracedIdentities implements IdentityTraces {
       this.#drop(identityId)
       return
     }
-    // Traces of other controllers do not last longer either.
+    // Long enough to outlast the traces of other controllers, which have the same maximum duration.
     const untilMs = this.#deps.clock.nowMs() + traceMsMax
     this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
   }
@@ -77,7 +77,7 @@ export class TracedIdentities implements IdentityTraces {
     }
   }
 
-  /** @returns the traces that were not ended, this controller's own first. */
+  /** @returns the traces that nobody has ended; this controller's own trace is first. */
   #live(identityId: string): SharedTrace[] {
     const own = this.#own.get(identityId)
     const isOver = own !== undefined && own.untilMs <= this.#deps.clock.nowMs()
@@ -88,8 +88,8 @@ export class TracedIdentities implements IdentityTraces {
   }
 
   /**
-   * Includes traces that were ended before, because the record that ended them may be withdrawn
-   * first.
+   * Includes traces that were ended already, because the record that ended a trace may be withdrawn
+   * before the trace.
    */
   #others(identityId: string): string[] {
     const heard = this.#heard.get(identityId)?.values() ?? []

@@ -2,7 +2,7 @@ import type { ClaimFault } from '../../ports/router-clients.ts'
 import type { TunnelFault } from '../../ports/router-tunnels.ts'
 import { edgeErrorCode, INVALID_SESSION, retryHint } from '../../channel/messages/edge.ts'
 
-/** Codes of {@link edgeErrorCode} by the fault of a claim. */
+/** Codes of {@link edgeErrorCode} for each fault of a claim. */
 export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
   apiSession: edgeErrorCode.invalidApiSession,
   session: edgeErrorCode.invalidSession,
@@ -21,15 +21,15 @@ export function dialFaultCode(fault: ClaimFault, isByService: boolean): number {
   return claimFaultCodes[isByService && fault === 'access' ? 'service' : fault]
 }
 
-/** Text of a refusal for the client. */
-export function claimFaultText(use: 'dial' | 'bind', fault: ClaimFault): string {
+/** Refusal message for the client. */
+export function claimRefusalMessage(use: 'dial' | 'bind', fault: ClaimFault): string {
   return fault === 'session' ? INVALID_SESSION : `${use} refused: ${fault}`
 }
 
 /**
- * Hint for a refused host. A client that is to start over requests a service session from a
- * controller, which makes the final decision. A client that is not to start over may close its
- * listener for as long as it runs.
+ * Retry hint for a refused host. With `start over`, the client requests a new service session from
+ * a controller, which makes the final decision. With `not retriable`, the client may close its
+ * listener until it is restarted.
  */
 export const claimFaultHints: Readonly<Record<ClaimFault, number>> = {
   apiSession: retryHint.startOver,

@@ -1,8 +1,8 @@
 import { ConnectEventsSchema, type IdentityConnection } from '../../../proto/gen/router_pb.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
-import { copyTextStart } from '../../lib/text/own-text.ts'
-import { type PublishFact, ignoreFact } from '../../ports/live-facts.ts'
+import { copyPrefix } from '../../lib/text/own-text.ts'
+import { type ObservationSink, discardObservation } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { reportedTimeMs } from '../reported-time.ts'
@@ -12,27 +12,30 @@ const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = route
 
 const ID_CHARACTERS_MAX = 128
 
-/** Identities connected to edge routers, as reported by the routers of this controller. */
+/**
+ * Identities connected to edge routers, as reported by the routers that are connected to this
+ * controller.
+ */
 export class ConnectionHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
   readonly #byRouter = new Map<string, Set<string>>()
-  /** Number of routers to which each identity is connected. */
+  /** Number of routers to which each identity is connected, by identity ID. */
   readonly #counts = new Map<string, number>()
 
-  readonly #publishFact: PublishFact
+  readonly #publishFact: ObservationSink
 
   /**
-   * @param publishFact publishes the first connect and last disconnect of an identity, and each
-   * connection.
+   * @param publishFact publishes an event for the first connect and the last disconnect of an
+   * identity, and for each connection.
    */
-  constructor(publishFact: PublishFact = ignoreFact) {
+  constructor(publishFact: ObservationSink = discardObservation) {
     this.#publishFact = publishFact
     this.handlers = new Map([
       [controlMessage.connectEvents, ({ router }, { body }) => this.#take(router.id, body)],
     ])
   }
 
-  /** Routers that each identity is connected to. */
+  /** IDs of the routers to which each identity is connected. */
   byIdentity(): ReadonlyMap<string, readonly string[]> {
     const found = new Map<string, string[]>()
     for (const [routerId, identityIds] of this.#byRouter) {
@@ -55,7 +58,7 @@ export class ConnectionHandler implements ChannelHandler {
   }
 
   *#take(routerId: string, body: Uint8Array): Generator<void, void> {
-    const { events, fullState } = yield* decodeInSteps(ConnectEventsSchema, body)
+    const { events, fullState } = yield* decodeIncrementally(ConnectEventsSchema, body)
     const known = new Set(fullState ? this.#byRouter.get(routerId) : [])
     const connected = new Set<string>()
     for (const { identityId, isConnected } of fullState ? events : []) {
@@ -70,7 +73,8 @@ export class ConnectionHandler implements ChannelHandler {
       if (!isConnected) this.#remove(routerId, identityId)
       else {
         this.#add(routerId, identityId)
-        // Connections that a full report repeats are not new.
+        // A router's full report repeats known connections, so only identities that were unknown
+        // count as new connects.
         if (!known.has(identityId)) this.#publishConnects(routerId, identityId, connectTimes)
       }
       yield
@@ -88,9 +92,9 @@ export class ConnectionHandler implements ChannelHandler {
       this.#publishFact({
         kind: 'connect',
         source: { type: 'identity', id: identityId },
-        sourceAddress: copyTextStart(srcAddr, routerTextCharactersMax),
+        sourceAddress: copyPrefix(srcAddr, routerTextCharactersMax),
         target: { type: 'router', id: routerId },
-        targetAddress: copyTextStart(dstAddr, routerTextCharactersMax),
+        targetAddress: copyPrefix(dstAddr, routerTextCharactersMax),
         ...(atMs === null ? {} : { atMs }),
       })
     }

@@ -1,6 +1,6 @@
 import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { HostedTerminators, UngrantedTerminator } from '../../ports/hosted-terminators.ts'
+import type { HostedTerminators, UnauthorizedTerminator } from '../../ports/hosted-terminators.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import type { RouterLogger } from '../router-channels.ts'
@@ -14,31 +14,35 @@ export interface EndedHostsDeps {
   readonly proposer: Proposer
   readonly isLeader: () => boolean
   /**
-   * Ends circuits of these clients that begin at a router they may not use; null: of all clients.
+   * Ends circuits of these clients (null: of all clients) that begin at a router that the client
+   * may not use.
    */
   readonly endCircuits: (
     identityIds: ReadonlySet<string> | null,
     mayUse: HostedTerminators['mayUse'],
   ) => void
-  /** Ends the hosting of a removed terminator at its router, so that its client hosts again. */
-  readonly endHosting: (terminator: UngrantedTerminator) => void
+  /**
+   * Ends the hosting of a removed terminator at its router, so that its client starts to host
+   * again.
+   */
+  readonly endHosting: (terminator: UnauthorizedTerminator) => void
   readonly log: RouterLogger
 }
 
 /**
  * Removes terminators of clients whose service sessions have ended. Routers learn of each ended
- * session and remove its terminators themselves, but a router that keeps one would still get the
- * traffic of the service. Also ends circuits of clients at routers that policies no longer let them
- * use, because routers do not know this for OIDC clients.
+ * session and remove its terminators themselves, but a router that keeps a terminator would still
+ * receive traffic of the service. Also ends circuits of clients at routers that policies no longer
+ * let them use, because routers do not know this for OIDC clients.
  */
-export class EndedHosts implements ChannelHandler {
+export class EndedSessionTerminators implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers'] = new Map()
   readonly #deps: EndedHostsDeps
   /** Identities to examine. */
   readonly #ended = new Set<string>()
   #stop: (() => void) | null = null
   #isAllDue = true
-  /** Clients whose circuits may have to end; null: all clients. */
+  /** Clients whose circuits must be checked; null: all clients. */
   #moved: Set<string> | null = null
   #isLooking = false
 
@@ -54,7 +58,7 @@ export class EndedHosts implements ChannelHandler {
       if (this.#isAllDue || this.#ended.size > 0) void this.#look()
       return
     }
-    // Only the leader examines them; a new leader examines all.
+    // Only the leader examines ended sessions; a new leader examines all terminators.
     this.#ended.clear()
     this.#isAllDue = true
   }
@@ -75,7 +79,7 @@ export class EndedHosts implements ChannelHandler {
     }
   }
 
-  /** Each controller ends its own circuits. */
+  /** Runs on every controller, because each controller ends the circuits that it owns. */
   #endCircuits(): void {
     const moved = this.#moved
     if (moved?.size === 0) return
@@ -103,7 +107,7 @@ export class EndedHosts implements ChannelHandler {
     }
   }
 
-  /** A missing leader or answer is normal; the next sweep retries. */
+  /** A missing leader or response is normal, so it is not logged; the next sweep retries. */
   async #remove(hosts: Iterable<string>): Promise<void> {
     const { terminators, proposer, endHosting } = this.#deps
     let looked = 0

@@ -2,14 +2,14 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { SessionRemovedSchema, ValidateSessionsSchema } from '../../../proto/gen/router_pb.ts'
 import type { Channel } from '../../channel/channel.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { EndedServiceSession, RouterClients } from '../../ports/router-clients.ts'
-import type { UngrantedTerminator } from '../../ports/hosted-terminators.ts'
+import type { UnauthorizedTerminator } from '../../ports/hosted-terminators.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
-import type { ShownSessions } from './shown-sessions.ts'
+import type { PresentedSessionTokens } from './shown-sessions.ts'
 
 /** Reports to a router which of the service sessions it asks about have ended. */
 export function* sendEndedSessions(
@@ -17,7 +17,7 @@ export function* sendEndedSessions(
   clients: Pick<RouterClients, 'goneSession'>,
   body: Uint8Array,
 ): Generator<void, void> {
-  const { sessionTokens } = yield* decodeInSteps(ValidateSessionsSchema, body)
+  const { sessionTokens } = yield* decodeIncrementally(ValidateSessionsSchema, body)
   const gone: EndedServiceSession[] = []
   for (const token of sessionTokens.slice(0, routerLimits.sessionsValidatedMax)) {
     const found = clients.goneSession(token)
@@ -37,12 +37,12 @@ export function* sendEndedSessions(
 
 /**
  * Ends the hosting of clients at a router that they may no longer use, although their service
- * sessions remain. A router does not know which OIDC clients may use it.
+ * sessions continue. A router does not know which routers an OIDC client may use.
  */
 export function sendEndedHosting(
   connection: RouterConnection | undefined,
-  shown: Pick<ShownSessions, 'take'>,
-  { routerId, sessionIds }: UngrantedTerminator,
+  shown: Pick<PresentedSessionTokens, 'take'>,
+  { routerId, sessionIds }: UnauthorizedTerminator,
 ): void {
   if (sessionIds.length === 0) return
   const tokens = sessionIds.map((id) => shown.take(routerId, id) ?? id)

@@ -4,7 +4,7 @@ import {
   type PostureResponse,
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
 import { hexDigits } from '../../lib/text/hex-digits.ts'
@@ -14,16 +14,16 @@ import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import type { ShownSessions } from './shown-sessions.ts'
+import type { PresentedSessionTokens } from './shown-sessions.ts'
 
 export interface PostureHandlerDeps {
-  readonly clients: Pick<ShownSessions, 'report'>
+  readonly clients: Pick<PresentedSessionTokens, 'report'>
   readonly log: RouterLogger
 }
 
 /**
- * Handles posture reports of OIDC clients. OpenZiti clients send them to routers; here the router
- * forwards them, and the controllers evaluate them.
+ * Handles posture reports of OIDC clients. OpenZiti clients send them to routers; routers forward
+ * them, and the controllers evaluate them.
  */
 export class PostureHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -37,7 +37,7 @@ export class PostureHandler implements ChannelHandler {
   }
 
   *#take(connection: RouterConnection, message: ChannelMessage): Generator<void, void> {
-    const reported = yield* decodeInSteps(ClientPostureSchema, message.body)
+    const reported = yield* decodeIncrementally(ClientPostureSchema, message.body)
     void this.#report(connection, message, reported)
   }
 
@@ -69,12 +69,12 @@ export class PostureHandler implements ChannelHandler {
   }
 }
 
-/** Empty, because reports through routers do not name the check that they answer. */
+/** Empty, because a posture report through a router does not say which check it is for. */
 const checkId = ''
 
 /**
- * The posture reports in one response. A token that confirms an MFA code is ignored: the
- * controllers issued it and have recorded the code themselves.
+ * The posture reports in one client message. A token that confirms an MFA code is ignored: the
+ * controllers issued that token and have recorded the code themselves.
  */
 function reportsOf({ type }: PostureResponse): readonly PostureReport[] {
   switch (type.case) {

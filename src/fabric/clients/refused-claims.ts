@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { Quota } from '../../lib/bounds/quota.ts'
+import { WindowedQuota } from '../../lib/bounds/quota.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClaimFault, ClientClaim } from '../../ports/router-clients.ts'
@@ -13,27 +13,28 @@ const WINDOW_MS = 60_000
 type Claim = Pick<ClientClaim, 'routerId' | 'apiSessionToken'>
 
 /**
- * Counts refused claims and rejected log entries. An invalid API session counts against the router,
- * because routers receive the list of valid sessions. Everything else counts against the client,
- * identified by its API session, so it does not affect the router or its other clients.
+ * Counts refused claims and rejected log entries. A claim with an invalid API session counts
+ * against the router, because routers receive the list of valid sessions. Everything else counts
+ * against the client, identified by its API session, so that it affects neither the router nor the
+ * router's other clients.
  */
-export class RefusedClaims {
-  readonly #ofRouters: Quota
-  readonly #ofSessions: Quota
-  readonly #entries: Quota
-  readonly #reports: Quota
+export class RefusedClaimCounter {
+  readonly #ofRouters: WindowedQuota
+  readonly #ofSessions: WindowedQuota
+  readonly #entries: WindowedQuota
+  readonly #reports: WindowedQuota
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     const limits = { allMax: refusedClaimsMax, windowMs: WINDOW_MS }
-    this.#ofRouters = new Quota({ ...limits, ofOneMax: refusedClaimsOfRouterMax }, clock)
-    this.#ofSessions = new Quota({ ...limits, ofOneMax: refusedClaimsOfSessionMax }, clock)
-    this.#entries = new Quota({ ...limits, ofOneMax: refusedEntriesOfSessionMax }, clock)
-    this.#reports = new Quota({ ...limits, ofOneMax: postureReportsOfSessionMax }, clock)
+    this.#ofRouters = new WindowedQuota({ ...limits, ofOneMax: refusedClaimsOfRouterMax }, clock)
+    this.#ofSessions = new WindowedQuota({ ...limits, ofOneMax: refusedClaimsOfSessionMax }, clock)
+    this.#entries = new WindowedQuota({ ...limits, ofOneMax: refusedEntriesOfSessionMax }, clock)
+    this.#reports = new WindowedQuota({ ...limits, ofOneMax: postureReportsOfSessionMax }, clock)
   }
 
   /**
-   * Whether a refused claim may be checked again with the latest state, which costs the leader a
-   * round trip to a majority.
+   * Whether a refused claim may be checked again with the latest state. Each recheck costs the
+   * leader a round trip to a majority.
    */
   isWorthAnotherLook(claim: Claim): boolean {
     // @guard claims-of-hosts--client, claims-of-hosts--router
@@ -46,14 +47,15 @@ export class RefusedClaims {
     else this.#ofSessions.take(keyOf(claim))
   }
 
-  /** @throws {Problem} when too many entries of the client were rejected. */
+  /** @throws {Problem} when too many log entries of the client were rejected. */
   beginEntry(claim: Claim): void {
     if (!this.#entries.hasLeft(keyOf(claim))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
 
   /**
-   * Counts a report. Reports are sent to all controllers, so each one costs all of them.
-   * @throws {Problem} when the client has reported too often.
+   * Counts a posture report. Reports are sent to all controllers, so each report costs work on all
+   * of them.
+   * @throws {Problem} when the client has sent too many reports.
    */
   beginReport(client: Claim): void {
     if (!this.#reports.take(keyOf(client))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
@@ -64,7 +66,7 @@ export class RefusedClaims {
   }
 }
 
-/** A hash, because the token is secret and the router chooses its length. */
+/** A hash instead of the token, because the token is secret and the router chooses its length. */
 function keyOf({ routerId, apiSessionToken }: Claim): string {
   return `${routerId} ${createHash('sha256').update(apiSessionToken).digest('base64')}`
 }

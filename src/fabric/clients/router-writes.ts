@@ -26,11 +26,11 @@ const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = r
 /** Maximum number of terminators removed by one log entry. */
 // @guard heavy-frames-of-a-router--pieces
 const ENTRY_IDS_MAX = 100
-/** Fields of a validation fault which show that another host owns the instance. */
+/** Fields whose validation fault means that another host owns this terminator instance. */
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
 
-/** Result of a terminator creation, as sent to the router. */
-export interface TerminatorCreateAnswer {
+/** Result of a terminator creation that the controller sends to the router. */
+export interface TerminatorCreateResult {
   readonly result: CreateTerminatorResult
   readonly msg?: string
   readonly errorCode?: number
@@ -49,8 +49,8 @@ export interface RouterWritesDeps {
 }
 
 /**
- * Writes of routers about their terminators, which go to the leader. Each router may have a few
- * writes in progress and some that wait; further ones are refused as busy.
+ * Writes by routers to their terminators, which are sent to the leader. Each router may have a few
+ * writes in progress and some that wait; more writes are refused as busy.
  */
 export class RouterWrites {
   readonly #deps: RouterWritesDeps
@@ -65,7 +65,7 @@ export class RouterWrites {
     connection: RouterConnection,
     asked: CreateTerminatorV2 | CreateTunnelTerminator,
     host: { readonly sessionId: string } | { readonly serviceId: string },
-  ): Promise<TerminatorCreateAnswer> {
+  ): Promise<TerminatorCreateResult> {
     const { address, cost, instanceId } = asked
     const message = {
       ...host,
@@ -90,7 +90,8 @@ export class RouterWrites {
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
         msg: reasonOf(outcome),
-        // Without this, its listener would replace another host.
+        // Without this hint, the client would start over and its listener would replace the other
+        // host.
         ...(isOfInstance
           ? { errorCode: edgeErrorCode.invalidInstanceId, retryHint: retryHint.notRetriable }
           : { errorCode: edgeErrorCode.internal }),
@@ -100,12 +101,12 @@ export class RouterWrites {
     }
   }
 
-  /** @returns '' on success, otherwise the reason. */
+  /** @returns '' on success, otherwise the reason for the failure. */
   async remove(connection: RouterConnection, ids: readonly string[]): Promise<string> {
     const { channel } = connection
     let outcome = ''
-    // Entries stay small however many IDs a router sends; after a failure, it requests the rest
-    // again.
+    // Split, so that log entries stay small however many IDs a router sends. After a failure, the
+    // router requests the remaining removals again.
     for (let at = 0; at < ids.length && outcome === '' && !channel.isClosed; at += ENTRY_IDS_MAX) {
       const some = { ids: ids.slice(at, at + ENTRY_IDS_MAX) }
       const kind = CommandKind.HOSTED_TERMINATORS_REMOVE
@@ -114,7 +115,7 @@ export class RouterWrites {
     return outcome
   }
 
-  /** @returns '' on success, otherwise the reason. */
+  /** @returns '' on success, otherwise the reason for the failure. */
   update(connection: RouterConnection, fields: TerminatorUpdate): Promise<string> {
     const kind = CommandKind.HOSTED_TERMINATOR_UPDATE
     return this.#attempt(connection, kind, HostedTerminatorUpdateSchema, { ...fields })
@@ -124,13 +125,13 @@ export class RouterWrites {
    * There is no leader, the controller is busy, or the outcome is unknown: the router retries, and
    * repeating the write has no further effect.
    */
-  failed(routerId: string, error: unknown): TerminatorCreateAnswer {
+  failed(routerId: string, error: unknown): TerminatorCreateResult {
     if (!(error instanceof Problem)) {
       const reason = errorMessage(error)
       this.#deps.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'
-    // A retry would be just as large, so it is not requested.
+    // A retry would be just as large, so the router is not asked to retry.
     if (error instanceof Problem && error.code === 'REQUEST_ENTITY_TOO_LARGE') {
       const { FAILED_OTHER } = CreateTerminatorResult
       return {

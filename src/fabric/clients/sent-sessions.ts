@@ -2,15 +2,15 @@ const BITS = 32
 const FIRST_WORDS = 32
 
 /**
- * Sessions that were sent to each reader: one bit per session and reader, because there may be a
- * million sessions and a thousand routers.
+ * Records which sessions were sent to each reader. It uses one bit per session and reader, because
+ * there may be a million sessions and a thousand routers.
  */
-export class SentSessions<R extends object> {
+export class SentSessionIndex<R extends object> {
   readonly #slots = new Map<string, number>()
   readonly #free: number[] = []
   readonly #byReader = new Map<R, Uint32Array>()
 
-  /** Readers that were sent anything so far. */
+  /** Readers to which at least one session was sent. */
   readers(): IterableIterator<R> {
     return this.#byReader.keys()
   }
@@ -26,7 +26,7 @@ export class SentSessions<R extends object> {
     return (word & (1 << (slot % BITS))) !== 0
   }
 
-  /** Replaces everything recorded for this reader. */
+  /** Replaces the recorded set of sessions of this reader. */
   setAll(reader: R, sessionIds: Iterable<string>): void {
     this.#byReader.set(reader, new Uint32Array(FIRST_WORDS))
     for (const id of sessionIds) this.set(reader, id, true)

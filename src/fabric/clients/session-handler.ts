@@ -5,7 +5,7 @@ import {
   ApiSessionHeartbeatSchema,
   ApiSessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
 import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -15,19 +15,19 @@ import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import { sessionsRemovedMessage, sendEndedSessions } from './gone-sessions.ts'
-import type { ShownSessions } from './shown-sessions.ts'
-import { SentSessions } from './sent-sessions.ts'
+import type { PresentedSessionTokens } from './shown-sessions.ts'
+import { SentSessionIndex } from './sent-sessions.ts'
 
 const { wholeSessionsEveryMs } = routerLimits
-/** Sessions in one message; routers wait for the last message of a list. */
+/** Maximum sessions in one message. Routers wait for the last message of a list. */
 const CHUNK_SESSIONS = 100
-/** Number of checks, each of one session at one router, between two turns of the event loop. */
+/** Checks before other work gets a turn; one check is one session at one router. */
 const SLICE_CHECKS = 20_000
 const STRATEGY = 'instant'
 
 export interface SessionHandlerDeps {
   readonly clients: RouterClients
-  readonly shown: ShownSessions
+  readonly shown: PresentedSessionTokens
   readonly isLeader: () => boolean
   readonly connections: () => Iterable<RouterConnection>
   /** Called with ended service sessions. */
@@ -44,7 +44,7 @@ interface News {
 /**
  * Sends each edge router the API sessions that it may know, because clients present their session
  * tokens and certificates to routers. Only the leader sends them: a full list replaces earlier
- * lists, so a lagging controller would end valid sessions.
+ * lists, so a list from a lagging controller would end valid sessions.
  */
 export class SessionHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -53,22 +53,25 @@ export class SessionHandler implements ChannelHandler {
   #wasLeader = false
   #syncs = 0
   /** Sessions that this controller has sent to routers since it became leader. */
-  readonly #sent = new SentSessions<RouterConnection>()
-  /** API sessions with changed records. */
+  readonly #sent = new SentSessionIndex<RouterConnection>()
+  /** IDs of the API sessions whose records have changed. */
   readonly #changed = new Set<string>()
-  /** Ended service sessions, with the API session of each. */
+  /** Ended service sessions, each with its API session. */
   readonly #ended = new Map<string, string>()
   /** Routers whose set of visible sessions may have changed. */
   readonly #moved = new Set<RouterConnection>()
   /**
-   * Routers that requested the full list. The list is expensive, so the time at which each last
-   * received it is stored.
+   * Routers that requested the full list, with the time at which each last received it: the list is
+   * expensive, so its rate is limited.
    */
   readonly #asking = new Set<RouterConnection>()
   readonly #answeredMs = new WeakMap<RouterConnection, number>()
   #isFlushDue = false
   #isMoving = false
-  /** Full lists by audience, as messages without headers, cached until something changes. */
+  /**
+   * Full lists by audience (the identities visible to a router), as messages without headers,
+   * cached until something changes.
+   */
   readonly #whole = new Map<string, WholeState>()
 
   constructor(deps: SessionHandlerDeps) {
@@ -77,7 +80,7 @@ export class SessionHandler implements ChannelHandler {
       [
         controlMessage.apiSessionHeartbeat,
         function* ({ router }, { body }) {
-          const { tokens } = yield* decodeInSteps(ApiSessionHeartbeatSchema, body)
+          const { tokens } = yield* decodeIncrementally(ApiSessionHeartbeatSchema, body)
           for (const token of tokens) {
             deps.clients.used(router.id, token)
             yield
@@ -117,7 +120,8 @@ export class SessionHandler implements ChannelHandler {
     else if (!this.#wasLeader) this.#sendAll(this.#edgeRouters())
     this.#wasLeader = isLeader
     this.#answerRequests()
-    // `onDisconnected` is not called for a connection that its router replaced with a newer one.
+    // Also drops replaced connections, because `onDisconnected` is not called when a router
+    // replaces its connection with a newer one.
     for (const known of Array.from(this.#sent.readers())) {
       if (known.channel.isClosed) this.#sent.drop(known)
     }
@@ -199,7 +203,7 @@ export class SessionHandler implements ChannelHandler {
   #wholeState(bodies: readonly Uint8Array[]): OutboundMessage[] {
     const id = this.#nextSyncId()
     return bodies.map((body, sequence) => {
-      // Without valid JSON and an ID in the state, the router would crash.
+      // The router would crash if this state were not valid JSON with an ID.
       const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
       const headers = new Map([
         [controlHeader.syncStrategyType, encodeText(STRATEGY)],
@@ -209,7 +213,7 @@ export class SessionHandler implements ChannelHandler {
     })
   }
 
-  /** Sorts after all earlier IDs, of this controller or another. */
+  /** A sync ID that sorts after all earlier IDs from this controller or any other. */
   #nextSyncId(): string {
     this.#syncs += 1
     const time = this.#deps.clock.nowMs().toString(36).padStart(10, '0')
@@ -238,7 +242,7 @@ export class SessionHandler implements ChannelHandler {
 
   /**
    * Reports ended sessions to each router that knows the API session or presented the service
-   * session. The router ends the circuits and terminators that it still has for them.
+   * session. The router ends its remaining circuits and terminators of these sessions.
    */
   #reportEnded(): void {
     if (this.#ended.size === 0) return
@@ -253,7 +257,8 @@ export class SessionHandler implements ChannelHandler {
       for (const [id, apiSessionId] of ended) {
         const token = shown.take(router.id, id)
         if (token === null && !this.#sent.has(connection, apiSessionId)) continue
-        // Routers pair tokens with IDs; newer ones use only the ID.
+        // Older routers match the token at the same position as the ID; newer routers use only the
+        // ID.
         tokens.push(token ?? id)
         ids.push(id)
       }
@@ -261,7 +266,7 @@ export class SessionHandler implements ChannelHandler {
     }
   }
 
-  /** Sends sessions that were created, ended, or changed since they were sent. */
+  /** Sends sessions that were created, ended, or changed since they were last sent. */
   #sendChanged(ids: readonly string[]): void {
     if (ids.length === 0) return
     const { clients } = this.#deps
@@ -285,8 +290,8 @@ export class SessionHandler implements ChannelHandler {
   }
 
   /**
-   * Policies or attributes have changed. Sends each session that a router may now know, and removes
-   * those it may no longer know. Works in slices, because there may be many of both.
+   * Called after policies or attributes have changed. Sends each session that a router may now
+   * know, and removes those that it may no longer know. Works in slices, because both can be many.
    */
   async #sendMoved(): Promise<void> {
     this.#isMoving = true
@@ -327,7 +332,7 @@ export class SessionHandler implements ChannelHandler {
   }
 
   #send(news: ReadonlyMap<RouterConnection, News>): void {
-    /** Many routers get the same messages. */
+    /** Shared, because many routers get the same messages. */
     const bodies = new Map<string, Uint8Array>()
     const once = (key: string, encode: () => Uint8Array): Uint8Array => {
       const known = bodies.get(key) ?? encode()
@@ -358,7 +363,7 @@ export class SessionHandler implements ChannelHandler {
     return toBinary(ApiSessionAddedSchema, message)
   }
 
-  /** Removals with tokens, for older routers that identify sessions by token. */
+  /** Removal message. It includes tokens for older routers, which identify sessions by token. */
   #removed(ids: readonly string[]): Uint8Array {
     const tokens = ids.flatMap((id) => this.#deps.clients.tokensOf(id))
     const removed = create(ApiSessionRemovedSchema, { tokens, ids: [...ids] })
@@ -378,8 +383,8 @@ function newsFor(news: Map<RouterConnection, News>, connection: RouterConnection
 }
 
 /**
- * At least one chunk, which may be empty: sessions that the router knows may have ended while it
- * was disconnected.
+ * Splits a list into chunks. An empty list gives one empty chunk: the router must learn that all
+ * sessions it knows have ended while it was disconnected.
  */
 function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[] {
   const some: (readonly ClientSession[])[] = []

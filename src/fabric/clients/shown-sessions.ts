@@ -5,23 +5,24 @@ import type {
   ClientClaim,
   ClaimDecision,
   RouterClients,
-  ShownClient,
+  ReportedClient,
 } from '../../ports/router-clients.ts'
 import { evaluateAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
-import { RefusedClaims } from './refused-claims.ts'
+import { RefusedClaimCounter } from './refused-claims.ts'
 
 const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
 
 /**
- * Decides about claims, and stores the tokens of valid ones. A service session has a different
- * token for each request, and older routers identify it by the token that the client presented.
+ * Decides about claims, and stores the tokens of valid claims. A service session has a different
+ * token for each request, and older routers identify the session by the token that the client
+ * presented.
  */
-export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
+export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 'report'> {
   readonly #clients: Pick<RouterClients, 'judge' | 'report'>
   readonly #reads: Pick<LatestReads, 'reachLatest'>
-  readonly #refused: RefusedClaims
-  /** Tokens by router and session, oldest first. */
+  readonly #refused: RefusedClaimCounter
+  /** Tokens by router ID and session ID, oldest first. */
   readonly #byRouter = new Map<string, Map<string, string>>()
   #count = 0
 
@@ -32,7 +33,7 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
   ) {
     this.#clients = clients
     this.#reads = reads
-    this.#refused = new RefusedClaims(clock)
+    this.#refused = new RefusedClaimCounter(clock)
   }
 
   /** @throws {Problem} when too many log entries of the client were rejected recently. */
@@ -51,10 +52,11 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
   }
 
   /**
-   * Passes on a report; the client may have logged in at another controller just before.
+   * Forwards a report. It retries with the latest state, because the client may just have logged in
+   * at another controller.
    * @throws {Problem} as `RouterClients.report`, and when the client reports too often.
    */
-  async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
+  async report(client: ReportedClient, reports: readonly PostureReport[]): Promise<boolean> {
     this.#refused.beginReport(client)
     const isTaken = await evaluateAtLatest(
       this.#reads,
@@ -65,12 +67,15 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
     return isTaken
   }
 
-  /** A log entry for a valid claim was rejected. */
+  /** Called when the log rejected the entry of a valid claim. */
   onEntryRefused(claim: Pick<ClientClaim, 'routerId' | 'apiSessionToken'>): void {
     this.#refused.chargeEntry(claim)
   }
 
-  /** Removes and returns the token that a router presented for a session; null if there is none. */
+  /**
+   * Removes and returns the token that a client presented at a router for a session; null if there
+   * is none.
+   */
   take(routerId: string, sessionId: string): string | null {
     const own = this.#byRouter.get(routerId)
     const token = own?.get(sessionId)
@@ -91,8 +96,8 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
     const own = this.#byRouter.get(routerId) ?? new Map<string, string>()
     if (own.size >= sessionsShownPerRouterMax || this.#count >= sessionsShownMax) {
       const [oldest] = own.keys()
-      // If the router itself has no token to drop, nothing is dropped at the expense of other
-      // routers.
+      // Only the router's own tokens are evicted; if it has none, the new token is not stored, so
+      // that other routers lose nothing.
       if (oldest === undefined) return
       own.delete(oldest)
       this.#count -= 1

@@ -15,18 +15,19 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
-import { claimFaultCodes, claimFaultHints, claimFaultText } from './client-errors.ts'
-import type { TerminatorCreateAnswer, RouterWrites, TerminatorUpdate } from './router-writes.ts'
-import type { ShownSessions } from './shown-sessions.ts'
+import { claimFaultCodes, claimFaultHints, claimRefusalMessage } from './client-errors.ts'
+import type { TerminatorCreateResult, RouterWrites, TerminatorUpdate } from './router-writes.ts'
+import type { PresentedSessionTokens } from './shown-sessions.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
 export interface TerminatorHandlerDeps {
-  readonly clients: Pick<ShownSessions, 'judge' | 'onEntryRefused'>
+  readonly clients: Pick<PresentedSessionTokens, 'judge' | 'onEntryRefused'>
   readonly writes: RouterWrites
 }
 
 /**
- * Services hosted by clients of a router. The router sends the writes, and they go to the leader.
+ * Handles the terminators of clients that host services at a router. The router sends the writes,
+ * and the controller forwards them to the leader.
  */
 export class TerminatorHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -59,7 +60,7 @@ export class TerminatorHandler implements ChannelHandler {
         controlMessage.healthEvent,
         (connection, message) => {
           const { terminatorId, checkPassed } = fromBinary(HealthEventSchema, message.body)
-          // An unhealthy terminator is dialed last.
+          // A terminator whose health check fails is dialed last.
           const precedence = checkPassed ? 'default' : 'failed'
           return this.#update(connection, message, { id: terminatorId, precedence })
         },
@@ -83,7 +84,7 @@ export class TerminatorHandler implements ChannelHandler {
   async #created(
     connection: RouterConnection,
     asked: CreateTerminatorV2,
-  ): Promise<TerminatorCreateAnswer> {
+  ): Promise<TerminatorCreateResult> {
     const { clients, writes } = this.#deps
     const { router } = connection
     try {
@@ -109,7 +110,7 @@ export class TerminatorHandler implements ChannelHandler {
         result: CreateTerminatorResult.FAILED_OTHER,
         errorCode: claimFaultCodes[fault],
         retryHint: claimFaultHints[fault],
-        msg: claimFaultText('bind', fault),
+        msg: claimRefusalMessage('bind', fault),
       }
     } catch (error) {
       return writes.failed(router.id, error)

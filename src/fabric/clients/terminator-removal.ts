@@ -4,7 +4,7 @@ import { CommandKind, EntityDeleteSchema } from '../../../proto/gen/command_pb.t
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 
-/** The cluster removes a terminator that its router keeps without permission. */
+/** Write with which the cluster removes a terminator that its router keeps without permission. */
 export function terminatorRemoval(id: string): ProposalInput {
   const removal = create(EntityDeleteSchema, { entity: 'terminator', id })
   const payload = toBinary(EntityDeleteSchema, removal)

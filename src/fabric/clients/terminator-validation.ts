@@ -8,7 +8,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import { headerKey } from '../../channel/numbers.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
 import type { ReportedTerminator } from '../../ports/router-inspections.ts'
@@ -30,22 +30,22 @@ export interface TerminatorValidationDeps {
   readonly log: RouterLogger
 }
 
-/** Terminators in a pending validation over one connection. */
+/** Terminators whose validation is pending over one connection. */
 interface Asked {
-  /** Number that the router repeats in its answer. */
+  /** Number that the router repeats in its response. */
   readonly marker: bigint
   readonly ids: Set<string>
 }
 
 /**
  * A validation of one router's terminators over one connection, requested by an operator. The
- * controller removes nothing.
+ * controller itself removes nothing.
  */
 interface Look {
   readonly connection: RouterConnection
   readonly ids: Set<string>
   readonly found: Map<string, ReportedTerminator>
-  /** Monotonic ms of its timeout; it then ends with the results so far. */
+  /** Monotonic ms of the timeout; at the timeout, the validation ends with the results so far. */
   readonly dueMs: number
   readonly end: () => void
 }
@@ -53,13 +53,14 @@ interface Look {
 /**
  * Asks each router, after it has connected, which of the terminators that it created still exist,
  * and removes the others. A router that restarted, or missed the end of a session while
- * disconnected, hosts less than the records say, and dials to the missing terminators would fail.
+ * disconnected, hosts fewer terminators than the records say, and dials to the missing ones would
+ * fail.
  */
 export class TerminatorValidation implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
   readonly #deps: TerminatorValidationDeps
   readonly #asked = new Map<RouterConnection, Asked>()
-  /** Monotonic ms of the next request to each router. */
+  /** When the next validation request to each router is due, monotonic ms. */
   readonly #dueMs = new Map<RouterConnection, number>()
   /** Pending validations by marker. */
   readonly #looks = new Map<bigint, Look>()
@@ -86,9 +87,9 @@ export class TerminatorValidation implements ChannelHandler {
   }
 
   /**
-   * Asks the router, which asks the hosts, and returns its answers within {@link
+   * Asks the router to check its terminators with the hosts, and returns its results within {@link
    * routerLimits.terminatorLookMs}.
-   * @param isFixing the router drops terminators whose host is gone.
+   * @param isFixing true: the router drops terminators whose host is gone.
    */
   async look(
     connection: RouterConnection,
@@ -109,7 +110,7 @@ export class TerminatorValidation implements ChannelHandler {
     return found
   }
 
-  /** Routers that have not answered yet which of their terminators exist. */
+  /** Routers that have not replied yet which of their terminators exist. */
   pending(): readonly object[] {
     return Array.from(this.#asked, ([{ router }, { ids }]) => ({
       router: { id: router.id, name: router.name },
@@ -123,7 +124,7 @@ export class TerminatorValidation implements ChannelHandler {
     const nowMs = clock.monotonicMs()
     for (const look of this.#looks.values()) if (nowMs >= look.dueMs) look.end()
     if (!isLeader()) {
-      // Only the leader asks; a new leader asks about all of them.
+      // Only the leader asks routers; a new leader asks all routers again.
       for (const connection of this.#asked.keys()) this.onConnected(connection)
       this.#asked.clear()
       return
@@ -148,7 +149,7 @@ export class TerminatorValidation implements ChannelHandler {
   }
 
   *#onStates(connection: RouterConnection, message: ChannelMessage): Generator<void, void> {
-    const { states } = yield* decodeInSteps(TerminatorStatesSchema, message.body)
+    const { states } = yield* decodeIncrementally(TerminatorStatesSchema, message.body)
     const asked = this.#asked.get(connection)
     const gone: string[] = []
     const looks = new Set<Look>()
@@ -163,8 +164,8 @@ export class TerminatorValidation implements ChannelHandler {
       }
       yield
     }
-    // OpenZiti routers answer once, with everything that they can answer; Flotilla routers answer
-    // for each binding.
+    // OpenZiti routers send one response with everything that they can report; Flotilla routers
+    // send one response for each binding.
     const isWhole = message.headers.has(headerKey.replyFor)
     for (const look of looks) if (isWhole || look.ids.size === 0) look.end()
     if (gone.length > 0) void this.#remove(connection, gone)
@@ -203,9 +204,9 @@ function validationOf(
   terminators: readonly RouterTerminator[],
   marker: bigint,
   how: {
-    /** True: the router drops terminators whose host is gone. */
+    /** True if the router drops terminators whose host is gone. */
     readonly isFixing: boolean
-    /** True: the router answers from its own state, without asking hosts. */
+    /** True if the router replies from its own state, without a check at the hosts. */
     readonly isPastCreation: boolean
   },
 ): OutboundMessage {

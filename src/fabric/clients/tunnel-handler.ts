@@ -22,14 +22,14 @@ import { evaluateAtLatest } from '../judged-at-latest.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { tunnelFaultCodes } from './client-errors.ts'
-import type { TerminatorCreateAnswer, RouterWrites } from './router-writes.ts'
+import type { TerminatorCreateResult, RouterWrites } from './router-writes.ts'
 import { terminatorRemoval } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
 /** Terminators checked between two turns of the event loop. */
 const SLICE = 250
-/** After a check, changes within this time wait for the next sweep. */
+/** If the last check was less than this ago, a change is checked by the next sweep. */
 const LOOK_MS_MIN = 250
 
 /** Whether the tunnel of a router may dial or host a service. */
@@ -52,9 +52,9 @@ export interface TunnelHandlerDeps {
 }
 
 /**
- * Services hosted by the tunnel of a router, with the permissions of the router's identity. No
- * session ends with these permissions. So when relevant records change, each controller checks its
- * own circuits of tunnels, and the leader checks the terminators.
+ * Services hosted by the tunnel of a router, with the permissions of the router's identity. When
+ * these permissions end, no session ends. So when relevant records change, each controller checks
+ * its own circuits of tunnels, and the leader checks the terminators.
  */
 export class TunnelHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -98,7 +98,7 @@ export class TunnelHandler implements ChannelHandler {
         controlMessage.tunnelHealthEvent,
         async (connection, message) => {
           const id = readText(message.headers, controlHeader.terminatorId) ?? ''
-          // An unhealthy host is dialed last.
+          // A host whose health check fails is dialed last.
           const precedence = readFlag(message.headers, controlHeader.checkPassed)
             ? 'default'
             : 'failed'
@@ -150,7 +150,7 @@ export class TunnelHandler implements ChannelHandler {
     }
   }
 
-  /** A missing leader or answer is normal; the next sweep retries. */
+  /** A missing leader or response is normal, so it is not logged; the next sweep retries. */
   async #removeUngranted(): Promise<void> {
     const { tunnels, proposer } = this.#deps
     let judged = 0
@@ -180,7 +180,7 @@ export class TunnelHandler implements ChannelHandler {
   async #created(
     connection: RouterConnection,
     asked: CreateTunnelTerminator,
-  ): Promise<TerminatorCreateAnswer> {
+  ): Promise<TerminatorCreateResult> {
     const { tunnels, writes, reads, log } = this.#deps
     const claim = {
       routerId: connection.router.id,
@@ -193,7 +193,7 @@ export class TunnelHandler implements ChannelHandler {
       ({ ok }) => !ok,
     )
     if (judged.ok) return await writes.create(connection, asked, { serviceId: judged.serviceId })
-    // Logged here, because the router logs nothing and may not retry before something else changes.
+    // Logged here, because the router logs nothing and may not retry until something changes.
     const fields = { routerId: claim.routerId, serviceId: asked.serviceId, reason: judged.fault }
     log.warn(fields, 'the tunnel of a router may not host a service that it asked for')
     return {

@@ -14,7 +14,7 @@ import {
 import type { OutboundMessage } from '../../channel/frame.ts'
 import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-table.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
@@ -28,21 +28,22 @@ const NAME_CHARACTERS_MAX = 256
 interface LinkHandlerDeps {
   readonly table: LinkTable
   readonly log: RouterLogger
-  /** Called with the metrics of a router, unless another controller publishes them. */
+  /** Called with the metrics of a router, unless another controller publishes these metrics. */
   readonly onMetrics?: (metrics: RouterMetrics) => void
   /**
-   * Handles a fault that is not about a link in the table. @returns the resulting work, in steps.
+   * Handles a fault that is not about a link in the table.
+   * @returns the remaining work, in steps.
    */
   readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
   /**
-   * Called when a router has reported all links that it dialed. @returns the resulting work, in
-   * steps.
+   * Called when a router has reported all links that it dialed.
+   * @returns the remaining work, in steps.
    */
   readonly onLinksReported?: (routerId: string, ids: LinkIds) => Iterable<void> | undefined
   /**
-   * Whether one of the fingerprints, hex SHA-1, belongs to the router's current certificate.
-   * Decided by the records, so that any controller can answer for a router that is connected
-   * elsewhere.
+   * Whether one of the fingerprints (hex SHA-1) belongs to the router's current certificate. The
+   * replicated records decide, so any controller can answer for a router that is connected to
+   * another controller.
    */
   readonly isCertificateOf: (routerId: string, fingerprints: readonly string[]) => boolean
 }
@@ -55,8 +56,8 @@ export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
       [
         controlMessage.routerLinks,
         function* ({ router }, { body }) {
-          const { links, fullRefresh } = yield* decodeInSteps(RouterLinksSchema, body)
-          // Lost links are removed first, to make room for new ones.
+          const { links, fullRefresh } = yield* decodeIncrementally(RouterLinksSchema, body)
+          // Lost links are removed before new links are added, to make room.
           const byId = new Map<string, RouterLink>()
           for (const link of links) {
             if (link.id !== '') byId.set(link.id, link)
@@ -86,7 +87,8 @@ export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
           const fault = fromBinary(FaultSchema, message.body)
           const { subject, id, iteration } = fault
           const isOfLink = subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE
-          // A link leaves the table when the channel of its dialing router closes.
+          // The link is not in the table, for example because the channel of its dialing router has
+          // closed; circuits may still use it.
           if (!isOfLink || table.get(id) === undefined) return onOtherFault(connection, fault)
           return table.lost(connection.router.id, id, iteration)
         },
@@ -94,7 +96,7 @@ export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
       [
         controlMessage.metrics,
         function* ({ router }, { body }) {
-          const metrics = yield* decodeInSteps(MetricsSchema, body)
+          const metrics = yield* decodeIncrementally(MetricsSchema, body)
           if (!metrics.doNotPropagate) onMetrics?.(readRouterMetrics(router.id, metrics))
           for (const name in metrics.histograms) {
             const id = LATENCY.exec(name.slice(0, NAME_CHARACTERS_MAX))?.[1]
@@ -118,7 +120,7 @@ export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
   }
 }
 
-/** Makes a router close a link that its peer or an administrator ended. */
+/** Message that makes a router close a link that the other router or an administrator ended. */
 export function linkGoneMessage({ id, iteration }: LiveLink): OutboundMessage {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })
   return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }

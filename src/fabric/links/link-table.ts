@@ -8,18 +8,20 @@ import type {
   PathLink,
 } from '../../ports/live-table.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-import { copyTextStart } from '../../lib/text/own-text.ts'
+import { copyPrefix } from '../../lib/text/own-text.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
 
 const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
 
 const NS_PER_MS = 1_000_000
-/** Latency before the first measurement: an unmeasured link is chosen last. */
+/**
+ * Latency assumed before the first measurement; high, so that an unmeasured link is chosen last.
+ */
 const LATENCY_NS_ASSUMED = 65_000 * NS_PER_MS
 const STATIC_COST_ASSUMED = 1
 
-/** Report of a router about a link that it dialed. */
+/** A router's report about a link that it dialed. */
 export interface ReportedLink {
   readonly id: string
   readonly destRouterId: string
@@ -35,7 +37,7 @@ interface LinkTableDeps {
   /** Whether the router has a channel to this controller. */
   readonly isConnected: (routerId: string) => boolean
   /**
-   * Whether the router must not carry anything, because it is disabled or must enroll again. False
+   * Whether the router must not carry circuits, because it is disabled or must enroll again. False
    * for an unknown router, which may be new.
    */
   readonly isBarred: (routerId: string) => boolean
@@ -44,7 +46,7 @@ interface LinkTableDeps {
   /** Called when a link is new, has other sockets, or was reported again. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /**
-   * Called when a link was lost or removed; not called if its router is only disconnected from this
+   * Called when a link was lost or removed, but not when its router only disconnected from this
    * controller.
    */
   readonly onGone: (link: LiveLink) => void
@@ -63,13 +65,13 @@ interface Kept {
 
 /**
  * Links between routers, as reported by the routers that dialed them. A router reports to every
- * controller it is connected to. Its links leave the table when its channel closes, and its next
- * channel reports all of them again.
+ * controller that it is connected to. When its channel closes, its links leave the table; it
+ * reports all of them again over its next channel.
  */
 export class LinkTable implements LiveLinks {
   readonly #deps: LinkTableDeps
   readonly #links: LiveRows<Kept, LiveLink>
-  /** Link IDs by dialing router, and by dialed router. */
+  /** Link IDs by the router that dialed the link, and by the router that was dialed. */
   readonly #bySource = new Map<string, Set<string>>()
   readonly #byDest = new Map<string, Set<string>>()
   /** Routers that have reported all links that they dialed. */
@@ -97,7 +99,7 @@ export class LinkTable implements LiveLinks {
     return this.#links.rowsMax
   }
 
-  /** Drops all links that the router dialed except these, one per step. */
+  /** Drops all links that the router dialed, except those with these IDs; one link per step. */
   *keep(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     for (const id of Array.from(this.#bySource.get(sourceRouterId) ?? [])) {
       if (!ids.has(id)) this.#lose(id)
@@ -123,7 +125,7 @@ export class LinkTable implements LiveLinks {
     this.#deps.onGone(view)
   }
 
-  /** Changes the sockets of a link; only the router that dialed it may do this. */
+  /** Changes the sockets of a link; only the router that dialed the link may do this. */
   update(
     routerId: string,
     id: string,
@@ -136,7 +138,7 @@ export class LinkTable implements LiveLinks {
     this.#deps.onSeen?.(this.#view(kept), 'connectionsChanged')
   }
 
-  /** Called when one of its two routers has lost the link; informs the other one. */
+  /** Called when one of the link's two routers has lost the link; informs the other router. */
   lost(routerId: string, id: string, iteration: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || kept.link.iteration > iteration) return
@@ -149,7 +151,7 @@ export class LinkTable implements LiveLinks {
     this.#deps.onGone(view)
   }
 
-  /** Stores a latency measured by one of its two routers. */
+  /** Stores a latency that one of the link's two routers measured. */
   measured(routerId: string, id: string, latencyNs: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || !Number.isFinite(latencyNs) || latencyNs < 0) return
@@ -158,24 +160,28 @@ export class LinkTable implements LiveLinks {
     else if (routerId === kept.link.destRouterId) kept.destLatencyNs = Math.round(latencyNs)
   }
 
-  /** The router has reported all its links. */
+  /** Called when the router has reported all its links. */
   onAllReported(sourceRouterId: string): void {
     if (this.#deps.isConnected(sourceRouterId)) this.#reported.add(sourceRouterId)
   }
 
-  /** False while its routers have not reported yet. */
+  /**
+   * Whether the link is gone. False as long as the link's routers have not reported their links.
+   */
   isLost({ id, sourceRouterId, destRouterId }: PathLink): boolean {
     const isHeardOf = this.#reported.has(sourceRouterId) && this.#deps.isConnected(destRouterId)
     return isHeardOf && this.#links.kept(id)?.sourceRouterId !== sourceRouterId
   }
 
-  /** The router's channel is closed. */
+  /** Called when the router's channel is closed. */
   forget(routerId: string): void {
     this.#reported.delete(routerId)
     for (const id of Array.from(this.#bySource.get(routerId) ?? [])) this.#drop(id)
   }
 
-  /** The router may not carry circuits any more; its peers must close their links with it. */
+  /**
+   * Called when the router may no longer carry circuits; its peers must close their links with it.
+   */
   banish(routerId: string): void {
     const ids = [...(this.#bySource.get(routerId) ?? []), ...(this.#byDest.get(routerId) ?? [])]
     for (const id of ids) {
@@ -234,7 +240,8 @@ export class LinkTable implements LiveLinks {
   #add(sourceRouterId: string, link: ReportedLink): boolean {
     const kept = this.#links.kept(link.id)
     if (kept !== undefined) {
-      // A link ID belongs to the router that created it; another router cannot take it over.
+      // A link ID belongs to the router that dialed the link; another router cannot report the same
+      // ID.
       if (kept.sourceRouterId === sourceRouterId && link.iteration >= kept.link.iteration) {
         removeFromSet(this.#byDest, kept.link.destRouterId, link.id)
         addToSet(this.#byDest, link.destRouterId, link.id)
@@ -310,9 +317,9 @@ function costOf({ staticCost, sourceLatencyNs, destLatencyNs }: Kept): number {
   return staticCost + latencyMs(sourceLatencyNs) + latencyMs(destLatencyNs)
 }
 
-/** Routers report these texts, so their length is limited here. */
+/** Truncates strings, because routers choose their length. */
 function bounded(link: ReportedLink): ReportedLink {
-  const text = (value: string): string => copyTextStart(value, routerTextCharactersMax)
+  const text = (value: string): string => copyPrefix(value, routerTextCharactersMax)
   return {
     id: text(link.id),
     destRouterId: text(link.destRouterId),

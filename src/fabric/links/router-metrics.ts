@@ -1,8 +1,8 @@
 import type { Metrics } from '../../../proto/gen/router_pb.ts'
-import { copyTextStart } from '../../lib/text/own-text.ts'
+import { copyPrefix } from '../../lib/text/own-text.ts'
 import {
   type CircuitUsage,
-  type MetricFigure,
+  type NamedMetric,
   type RouterMetrics,
   type UsageKind,
   usageKinds,
@@ -14,10 +14,12 @@ const { routerFiguresMax, routerTextCharactersMax, routerUsagesMax } = routerLim
 const TAGS_MAX = 32
 const kinds: ReadonlySet<string> = new Set(usageKinds)
 
-/** Metrics of a router, limited in number, because the router chooses how many it sends. */
+/**
+ * The metrics of a router. Their number is limited, because the router chooses how many it sends.
+ */
 export function readRouterMetrics(routerId: string, metrics: Metrics): RouterMetrics {
   const { seconds = 0n, nanos = 0 } = metrics.timestamp ?? {}
-  const figures: MetricFigure[] = []
+  const figures: NamedMetric[] = []
   addFigures(figures, metrics.intValues, 'intValue', (value) => ({ value: Number(value) }))
   addFigures(figures, metrics.floatValues, 'floatValue', (value) => ({ value }))
   addFigures(figures, metrics.histograms, 'histogram', ({ count, min, max, mean }) => ({
@@ -36,11 +38,11 @@ export function readRouterMetrics(routerId: string, metrics: Metrics): RouterMet
   }
 }
 
-/** Adds as many values as the limit allows. */
+/** Adds values until the limit is reached. */
 function addFigures<T>(
-  figures: MetricFigure[],
+  figures: NamedMetric[],
   given: Readonly<Record<string, T>>,
-  type: MetricFigure['type'],
+  type: NamedMetric['type'],
   valuesOf: (value: T) => Readonly<Record<string, number>>,
 ): void {
   for (const [name, value] of Object.entries(given)) {
@@ -49,7 +51,9 @@ function addFigures<T>(
   }
 }
 
-/** Counter kinds that OpenZiti does not know are skipped. */
+/**
+ * Circuit byte counts in the metrics. Kinds of counters that OpenZiti does not know are skipped.
+ */
 function usagesIn({ intervalCounters, usageCounters }: Metrics): readonly CircuitUsage[] {
   const usages: CircuitUsage[] = []
   const add = (kind: string, usage: Omit<CircuitUsage, 'kind'>): boolean => {
@@ -83,5 +87,5 @@ function boundedTags(given: Readonly<Record<string, string>>): Readonly<Record<s
 }
 
 function bounded(text: string): string {
-  return copyTextStart(text, routerTextCharactersMax)
+  return copyPrefix(text, routerTextCharactersMax)
 }

@@ -25,19 +25,19 @@ import {
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 
 interface RouterPeersHandlerDeps {
-  /** IDs of the routers that others may have links with, connected or not. */
+  /** IDs of all routers that can have links, connected or not. */
   readonly routerIds: () => Iterable<string>
   readonly connections: () => Iterable<RouterConnection>
 }
 
 /**
- * Sends each router the state and link listeners of the others, which routers use to dial each
- * other. A connecting router gets the full list; the others get changes, batched.
+ * Sends each router the state and link listeners of the other routers, so that routers can dial
+ * each other. A connecting router gets the full list; the others get batched changes.
  */
 export class RouterPeersHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
   readonly #deps: RouterPeersHandlerDeps
-  /** Link listeners by router ID, of connected routers. */
+  /** Link listeners of connected routers, by router ID. */
   readonly #listeners = new Map<string, readonly LinkListener[]>()
   /** Routers changed since the last sweep. */
   readonly #changed = new Set<string>()
@@ -78,7 +78,7 @@ export class RouterPeersHandler implements ChannelHandler {
     this.#changed.add(router.id)
   }
 
-  /** Routers that the next sweep reports. */
+  /** IDs of the routers whose changes the next sweep sends. */
   changedIds(): readonly string[] {
     return [...this.#changed]
   }
@@ -86,7 +86,8 @@ export class RouterPeersHandler implements ChannelHandler {
   onSweep(): void {
     const byId = this.#connectedById()
     if (byId.size === 0) {
-      // No router is connected, and the next one that connects gets the full list anyway.
+      // Nothing to send: no router is connected, and the next router that connects gets the full
+      // list.
       this.#changed.clear()
       return
     }
@@ -101,7 +102,7 @@ export class RouterPeersHandler implements ChannelHandler {
     for (const { router, channel } of byId.values()) {
       if (!this.#changed.has(router.id)) channel.send(toOthers)
       else {
-        // Without its own entry, because a router would dial itself.
+        // A router does not get its own entry, because it would dial itself.
         const others = changes.filter(({ id }) => id !== router.id)
         if (others.length > 0) channel.send(changesMessage(others))
       }
@@ -123,7 +124,7 @@ export class RouterPeersHandler implements ChannelHandler {
       return create(PeerStateChangeSchema, { id, state })
     }
     const listeners = [...(this.#listeners.get(id) ?? [])]
-    // A router does not dial a peer whose version it cannot parse.
+    // Sent as reported, because a router does not dial a peer whose version it cannot parse.
     const { version } = connection.version
     return create(PeerStateChangeSchema, { id, version, state: PeerState.HEALTHY, listeners })
   }
@@ -138,8 +139,8 @@ function changesMessage(changes: PeerStateChange[]): OutboundMessage {
 }
 
 /**
- * The link listeners in a hello. The capabilities determine the header key, because older keys have
- * several meanings.
+ * The link listeners in a hello. The router's capabilities determine the header key, because older
+ * keys have several meanings.
  */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
   const isNewer = readMask(headers, controlHeader.capabilities).has(MULTI_CHANNEL)
@@ -148,7 +149,7 @@ function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkList
   try {
     return listenersIn(bytes)
   } catch {
-    // Other routers cannot dial it, but it can dial them.
+    // Without listeners, other routers cannot dial this router, but it can dial them.
     return []
   }
 }
@@ -156,7 +157,8 @@ function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkList
 /** @throws when the bytes cannot be decoded. */
 function listenersIn(bytes: Uint8Array): readonly LinkListener[] {
   const { schema, elementsMax } = messageBounds.updateLinkListeners
-  // In a hello they are a header, so the body limits were not applied to them.
+  // Checked here, because in a hello the listeners are a header, to which the body limits were not
+  // applied.
   const fault = bodyFault(schema ?? LinkListenersSchema, bytes, elementsMax)
   if (fault !== null) throw new Error(fault)
   const isBounded = (text: string): boolean => text.length <= routerTextCharactersMax

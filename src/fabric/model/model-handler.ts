@@ -17,7 +17,7 @@ import { routerLimits } from '../limits.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { encodeModelEvent } from './encode.ts'
-import { withPreviousIndex, ModelLog } from './model-log.ts'
+import { withPreviousIndex, ModelChangeHistory } from './model-log.ts'
 import { trustedPublicKeys, type PublicKeyValue, type TrustedCertificates } from './public-keys.ts'
 import { readSubscribeRequest } from '../../channel/messages/model.ts'
 
@@ -28,8 +28,8 @@ const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimit
 interface ModelHandlerDeps {
   readonly model: RouterModel
   /**
-   * Changes whenever the history of the model changes; routers discard the model of another
-   * timeline.
+   * Changes whenever the history of the model changes; a router discards its model if it has
+   * another timeline ID.
    */
   readonly timelineId: () => string
   readonly isLeader: () => boolean
@@ -48,26 +48,29 @@ interface Subscription {
 }
 
 /**
- * Keeps the data model of edge routers up to date. Routers decide about access with it, without
- * asking a controller. A router subscribes at one controller at a time. It gets the changes that it
- * missed if they are still known, otherwise the full model.
+ * Keeps the data model of edge routers up to date. Routers use it to decide about access without a
+ * request to a controller. A router subscribes to one controller at a time. It gets the changes
+ * that it missed if they are retained, otherwise the full model.
  */
 export class ModelHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
   readonly #deps: ModelHandlerDeps
   #stop: (() => void) | null = null
   readonly #subscriptions = new Map<string, Subscription>()
-  #log: ModelLog
-  /** The last requested full model. */
+  #log: ModelChangeHistory
+  /** The full model that was encoded last. */
   #whole: { readonly key: string; readonly bytes: Promise<Uint8Array> } | null = null
-  /** IDs of routers to which the full model is being sent; only one copy at a time for each. */
+  /**
+   * IDs of routers to which the full model is being sent; each router gets only one copy at a time.
+   */
   readonly #senders = new Set<string>()
   #keys: readonly PublicKeyValue[] = []
   #keysText = ''
   #sentIndex = 0
   #sentIndexMs = -Infinity
   /**
-   * Identity ID → UTC ms at which the identity is enabled again, for which there is no log entry.
+   * Identity ID → UTC ms at which a disabled identity is enabled again, because no log entry marks
+   * that time.
    */
   readonly #disabledUntil = new Map<string, number>()
   #isFlushDue = false
@@ -111,9 +114,7 @@ export class ModelHandler implements ChannelHandler {
     this.#stop = null
   }
 
-  /**
-   * Begins to follow changes with the first edge router; before that, writes have no extra cost.
-   */
+  /** Called for the first edge router; before that, writes have no extra cost. */
   #follow(): () => void {
     const { model } = this.#deps
     this.#restart()
@@ -136,8 +137,8 @@ export class ModelHandler implements ChannelHandler {
     }
   }
 
-  #newLog(): ModelLog {
-    return new ModelLog(this.#deps.model.appliedIndex, routerLimits)
+  #newLog(): ModelChangeHistory {
+    return new ModelChangeHistory(this.#deps.model.appliedIndex, routerLimits)
   }
 
   #edgeRouters(): RouterConnection[] {
@@ -160,8 +161,7 @@ export class ModelHandler implements ChannelHandler {
       return
     }
     const index = Number(asked.index)
-    // If the index of a router is ahead of the leader's, the router has followed a log that no
-    // longer exists.
+    // A router that is ahead of the leader has followed a log that no longer exists.
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
@@ -184,7 +184,10 @@ export class ModelHandler implements ChannelHandler {
     this.#flushSoon()
   }
 
-  /** Sends soon, so that apply does not wait, and several entries are sent together. */
+  /**
+   * Sends after the current entry is applied, so that applying does not wait, and changes of
+   * several entries are sent together.
+   */
   #flushSoon(): void {
     if (this.#isFlushDue || this.#subscriptions.size === 0) return
     this.#isFlushDue = true
@@ -236,9 +239,9 @@ export class ModelHandler implements ChannelHandler {
   }
 
   /**
-   * Waits until the router has read everything that was sent, or has disconnected. A router that is
-   * too slow loses its channel, because others wait for its slot; it subscribes again after it has
-   * reconnected.
+   * Waits until the router has read everything that was sent, or has disconnected. If a router is
+   * too slow, its channel is closed, because other routers wait for the slot; it subscribes again
+   * after it has reconnected.
    */
   async #sent({ router, channel }: RouterConnection): Promise<void> {
     const { clock, log } = this.#deps
@@ -256,7 +259,7 @@ export class ModelHandler implements ChannelHandler {
     }
   }
 
-  /** Routers that ask before the next change share the same bytes. */
+  /** Routers that request the full model before the next change share the same bytes. */
   #wholeModel(endIndex: number): Promise<Uint8Array> {
     const { model, timelineId, clock } = this.#deps
     const key = `${timelineId()} ${endIndex} ${this.#keysText}`
@@ -279,7 +282,7 @@ export class ModelHandler implements ChannelHandler {
     return connection.channel.send({ ...outgoing, headers: new Map(headers) })
   }
 
-  /** @returns whether the keys have changed. */
+  /** @returns whether the public keys have changed. */
   #followKeys(): boolean {
     const trusted = this.#deps.certificates()
     const text = JSON.stringify(trusted)
@@ -336,7 +339,7 @@ export class ModelHandler implements ChannelHandler {
     }
   }
 
-  /** A temporarily disabled identity is enabled by the clock, without a log entry. */
+  /** Enables identities whose temporary disabling has ended: no log entry marks that time. */
   #endDisabled(): void {
     if (this.#disabledUntil.size === 0) return
     const nowMs = this.#deps.clock.nowMs()
@@ -355,7 +358,7 @@ export class ModelHandler implements ChannelHandler {
   }
 }
 
-/** Events encoded before other work gets its turn. */
+/** Events encoded before other work gets a turn. */
 const SLICE_EVENTS = 500
 
 interface WholeModel {
@@ -368,12 +371,13 @@ interface WholeModel {
 }
 
 /**
- * Encodes the message with the full model in slices, because repeated fields of a message may be
- * concatenated.
+ * Encodes the full model in slices. The encoded slices are concatenated, because a protobuf message
+ * may repeat a field in several pieces.
  */
 export async function encodeWholeModel(model: WholeModel): Promise<Uint8Array> {
   const { keys, endIndex, timelineId, nowMs } = model
-  // Records do not change, but the set of records may change before the next slice.
+  // Copied, because the set of records may change before the next slice; the records themselves do
+  // not change.
   const events = [...model.events]
   const parts: Uint8Array[] = []
   for (let at = 0; at < events.length; at += SLICE_EVENTS) {

@@ -12,23 +12,26 @@ interface ModelLogLimits {
 
 interface Change {
   readonly index: number
-  /** A change set without the previous index. */
+  /** An encoded change set, without the previous index, which differs per router. */
   readonly bytes: Uint8Array
 }
 
 /**
  * Data model changes of the last log entries, encoded once for all routers. A router that
- * reconnects gets the changes it missed if they are still here.
+ * reconnects gets the changes that it missed if this log still contains them.
  */
-export class ModelLog {
+export class ModelChangeHistory {
   readonly #limits: ModelLogLimits
   #changes: Change[] = []
   #bytes = 0
-  /** Routers at this index or later can be updated from this log. */
+  /**
+   * The log contains all changes after this index, so it can update a router that is at this index
+   * or later.
+   */
   #since: number
   #index: number
 
-  /** @param index of the current model, whose earlier changes are unknown. */
+  /** @param index index of the current model; changes before it are unknown. */
   constructor(index: number, limits: ModelLogLimits) {
     this.#since = index
     this.#index = index
@@ -73,14 +76,15 @@ export class ModelLog {
       this.#since = change.index
       gone += 1
     }
-    // Removes many at once, because shifting the array for each one would take quadratic time.
+    // Removes all in one step, because removing each change from the front of the array would take
+    // quadratic time.
     if (gone > 0) this.#changes = this.#changes.slice(gone)
   }
 }
 
 /**
- * Adds the router's index to a change set: a field that is appended to an encoded message belongs
- * to the message.
+ * Adds the index that the router has now to an encoded change set: bytes appended to an encoded
+ * protobuf message become fields of that message.
  */
 export function withPreviousIndex(bytes: Uint8Array, previousIndex: number): Uint8Array {
   const previous = create(ModelChangeSetSchema, { previousIndex: BigInt(previousIndex) })

@@ -1,6 +1,6 @@
 import { hash, X509Certificate } from 'node:crypto'
 
-/** Numbers that OpenZiti routers assign to the uses of a key. */
+/** Numbers that OpenZiti routers use for the purposes of a key. */
 const SIGNS_TOKENS = 0
 const SIGNS_CERTIFICATES_OF_CLIENTS = 1
 const CERTIFICATE_DER = 0
@@ -17,13 +17,15 @@ export interface PublicKeyValue {
 
 /** Certificates that routers use to verify clients. */
 export interface TrustedCertificates {
-  /** Certificate of each controller, whose key signs tokens; PEM. */
+  /**
+   * Certificate of each controller, PEM; the controller signs tokens with the certificate's key.
+   */
   readonly controllers: readonly string[]
-  /** Trust anchors of the network; PEM texts, each with any number of certificates. */
+  /** Trust anchors of the network; each PEM string may contain several certificates. */
   readonly anchors: readonly string[]
 }
 
-/** One key per certificate; unreadable certificates are skipped. */
+/** One public key per certificate; unreadable certificates are skipped. */
 export function trustedPublicKeys({ controllers, anchors }: TrustedCertificates): PublicKeyValue[] {
   const found = new Map<string, PublicKeyValue>()
   const add = (pem: string, usages: number[]): void => {
@@ -37,7 +39,7 @@ export function trustedPublicKeys({ controllers, anchors }: TrustedCertificates)
   return [...found.values()]
 }
 
-/** Key of an operator's authority, from its first certificate. */
+/** Key of a CA that an operator added, from the first certificate of the PEM. */
 export function authorityPublicKey(certPem: string): PublicKeyValue | null {
   return keyOf(firstOf(certPem), [SIGNS_CERTIFICATES_OF_CLIENTS])
 }

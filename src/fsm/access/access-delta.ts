@@ -10,41 +10,49 @@ import {
   type ClassChanges,
   isSameRoleList,
 } from './classes.ts'
-import { policyBit, type Side, type Sides } from './sides.ts'
+import { policyBit, type BeforeOrAfter, type AccessBeforeAndAfter } from './sides.ts'
 
-/** Members of a class who keep their policies, or move to another class together. */
-export interface AccessGroup {
+/**
+ * Members of an access class that all keep their policies, or all move to the same other class. (A
+ * class is the set of active identities that are selected by the same service policies.)
+ */
+export interface ClassMembersWithSameMove {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
-  /** null: the members keep their policies. */
+  /** Move to another class; null: the members keep their policies. */
   readonly move: ClassMove | null
-  /** Members whose client view changed: all of them, or these. */
+  /** Members whose client view changed: all of them, or only the members in the set. */
   moved: 'all' | Set<string>
-  /** True: a policy no longer selects them, or grants something else than before. */
+  /** True: a policy no longer selects the members, or grants other rights than before. */
   hasLost: boolean
 }
 
-function policiesAfter({ from, move }: AccessGroup): ReadonlySet<string> {
+function policiesAfter({ from, move }: ClassMembersWithSameMove): ReadonlySet<string> {
   return move === null ? from.policies : move.policies
 }
 
 /**
- * Finds the active identities whose client view changes with an entry: a service appears,
- * disappears or is written, the identity's rights on it or the config shown to it change, or (once
- * posture checks exist) its linking policies or their checks change. It starts at the changed
- * records, before the classes are updated, and examines no other views. A finding that holds for a
- * group is recorded once for the group.
+ * Finds the active identities whose client view changes with a log entry: a service appears,
+ * disappears or is written; the identity's rights on it or the config shown to it change; or (if
+ * posture checks exist) the policies that link it or their checks change. The search starts at the
+ * changed records, before the classes are updated, and examines no other views. A result that holds
+ * for a group is recorded once for the group.
  */
-export class AccessDelta {
+export class ClientViewChanges {
   readonly #state: State
   readonly #classes: AccessClasses
-  readonly #sides: Sides
+  readonly #sides: AccessBeforeAndAfter
   readonly #moves: ClassChanges
   readonly #movesFrom: ReadonlyMap<AccessClass, readonly ClassMove[]>
-  /** Groups of each class that has been looked at. */
-  readonly #groups = new Map<AccessClass, readonly AccessGroup[]>()
+  /** Groups of each class that has been examined. */
+  readonly #groups = new Map<AccessClass, readonly ClassMembersWithSameMove[]>()
 
-  constructor(state: State, classes: AccessClasses, sides: Sides, moves: ClassChanges) {
+  constructor(
+    state: State,
+    classes: AccessClasses,
+    sides: AccessBeforeAndAfter,
+    moves: ClassChanges,
+  ) {
     this.#state = state
     this.#classes = classes
     this.#sides = sides
@@ -52,8 +60,11 @@ export class AccessDelta {
     this.#movesFrom = Map.groupBy(moves.moves, ({ from }) => from)
   }
 
-  /** All groups that move to another class, and the staying groups that the changes may affect. */
-  judge(): AccessGroup[] {
+  /**
+   * All groups that move to another class, and those groups that stay in their class but may be
+   * affected by the changes.
+   */
+  judge(): ClassMembersWithSameMove[] {
     for (const { from } of this.#moves.moves) this.#groupsOf(from)
     this.#judgeServices()
     this.#judgeChecks()
@@ -63,11 +74,11 @@ export class AccessDelta {
     return [...this.#groups.values()].flat()
   }
 
-  #groupsOf(from: AccessClass): readonly AccessGroup[] {
+  #groupsOf(from: AccessClass): readonly ClassMembersWithSameMove[] {
     const known = this.#groups.get(from)
     if (known !== undefined) return known
     const moves = this.#movesFrom.get(from) ?? []
-    const groups: AccessGroup[] = moves.map((move) => ({
+    const groups: ClassMembersWithSameMove[] = moves.map((move) => ({
       from,
       members: move.members,
       move,
@@ -84,8 +95,11 @@ export class AccessDelta {
     return groups
   }
 
-  /** All identities that the policies match on that side. */
-  #moveAll(policies: Iterable<ServicePolicy>, side: Side): void {
+  /**
+   * Marks the views of all identities that one of the policies selects, before or after the
+   * changes, as changed.
+   */
+  #moveAll(policies: Iterable<ServicePolicy>, side: BeforeOrAfter): void {
     for (const { id } of policies) {
       for (const from of this.#classes.having(id)) {
         for (const group of this.#groupsOf(from)) {
@@ -102,7 +116,9 @@ export class AccessDelta {
     }
   }
 
-  /** A written service changes the view of everyone who sees it before or after the write. */
+  /**
+   * A written service changes the view of every identity that sees it before or after the write.
+   */
   #judgeServices(): void {
     for (const id of this.#sides.services.keys()) {
       for (const side of ['before', 'after'] as const) {
@@ -115,8 +131,8 @@ export class AccessDelta {
     const sides = this.#sides
     const { before: had, after: has } = sides.hasChecks
     if (had !== has) {
-      // The first check was added, or the last one removed, so services begin or cease to show
-      // their policies by name.
+      // The first posture check was added, or the last one removed. So services start or stop
+      // showing their policies.
       for (const from of this.#classes.all()) this.#moveIfAnything(from)
       return
     }
@@ -136,7 +152,7 @@ export class AccessDelta {
   }
 
   #moveIfAnything(from: AccessClass): void {
-    const sees = (policies: ReadonlySet<string>, side: Side): boolean => {
+    const sees = (policies: ReadonlySet<string>, side: BeforeOrAfter): boolean => {
       for (const id of policies) {
         const policy = this.#sides.policy(id, side)
         if (policy !== undefined && this.#sides.meansAnyService(policy, side)) return true
@@ -149,7 +165,7 @@ export class AccessDelta {
     }
   }
 
-  /** Detects added, removed and changed policies, for services that did not change themselves. */
+  /** Detects added, removed and changed policies for services that did not change themselves. */
   #judgePolicies(): void {
     for (const [id, { before, after }] of this.#sides.policies) {
       if (!differsInEffect(before, after)) continue
@@ -170,10 +186,12 @@ export class AccessDelta {
   }
 
   /**
-   * The policies that the group lost, as they were before, and those that it gained, as they are
-   * now.
+   * The policies that the group lost, in their form before the changes, and the policies that it
+   * gained, in their form after the changes.
    */
-  #differences(group: AccessGroup): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
+  #differences(
+    group: ClassMembersWithSameMove,
+  ): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
     const after = policiesAfter(group)
     const lost: ServicePolicy[] = []
     const gained: ServicePolicy[] = []
@@ -195,8 +213,8 @@ export class AccessDelta {
   }
 
   /**
-   * Whether any unchanged service is linked by different policies, or by one whose type or checks
-   * differ.
+   * Whether any unchanged service is linked to the group by other policies than before, or by a
+   * policy whose type or checks differ.
    */
   #linksDiffer(lost: readonly ServicePolicy[], gained: readonly ServicePolicy[]): boolean {
     const sides = this.#sides
@@ -222,15 +240,15 @@ export class AccessDelta {
   }
 
   /**
-   * Whether other posture checks apply now. A check that itself changed has already changed the
-   * view of all affected members.
+   * Whether a policy requires other posture checks than before. (A check that was itself changed
+   * has already marked the views of all affected members.)
    */
   #checksDiffer(old: ServicePolicy, now: ServicePolicy): boolean {
     return !isSameTexts(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
   }
 
   #bitsDiffer(
-    group: AccessGroup,
+    group: ClassMembersWithSameMove,
     lost: readonly ServicePolicy[],
     gained: readonly ServicePolicy[],
   ): boolean {
@@ -241,8 +259,12 @@ export class AccessDelta {
     )
   }
 
-  /** Whether one of the policies grants something that none of the others grants. */
-  #addsTo(added: readonly ServicePolicy[], others: ReadonlySet<string>, side: Side): boolean {
+  /** Whether one of the added policies grants a right that none of the other policies grants. */
+  #addsTo(
+    added: readonly ServicePolicy[],
+    others: ReadonlySet<string>,
+    side: BeforeOrAfter,
+  ): boolean {
     for (const policy of added) {
       const bit = policyBit(policy)
       if (this.#isCovered(policy, others, side)) continue
@@ -254,10 +276,10 @@ export class AccessDelta {
   }
 
   /**
-   * Whether another policy of the same type selects all services, or the same ones, so that they
-   * need not be compared one by one.
+   * Whether another policy of the same type selects all services, or the same services, so that the
+   * services need not be compared one by one.
    */
-  #isCovered(policy: ServicePolicy, others: ReadonlySet<string>, side: Side): boolean {
+  #isCovered(policy: ServicePolicy, others: ReadonlySet<string>, side: BeforeOrAfter): boolean {
     for (const id of others) {
       const other = this.#sides.policy(id, side)
       if (other?.type !== policy.type) continue
@@ -267,8 +289,8 @@ export class AccessDelta {
   }
 
   /**
-   * Detects configs with changed data, or a renamed type, for services that did not change
-   * themselves.
+   * Detects configs with changed data and config types with a changed name, for services that did
+   * not change themselves.
    */
   #judgeConfigs(): void {
     const sides = this.#sides
@@ -296,8 +318,8 @@ export class AccessDelta {
   }
 
   /**
-   * The change of a config changes the view of everyone who sees the service. Identities with an
-   * override for it are checked one by one.
+   * A changed config of a service changes the view of every identity that sees the service.
+   * Identities that override a config of the service are checked one by one.
    */
   #judgeServiceConfig(serviceId: string): void {
     const service = this.#sides.service(serviceId, 'after')
@@ -367,7 +389,7 @@ function sameServices(a: ServicePolicy, b: ServicePolicy): boolean {
 
 /**
  * Whether two versions of a policy grant different rights or have different conditions, regardless
- * of the records that they match.
+ * of the records that they select.
  */
 export function differsInEffect(
   a: ServicePolicy | undefined,

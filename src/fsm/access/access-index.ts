@@ -7,29 +7,33 @@ import type { Table } from '../records/table.ts'
 import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
 import { type AccessClassGrants, AccessClassCache, grantsOfAccessClass } from './class-grants.ts'
 import { type AccessClass, AccessClasses, type ClassChanges } from './classes.ts'
-import { AccessDelta, type AccessGroup, differsInEffect } from './access-delta.ts'
-import { Sides } from './sides.ts'
+import {
+  ClientViewChanges,
+  type ClassMembersWithSameMove,
+  differsInEffect,
+} from './access-delta.ts'
+import { AccessBeforeAndAfter } from './sides.ts'
 
-/** Number of identities without a session whose grants are cached until something changes. */
+/** Maximum identities without a session whose grants are cached until a record changes. */
 const visitorsMax = 8
 /**
- * If a policy changes more services than this, the index drops the view of the class, because
- * rebuilding it is cheaper.
+ * If a policy change affects more services than this, the index drops the cached view of the class,
+ * because rebuilding the view is cheaper.
  */
 const followedServicesMax = 512
 
-/** Consequences of an entry for the access of identities. */
-export interface AccessConsequences {
-  readonly groups: readonly AccessGroup[]
+/** Effects of a log entry on the access of identities. */
+export interface AccessEffects {
+  readonly groups: readonly ClassMembersWithSameMove[]
   readonly moves: ClassChanges
-  readonly sides: Sides
-  /** Classes as before the entry. */
+  readonly sides: AccessBeforeAndAfter
+  /** The access classes before the entry. */
   readonly classes: AccessClasses
 }
 
 /**
- * Access of identities by service policies, updated with each change of the records. It is derived
- * from the records alone and is not part of the state.
+ * The access that service policies grant to identities, updated with each change of the records.
+ * The index is derived from the records alone and is not part of the state.
  */
 export class AccessIndex implements WriteFollower {
   /** Record writes that the index has not processed yet. */
@@ -58,11 +62,11 @@ export class AccessIndex implements WriteFollower {
   }
 
   /**
-   * Applies the changes noted since the last call. `onJudged` receives their effect before the
-   * classes are updated, and may return a function to call after that. Neither may write a record
-   * that grants access.
+   * Applies the changes recorded since the last call. `onJudged` receives their effects before the
+   * classes are updated, and may return a function to call after the update. Neither function may
+   * write a record that grants access.
    */
-  settle(onJudged: (judgement: AccessConsequences) => (() => void) | null = () => null): void {
+  settle(onJudged: (judgement: AccessEffects) => (() => void) | null = () => null): void {
     if (this.#writes.isEmpty) return
     const areOfServices = this.#writes.isOnlyOf('service')
     if (areOfServices && this.#policies.rows.size === 0) {
@@ -71,9 +75,9 @@ export class AccessIndex implements WriteFollower {
     }
     const changes = takeAccessChanges(this.#writes, this.#state.tables)
     if (areOfServices && this.#matchNoPolicy(changes)) return
-    const sides = new Sides(this.#state, changes)
+    const sides = new AccessBeforeAndAfter(this.#state, changes)
     const moves = this.#classes.plan(changes)
-    const groups = new AccessDelta(this.#state, this.#classes, sides, moves).judge()
+    const groups = new ClientViewChanges(this.#state, this.#classes, sides, moves).judge()
     const onFollowed = onJudged({ groups, moves, sides, classes: this.#classes })
     const became: (readonly [AccessClass, AccessClass])[] = []
     this.#classes.commit(moves, changes, (from, to) => {
@@ -85,8 +89,8 @@ export class AccessIndex implements WriteFollower {
   }
 
   /**
-   * True when no policy selects, or selected, any of the changed services: then no identity saw
-   * them or had a right on them.
+   * True when no policy selects any of the changed services, before or after the change: then no
+   * identity saw them or had a right on them.
    */
   #matchNoPolicy({ service: changed }: AccessChanges): boolean {
     const isMatched = (service: EntityRecord | undefined): boolean =>
@@ -97,8 +101,11 @@ export class AccessIndex implements WriteFollower {
     return true
   }
 
-  /** Drops the views of removed classes and updates the others. */
-  #follow(sides: Sides, became: readonly (readonly [AccessClass, AccessClass])[]): void {
+  /** Drops the cached views of removed classes and updates the views of the others. */
+  #follow(
+    sides: AccessBeforeAndAfter,
+    became: readonly (readonly [AccessClass, AccessClass])[],
+  ): void {
     this.#visitors.clear()
     if (this.#views.size === 0) return
     for (const of of this.#views.classes()) {
@@ -122,7 +129,7 @@ export class AccessIndex implements WriteFollower {
     }
   }
 
-  #followPolicy(sides: Sides, id: string, classes: readonly AccessClass[]): void {
+  #followPolicy(sides: AccessBeforeAndAfter, id: string, classes: readonly AccessClass[]): void {
     const viewed = classes.filter((of) => this.#views.peek(of) !== undefined)
     if (viewed.length === 0) return
     const services = new Set<string>()
@@ -140,12 +147,15 @@ export class AccessIndex implements WriteFollower {
     for (const of of viewed) for (const service of services) this.#followService(sides, of, service)
   }
 
-  #followService(sides: Sides, of: AccessClass, serviceId: string): void {
+  #followService(sides: AccessBeforeAndAfter, of: AccessClass, serviceId: string): void {
     if (this.#views.peek(of) === undefined) return
     this.#views.change(of, serviceId, sides.bits(of.policies, serviceId, 'after'))
   }
 
-  /** Rights that policies grant to an identity, active or not. Valid until the next change. */
+  /**
+   * Rights that policies grant to an identity, whether or not it is active. Valid until the next
+   * change.
+   */
   grantsOf(identity: EntityRecord): PolicyGrants {
     this.settle()
     const of = this.#classes.of(identity.id)
@@ -165,8 +175,8 @@ export class AccessIndex implements WriteFollower {
   }
 
   /**
-   * BIND and DIAL of the identity on a service. For identities with a request in progress, whose
-   * view stays cached.
+   * The BIND and DIAL bits of an identity on a service. Use it for identities with a request in
+   * progress, whose view stays cached.
    */
   bitsOf(identity: EntityRecord, service: EntityRecord): number {
     this.settle()
@@ -181,13 +191,15 @@ export class AccessIndex implements WriteFollower {
     return this.#classes
   }
 
-  /** Current numbers of cached objects, for measurements. */
+  /** Current numbers of cached objects, for metrics. */
   get size(): { readonly classes: number; readonly views: number; readonly viewIds: number } {
     return { classes: this.#classes.count, views: this.#views.size, viewIds: this.#views.ids }
   }
 }
 
-/** BIND and DIAL that policies grant, from the current records only. */
+/**
+ * The BIND and DIAL bits that policies grant, computed from the current records without a cache.
+ */
 export function accessBits(state: State, identity: EntityRecord, service: EntityRecord): number {
   let bits = 0
   const table = state.table('servicePolicy')

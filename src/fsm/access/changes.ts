@@ -5,7 +5,7 @@ import { RecordChanges } from '../records/record-changes.ts'
 import { isInForce } from '../records/roles.ts'
 import type { Table } from '../records/table.ts'
 
-/** An empty set of changes for each kind that affects access or client views. */
+/** Creates an empty change set for each kind of record that affects access or client views. */
 const nothingChanged = () => ({
   apiSession: new Map<string, RecordChange<'apiSession'>>(),
   config: new Map<string, RecordChange<'config'>>(),
@@ -18,21 +18,24 @@ const nothingChanged = () => ({
 })
 export type WatchedKind = keyof ReturnType<typeof nothingChanged>
 
-/** Changes of the records of one kind, by id. */
+/** Changes to the records of one kind, by id. */
 export type ChangesOf<K extends WatchedKind> = ReadonlyMap<string, RecordChange<K>>
 
-/** Changes of an entry that matter for access, by kind. */
+/** Changes by one log entry that affect access, by kind. */
 export type AccessChanges = { readonly [K in WatchedKind]: ChangesOf<K> }
 
 /**
- * Records the writes that affect access. Followers keep separate records, because apply clears
- * these at the end of each entry.
+ * Creates the recorder for writes that affect access. Followers of changes have separate recorders,
+ * because the apply step clears this one at the end of each entry.
  */
 export function accessWrites(): RecordChanges {
   return new RecordChanges(Object.keys(nothingChanged()) as WatchedKind[])
 }
 
-/** Takes the recorded changes. A record outside the scope of its kind counts as missing. */
+/**
+ * Returns and clears the recorded changes. A record outside the scope of its kind counts as
+ * missing.
+ */
 export function takeAccessChanges(
   writes: RecordChanges,
   tables: ReadonlyMap<KindName, Table>,

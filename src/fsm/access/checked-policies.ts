@@ -5,7 +5,7 @@ import type { CheckedPolicy } from '../../ports/state-view.ts'
 import { roleMembers, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
-/** The posture checks that a policy requires, in id order. */
+/** The posture checks that a policy requires, sorted by id. */
 export function policyChecks(state: State, policy: ServicePolicy): PostureCheck[] {
   const { postureCheckRoles: roles, semantic } = policy
   if (roles.length === 0) return []
@@ -14,7 +14,7 @@ export function policyChecks(state: State, policy: ServicePolicy): PostureCheck[
   )
 }
 
-/** Whether at least one of the policies grants: one whose checks all pass. */
+/** Whether at least one of the policies grants the right, because all its posture checks pass. */
 export function isGrantedByAny(
   state: State,
   policies: readonly ServicePolicy[],
@@ -23,7 +23,7 @@ export function isGrantedByAny(
   return policies.some((policy) => policyChecks(state, policy).every(isPassing))
 }
 
-/** A service policy with the posture checks that it requires. */
+/** Combines a service policy with the posture checks that it requires. */
 export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolicy {
   const { id, name, serviceRoles: roles, semantic } = policy
   return {

@@ -11,10 +11,10 @@ import { SortedIds } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { AccessClass } from './classes.ts'
 
-/** Maximum cached views, and maximum ids in all of them together. */
+/** Maximum cached views, and maximum ids in all views together. */
 export const classViewLimits = { classViewsMax: 1_024, classViewIdsMax: 2_000_000 } as const
 
-/** The services of a class, in id order. */
+/** The services that a class may use, sorted by id. */
 export class AccessClassGrants implements PolicyGrants {
   readonly bind: SortedIds
   readonly dial: SortedIds
@@ -43,7 +43,7 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
   else ids.delete(id)
 }
 
-/** Builds a view from the current records. */
+/** Builds a view of a class from the current records. */
 export function grantsOfAccessClass(state: State, policies: Iterable<string>): AccessClassGrants {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {
@@ -56,14 +56,14 @@ export function grantsOfAccessClass(state: State, policies: Iterable<string>): A
 }
 
 /**
- * Cached views of access classes, updated with each change. They are derived from the records, so
- * any of them can be dropped; the least recently used one is dropped first.
+ * Cached views of access classes, updated with each change. A view is derived from the records, so
+ * it can be dropped at any time; the least recently used view is dropped first.
  */
 export class AccessClassCache {
   readonly #views = new Map<AccessClass, AccessClassGrants>()
   #ids = 0
 
-  /** Returns the view without counting this as a use. */
+  /** Returns the view without counting the call as a use. */
   peek(of: AccessClass): AccessClassGrants | undefined {
     return this.#views.get(of)
   }
@@ -77,7 +77,7 @@ export class AccessClassCache {
     return this.#ids
   }
 
-  /** The cached view; without one, the result of `make`, which is cached. */
+  /** The cached view; if there is none, calls `make` and caches its result. */
   of(of: AccessClass, make: () => AccessClassGrants): AccessClassGrants {
     const view = this.#views.get(of) ?? make()
     this.drop(of)
@@ -102,7 +102,7 @@ export class AccessClassCache {
     this.#ids -= view.weight
   }
 
-  /** All members of one class now belong to another one, which takes over the view. */
+  /** Moves the view to the class to which all members of its class have moved. */
   transfer(from: AccessClass, to: AccessClass): void {
     const view = this.#views.get(from)
     if (view === undefined) return

@@ -15,17 +15,22 @@ import type { Table } from '../records/table.ts'
 import { type AccessChanges, isSameTexts } from './changes.ts'
 
 /**
- * The active identities that are selected by the same service policies, and so may use the same
- * services.
+ * The active identities that are selected by the same service policies, and therefore may use the
+ * same services.
  */
 export interface AccessClass {
-  /** Derived only from the policies, so it is the same on every controller. */
+  /**
+   * Key of the class. It is derived only from the policies, so it is the same on every controller.
+   */
   readonly key: string
   readonly policies: ReadonlySet<string>
   readonly members: Set<string>
 }
 
-/** Members of a class that move to one other class, because an entry changed their policies. */
+/**
+ * Members of a class that all move to the same other class, because an entry changed their
+ * policies.
+ */
 export interface ClassMove {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
@@ -33,9 +38,9 @@ export interface ClassMove {
   readonly policies: ReadonlySet<string>
 }
 
-/** How an entry moves identities between classes. */
+/** How a log entry moves identities between classes. */
 export interface ClassChanges {
-  /** Identities that became active, with the policies that select them. */
+  /** Identities that became active, with the policies that select each of them. */
   readonly entered: ReadonlyMap<string, ReadonlySet<string>>
   /** Identities that are no longer active. */
   readonly left: ReadonlySet<string>
@@ -51,8 +56,8 @@ function rolesOfIdentities(policy: ServicePolicy): RoleList {
 }
 
 /**
- * Groups identities with an API session by the policies that select them. Other identities, however
- * many, belong to no class; their access is computed on request.
+ * Groups the identities that have an API session by the policies that select them. Other
+ * identities, which may be numerous, belong to no class; their access is computed on request.
  */
 export class AccessClasses {
   readonly #state: State
@@ -60,7 +65,7 @@ export class AccessClasses {
   readonly #classOf = new Map<string, AccessClass>()
   readonly #byKey = new Map<string, AccessClass>()
   readonly #byPolicy = new Map<string, Set<AccessClass>>()
-  /** Ids of active identities, by attribute. */
+  /** Ids of active identities, by role attribute. */
   readonly #byAttribute = new Map<string, Set<string>>()
   readonly #attributes = new Map<string, readonly string[]>()
 
@@ -114,7 +119,7 @@ export class AccessClasses {
     return sessions.size > 0 && this.#state.get('identity', id) !== undefined
   }
 
-  /** Plans the changes of classes without applying them. */
+  /** Plans how the changes affect the classes, without changing the classes. */
   plan(changes: AccessChanges): ClassChanges {
     const entered = new Map<string, ReadonlySet<string>>()
     const left = new Set<string>()
@@ -124,7 +129,7 @@ export class AccessClasses {
       if (isActive) entered.set(id, this.#policiesOf(this.#identity(id)))
       else left.add(id)
     }
-    /** Identities to classify again, with the policies that match them now. */
+    /** Identities whose role attributes changed, with the policies that select them now. */
     const anew = new Map<string, ReadonlySet<string>>()
     for (const { id, after } of changes.identity.values()) {
       const known = this.#attributes.get(id)
@@ -142,7 +147,7 @@ export class AccessClasses {
     return requirePresent(this.#state.get('identity', id), `identity ${id} is there`)
   }
 
-  /** Finds the identities that a changed policy begins or ceases to select. */
+  /** Finds the identities that a changed policy starts or stops selecting. */
   #flip({ id, before, after }: RecordChange<'servicePolicy'>, flips: Flips): void {
     const old = before === undefined ? null : rolesOfIdentities(before)
     const next = after === undefined ? null : rolesOfIdentities(after)
@@ -275,7 +280,7 @@ export class AccessClasses {
   }
 }
 
-/** Policies that begin or cease to select members of a class because of an entry. */
+/** Policies that start or stop selecting members of a class because of a log entry. */
 class Flips {
   readonly #classes = new Map<
     AccessClass,
@@ -291,7 +296,7 @@ class Flips {
     return entry
   }
 
-  /** Notes a policy for all members of a class. */
+  /** Records a policy for all members of a class. */
   ofClass(from: AccessClass, policy: string): void {
     this.#entry(from).shared.add(policy)
   }
@@ -307,7 +312,7 @@ class Flips {
 
 function* identitiesOfSessions(changes: Iterable<RecordChange<'apiSession'>>): Iterable<string> {
   for (const { before, after } of changes) {
-    // Only the time of its last activity was written.
+    // Ignored: the session existed before, so only fields such as its last activity changed.
     if (before !== undefined && after !== undefined) continue
     const session = before ?? after
     if (session !== undefined) yield session.identityId

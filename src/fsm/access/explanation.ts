@@ -23,12 +23,18 @@ import { type RouterOverlap, findRouterOverlap } from './routers.ts'
 import type { ClusterState } from './cluster-state.ts'
 import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './nearest-policy.ts'
 
-/** Limits for the lists in the explanation of one pair; the counts have no limit. */
+/**
+ * Limits for the lists in the explanation of one pair; the counts next to the lists are not
+ * limited.
+ */
 export const explanationLimits = {
   explainedPoliciesMax: 50,
   explainedChecksMax: 50,
   explainedRoutersMax: 25,
-  /** If a service has more terminators than this, the rest is not checked for an online router. */
+  /**
+   * Maximum terminators of a service that are searched for an online router; the rest is not
+   * checked.
+   */
   explainedTerminatorsMax: 1000,
 } as const
 
@@ -38,7 +44,10 @@ export interface LimitedList<T> {
   readonly first: readonly T[]
 }
 
-/** A policy that links two records, with the roles in each of its lists that select one of them. */
+/**
+ * A policy that links two records, with those roles in each of its lists that select one of the
+ * two.
+ */
 export interface LinkingPolicy {
   readonly policy: Policy
   /** Matching roles by field, such as `identityRoles`. */
@@ -46,7 +55,7 @@ export interface LinkingPolicy {
 }
 
 /**
- * Why an identity may or may not dial, or bind, a service. The posture of clients is not
+ * Why an identity may or may not dial (or bind) a service. The posture of clients is not
  * considered.
  */
 export interface ExplainedRight {
@@ -57,15 +66,18 @@ export interface ExplainedRight {
   /** Ends that took the right; empty if it is granted. */
   readonly ended: PastEnds
   readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
-  /** Policies of the type that select the identity; empty if the right is granted. */
+  /** Policies of the matching type that select the identity; empty if the right is granted. */
   readonly ofIdentity: LimitedList<ServicePolicy>
-  /** Policies of the type that select the service; empty if the right is granted. */
+  /** Policies of the matching type that select the service; empty if the right is granted. */
   readonly ofService: LimitedList<ServicePolicy>
-  /** Null if the right is granted, or no policy is near. */
+  /**
+   * The policy that needs the fewest additional role attributes; null if the right is granted, or
+   * if attributes cannot help with any policy.
+   */
   readonly nearest: NearestPolicy | null
 }
 
-/** Everything that the records say about the access of an identity to a service. */
+/** All information from the records about the access of an identity to a service. */
 export interface AccessExplanation {
   readonly identity: Identity
   readonly service: Service
@@ -75,16 +87,16 @@ export interface AccessExplanation {
   readonly serviceRouterCount: number
   /** All common edge routers in id order, online or not. */
   readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
-  /** Edge router policies that connect the identity to a common router. */
+  /** Edge router policies that link the identity to a common router. */
   readonly edgeRouterPolicies: LimitedList<LinkingPolicy>
-  /** Service edge router policies that connect the service to a common router. */
+  /** Service edge router policies that link the service to a common router. */
   readonly serviceEdgeRouterPolicies: LimitedList<LinkingPolicy>
   readonly terminators: LimitedList<Terminator>
 }
 
 /**
  * Explains why an identity may or may not use a service, with the same functions that grant access.
- * It covers records only, not the posture of devices or the state of connections.
+ * Only records are considered, not the posture of devices or the state of connections.
  */
 export function explainAccess(
   state: ClusterState,
@@ -157,7 +169,7 @@ function explainedRight(
   }
 }
 
-/** The policy, with the roles in each of its lists that select the record of that side. */
+/** The policy, with those roles in each of its lists that select the given record. */
 function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): LinkingPolicy {
   const roles = Object.entries(sides).map(([field, record]) => [
     field,
@@ -166,7 +178,7 @@ function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): 
   return { policy, roles: Object.fromEntries(roles) as LinkingPolicy['roles'] }
 }
 
-/** The policies of one kind that connect the record to any of the common routers. */
+/** The policies of one kind that link the record to any of the common routers. */
 function routerPolicies(
   state: State,
   kind: 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy',

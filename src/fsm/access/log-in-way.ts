@@ -4,7 +4,10 @@ import { identityAuthPolicy } from '../apply/authentication.ts'
 import { enabledSigner, acceptsTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
 
-/** Whether an identity has credentials; `notAllowed`: its auth policy accepts none of them. */
+/**
+ * Whether an identity has a usable credential; `notAllowed`: it has credentials, but its auth
+ * policy accepts none of them.
+ */
 export type LogInAbility = 'some' | 'none' | 'notAllowed'
 
 /**
@@ -27,7 +30,8 @@ export function logInAbility(state: State, identity: Identity): LogInAbility {
     if (!acceptsTokensOf(policy, id)) continue
     const signer: ExternalJwtSigner | undefined = enabledSigner(state, id)
     if (signer === undefined) continue
-    // Its tokens name an identity by its id, or by its external id if the signer says so.
+    // Tokens from the signer contain the id of an identity or, if the signer is configured so, its
+    // external id.
     if (!signer.useExternalId || (identity.externalId ?? '') !== '') return 'some'
   }
   return hasAny ? 'notAllowed' : 'none'

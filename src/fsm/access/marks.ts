@@ -2,9 +2,9 @@ import type { AccessMark } from '../../entities/kinds/access-mark.ts'
 import { assert } from '../../lib/assert.ts'
 import type { CommandContext } from '../apply/context.ts'
 import type { State } from '../records/state.ts'
-import type { AccessConsequences } from './access-index.ts'
+import type { AccessEffects } from './access-index.ts'
 import type { AccessClass, ClassMove } from './classes.ts'
-import type { AccessGroup } from './access-delta.ts'
+import type { ClassMembersWithSameMove } from './access-delta.ts'
 
 const ofIdentity = (id: string): string => `i:${id}`
 const ofClass = (key: string): string => `c:${key}`
@@ -14,8 +14,8 @@ function markOf(state: State, id: string): AccessMark | undefined {
 }
 
 /**
- * Log time of the last change to the client view of an active identity; 0: no change since its
- * first session.
+ * Log time of the last change to the client view of an active identity; 0: no change since the
+ * first session of the identity.
  */
 function movedAt(state: State, identityId: string, key: string): number {
   const own = markOf(state, ofIdentity(identityId))
@@ -25,23 +25,23 @@ function movedAt(state: State, identityId: string, key: string): number {
 }
 
 /**
- * Records whose client views an entry has changed. If the view of a whole class changes, one mark
- * covers the class, so that a service seen by a hundred thousand identities does not cost a hundred
- * thousand writes. An identity has a separate mark once its view changed alone, or once it joined a
- * class whose earlier marks do not apply to it.
+ * Notes which client views a log entry has changed. If the view of a whole class changes, one mark
+ * covers the class, so that a change to a service that a hundred thousand identities see does not
+ * cost a hundred thousand writes. An identity has a separate mark once its view has changed alone,
+ * or once it has joined a class whose earlier marks do not apply to it.
  */
 export class AccessMarker {
   readonly #state: State
   readonly #context: CommandContext
-  readonly #judgement: AccessConsequences
+  readonly #judgement: AccessEffects
   /**
-   * Moves by the class that is their target. A new class whose members all come from one class may
-   * take over the mark of that class.
+   * Moves by their target class. A new class whose members all come from one class may take over
+   * the mark of that class.
    */
   readonly #movesTo: ReadonlyMap<string, readonly ClassMove[]>
   readonly #leftKeys = new Set<string>()
 
-  constructor(state: State, context: CommandContext, judgement: AccessConsequences) {
+  constructor(state: State, context: CommandContext, judgement: AccessEffects) {
     this.#state = state
     this.#context = context
     this.#judgement = judgement
@@ -51,7 +51,7 @@ export class AccessMarker {
   /** Writes new marks. Call it before the classes are updated. */
   mark(): void {
     const { groups, moves, classes } = this.#judgement
-    // Reads the marks of the classes before any of them changes.
+    // Read the marks of all classes first, and write only after that.
     const writes = groups.flatMap((group) => this.#writesOf(group))
     for (const write of writes) write()
     for (const { from } of moves.moves) this.#leftKeys.add(from.key)
@@ -72,7 +72,7 @@ export class AccessMarker {
     if (markOf(this.#state, id) !== undefined) this.#state.remove('accessMark', id)
   }
 
-  #writesOf(group: AccessGroup): (() => void)[] {
+  #writesOf(group: ClassMembersWithSameMove): (() => void)[] {
     const { from, move } = group
     const { logTimeMs, index } = this.#context
     if (move === null) {
@@ -86,7 +86,7 @@ export class AccessMarker {
     })
   }
 
-  #takeOver(group: AccessGroup, move: ClassMove): (() => void)[] {
+  #takeOver(group: ClassMembersWithSameMove, move: ClassMove): (() => void)[] {
     const { logTimeMs, index } = this.#context
     const key = ofClass(move.key)
     if (group.moved === 'all') return [() => this.#put(key, logTimeMs, index)]
@@ -96,7 +96,7 @@ export class AccessMarker {
     return [() => this.#put(key, old.movedAt ?? 0, old.index), ...alone]
   }
 
-  #hasMoved({ moved }: AccessGroup, id: string): boolean {
+  #hasMoved({ moved }: ClassMembersWithSameMove, id: string): boolean {
     return moved === 'all' || moved.has(id)
   }
 
@@ -106,8 +106,8 @@ export class AccessMarker {
   }
 
   /**
-   * A mark for one identity. It is later than any earlier mark of its class, so it takes
-   * precedence.
+   * Writes a mark for one identity. The mark is later than any earlier mark of its class, so it
+   * takes precedence.
    */
   #moveAlone(id: string): void {
     const own = markOf(this.#state, ofIdentity(id))
@@ -129,7 +129,7 @@ export class AccessMarker {
 }
 
 /**
- * Time that `service-updates` shows: the last change of the view, or the beginning of the session.
+ * Time that `service-updates` returns: the last change of the view, or the creation of the session.
  */
 export function servicesChangedAt(
   state: State,

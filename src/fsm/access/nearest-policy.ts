@@ -5,22 +5,31 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { matchesRoles, recordRoleAttributes } from '../records/roles.ts'
 
 export const nearestPolicyLimits = {
-  /** Policies of each side among which the nearest one is searched. */
+  /**
+   * Maximum policies that select the identity, and that select the service, among which the nearest
+   * policy is searched.
+   */
   comparedPoliciesMax: 200,
 } as const
 
-/** The policy that lacks least to grant a right that no policy grants. */
+/**
+ * The policy that needs the fewest additional role attributes to grant a right that no policy
+ * grants.
+ */
 export interface NearestPolicy {
   readonly policy: ServicePolicy
-  /** Role attributes that the record lacks to be in the policy; [] if it is in it. */
+  /**
+   * Role attributes that the record needs to be selected by the policy; [] if the policy selects it
+   * already.
+   */
   readonly identityLacks: readonly string[]
   readonly serviceLacks: readonly string[]
 }
 
 /**
- * The policy that would grant the right with the fewest further role attributes; null if attributes
- * alone lead into none of them.
- * @param near policies of the type that include one of the two records.
+ * The policy that would grant the right with the fewest additional role attributes; null if role
+ * attributes alone are not sufficient for any policy.
+ * @param near policies of the matching type that select one of the two records.
  */
 export function nearestPolicy(
   identity: Identity,
@@ -42,7 +51,9 @@ function lackCount({ identityLacks, serviceLacks }: NearestPolicy): number {
   return identityLacks.length + serviceLacks.length
 }
 
-/** Attributes that a record needs to match a role list; null if the list names only IDs. */
+/**
+ * Role attributes that a record needs to match a role list; null if the list contains only IDs.
+ */
 function lackingAttributes(
   record: EntityRecord,
   roles: readonly string[],

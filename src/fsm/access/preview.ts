@@ -21,7 +21,7 @@ import { policyChecks } from './checked-policies.ts'
 import { previewLimits, PreviewWork, RelationChange } from './relation-change.ts'
 import { roleRelations } from './role-relation.ts'
 
-/** Kinds of records between which policies grant rights, as the policies name them. */
+/** Kinds of records between which policies grant rights, with the names that policies use. */
 const recordKinds = ['identity', 'service', 'edgeRouter'] as const
 const policyKinds = ['servicePolicy', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'] as const
 const checkKind = 'postureCheck'
@@ -36,8 +36,8 @@ const commandKinds = {
 const utf8 = new TextEncoder()
 
 /**
- * Applies writes to a layer over the state, by the code of apply, and returns their effect on
- * access. The state itself does not change.
+ * Applies writes to a layer on top of the state, with the code of the apply step, and returns their
+ * effect on access. The state itself does not change.
  * @param current returns the current state, which a restore may replace.
  */
 export function previewAccess(
@@ -66,7 +66,7 @@ export function previewAccess(
   return { outcome: 'judged', difference: differenceOf(current, before, after) }
 }
 
-/** The log index after the last applied entry. */
+/** Index and log time for the preview: those that follow the last applied entry. */
 function placeIn({
   position,
   logTimeMs,
@@ -105,7 +105,7 @@ function* differenceOf(
         break
       }
       yield
-      // Records have changed since the work began, so its result would be wrong.
+      // Start over: records have changed since the work began, so its result would be wrong.
       if (hasMoved()) return null
     }
   }
@@ -119,7 +119,7 @@ function* differenceOf(
   }
 }
 
-/** Changes with every write of a record that affects a right. */
+/** Versions that change with every write of a record that affects a right. */
 function versionsOf(state: State): readonly string[] {
   return [
     ...recordKinds.map((kind) => String(state.table(kind).matchVersion)),
@@ -132,7 +132,7 @@ function idsOf(state: State, kind: KindName, changes: readonly RecordChange[]): 
   return changes.flatMap((change) => (change.kind === table ? [change.id] : []))
 }
 
-/** Records of the kind that were created or deleted, or whose role attributes changed. */
+/** Ids of the records of this kind that were created, deleted, or given other role attributes. */
 function movedIds(
   before: State,
   after: State,
@@ -147,7 +147,7 @@ function movedIds(
   return new Set(moved)
 }
 
-/** Service policies that exist before and after, with different posture checks. */
+/** Service policies that exist before and after the writes, with different posture checks. */
 function checkChanges(
   before: State,
   after: State,
@@ -190,7 +190,7 @@ function without(all: readonly EntityRecord[], others: readonly EntityRecord[]):
   return all.flatMap(({ id }) => (known.has(id) ? [] : [id]))
 }
 
-/** Fields whose change does not change what a check requires. */
+/** Fields that have no influence on what a check requires. */
 const aside: ReadonlySet<string> = new Set([
   'name',
   'tags',

@@ -16,18 +16,21 @@ import {
 } from './role-relation.ts'
 
 export const previewLimits = {
-  /** Maximum number of records that the writes of one preview change, including consequences. */
+  /** Maximum number of records that the writes in one preview change, consequences included. */
   previewWritesMax: 10_000,
   /** Maximum number of set elements that one preview reads. */
   previewWorkMax: 4_000_000,
 } as const
 
-/** Units of work between two pauses for other work. */
+/** Units of work after which the preview yields to other work. */
 const turnUnits = 2000
-/** Up to this number of records on one side, their policies are looked up one by one. */
+/**
+ * Up to this number of records, the policies that select them are looked up per record; for more
+ * records, all policies are tested.
+ */
 const askedRecordsMax = 256
 
-/** Counts the cost of one preview and yields to other work. */
+/** Counts the cost of one preview, and yields to other work after a fixed amount. */
 export class PreviewWork {
   #spent = 0
   #turnAt = turnUnits;
@@ -44,7 +47,7 @@ export class PreviewWork {
     yield
   }
 
-  /** Calls `run` for each element, at a cost of one unit each. */
+  /** Calls `run` for each element; each call costs one unit. */
   *each<T>(all: Iterable<T>, run: (one: T) => void): Generator<void, void> {
     let count = 0
     for (const one of all) {
@@ -60,7 +63,7 @@ export class PreviewWork {
 
 type Ids = ReturnType<typeof unorderedRoleMembers>
 
-/** All pairs of a left and a right set. */
+/** All pairs of one element from the left set and one from the right set. */
 interface Block {
   readonly count: number
   readonly pairs: () => { readonly left: readonly string[]; readonly other: readonly string[] }
@@ -72,8 +75,8 @@ interface Blocks {
 }
 
 /**
- * Ids of the other side that policies grant, and the records of the left side that have these
- * grants.
+ * A set of ids on the other side that policies grant, and the records on the left side that have
+ * this grant.
  */
 interface Token {
   readonly key: string
@@ -82,20 +85,20 @@ interface Token {
   readonly lefts: Ids
 }
 
-/** Records of the left side that have the same tokens. */
+/** Records on the left side that have the same tokens. */
 interface Group {
   readonly key: string
   readonly tokens: readonly Token[]
   readonly members: string[]
 }
 
-/** Records by kind that were created or deleted, or whose role attributes changed. */
+/** Ids by kind of the records that were created, deleted, or given other role attributes. */
 type MovedIds = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
- * Finds the pairs that gain or lose a right of one relation through some writes. Changed records
- * are compared one by one. For the others only the changed policies matter, and records that match
- * the same policies are compared together.
+ * Finds the pairs that gain or lose a right of one relation because of the writes. Changed records
+ * are compared one by one. For unchanged records only the changed policies matter, and records that
+ * are selected by the same policies are compared together.
  */
 export class RelationChange {
   readonly #before: State
@@ -120,7 +123,10 @@ export class RelationChange {
     this.#others = moved.get(relation.other.kind) ?? new Set()
   }
 
-  /** @param policies ids of the written policies of the relation's kind. */
+  /**
+   * @param policies ids of the written policies, which must be of the kind that grants this
+   * relation's right.
+   */
   *judge(policies: Iterable<string>): Generator<void, readonly PairChanges[]> {
     const { left, other } = this.#relation
     for (const id of [...this.#lefts].sort()) yield* this.#judgeRecord(id, left, other)
@@ -133,7 +139,7 @@ export class RelationChange {
 
   *#judgeRecord(id: string, own: RelationSide, to: RelationSide): Generator<void, void> {
     const isLeft = own === this.#relation.left
-    // A pair of two changed records counts as a pair of the left one.
+    // If both records of a pair changed, the pair is counted only once, for its left record.
     const skipped: ReadonlySet<string> = isLeft ? new Set() : this.#lefts
     const side = (state: State): Ids => relatedIds(state, this.#relation, own, id, to)
     const [had, has] = [side(this.#before), side(this.#after)]
@@ -183,7 +189,7 @@ export class RelationChange {
     return ids.flatMap((id) => findRelationPolicy(state, this.#relation, id) ?? [])
   }
 
-  /** Unchanged records that policies select, both before and after. */
+  /** Unchanged records that the policies select both before and after the writes. */
   *#meantBy(
     policies: readonly Policy[],
     side: RelationSide,
@@ -198,8 +204,8 @@ export class RelationChange {
   }
 
   /**
-   * Unchanged policies that may select records of both sides. Pairs that they grant are neither
-   * gained nor lost.
+   * Unchanged policies that may select records on both sides. A pair that such a policy grants is
+   * neither gained nor lost.
    */
   *#overlapping(
     lefts: ReadonlySet<string>,
@@ -225,7 +231,7 @@ export class RelationChange {
     return this.#policies(this.#before, [...found].sort())
   }
 
-  /** Adds one token for policies that select the same records of the other side. */
+  /** Adds one token for all policies that select the same records on the other side. */
   *#addTokens(
     tokens: Token[],
     of: Token['of'],
@@ -248,7 +254,7 @@ export class RelationChange {
     }
   }
 
-  /** Splits the left side, token by token, until each token applies to whole groups. */
+  /** Splits the left side, token by token, until each token covers only whole groups. */
   *#grouped(
     lefts: ReadonlySet<string>,
     tokens: readonly Token[],

@@ -13,7 +13,9 @@ import type { State } from '../records/state.ts'
 
 type Page = Pick<ListResult, 'limit' | 'offset' | 'totalCount'>
 
-/** A page of role attributes; all of them if neither parameters nor filter have a limit. */
+/**
+ * A page of role attributes; all of them if neither the parameters nor the filter contain a limit.
+ */
 export interface RoleAttributes extends Page {
   readonly attributes: readonly string[]
 }
@@ -24,13 +26,13 @@ export interface RoleCountQuery {
   readonly offset: number
 }
 
-/** One page of role attributes, in order. */
+/** One page of role attributes in alphabetical order, with the number of records for each. */
 export interface RoleCounts {
   readonly rows: readonly { readonly attribute: string; readonly count: number }[]
   readonly totalCount: number
 }
 
-/** Records that have an attribute and policies that name it: ids by plural of the kind. */
+/** Records that have a role attribute and policies that use it: ids by plural of the kind. */
 export interface RoleAttributeUsage extends Page {
   readonly rows: readonly {
     readonly roleAttribute: string
@@ -39,8 +41,8 @@ export interface RoleAttributeUsage extends Page {
 }
 
 /**
- * Symbols for filters and sort orders of the lists. The attribute is the `id` of its row, and its
- * `name`, by which OpenZiti's console sorts every list. The rows are not stored.
+ * Symbols for filters and sort orders of the role attribute lists. The attribute is the `id` of its
+ * row, and also the `name`, by which OpenZiti's console sorts every list. The rows are not stored.
  */
 const rows = defineEntity({
   name: 'roleAttribute',
@@ -56,12 +58,12 @@ const shownSymbols: Entity<string> = {
   ),
 }
 const lister = new Lister(noLinks)
-/** Rows of an answer belong to no digest. */
+/** The rows are not replicated, so they are in no state digest. */
 const noLanes = digestLanes('', '')
 
 export const roleAttributeFields: readonly string[] = shownSymbols.symbols.map(({ name }) => name)
 
-/** A page of the attributes; all of them without a limit. */
+/** A page of the attributes; without a limit, all attributes. */
 function pageOf(attributes: Iterable<string>, query: ListQuery): RoleAttributes {
   const table = new Table(shownSymbols)
   for (const id of attributes) {
@@ -73,7 +75,7 @@ function pageOf(attributes: Iterable<string>, query: ListQuery): RoleAttributes 
   return { attributes: records.map(({ id }) => id), limit, offset, totalCount }
 }
 
-/** Ids of the kind that have the attribute. */
+/** Ids of the records of the kind that have the attribute. */
 function holders(state: State, kind: Entity, within: IdScope | null, name: string): string[] {
   const ids = [...state.table(kind.name).indexes.ids('roleAttributes', name)]
   return within === null ? ids : ids.filter((id) => within.has(id))
@@ -87,17 +89,17 @@ function* heldAttributes(state: State, kind: Entity): Iterable<string> {
   }
 }
 
-/** A page of the role attributes that records of the kind have, with the total. */
+/** A page of the role attributes that records of the kind have, with the total number. */
 export function listRoleAttributes(state: State, kind: Entity, query: ListQuery): RoleAttributes {
   return pageOf(heldAttributes(state, kind), query)
 }
 
-/** Number of attributes that are processed between two pauses for other work. */
+/** Number of attributes after which the function yields to other work. */
 const turnAttributes = 2000
 
 /**
- * Role attributes with a prefix, and the number of records that have each. Yields between slices of
- * work.
+ * Role attributes with a prefix, and the number of records that have each. Yields after each slice
+ * of work.
  */
 export function* countRoles(
   state: State,
@@ -125,7 +127,7 @@ function holderCount(state: State, kind: Entity, within: IdScope | null, name: s
   return state.table(kind.name).indexes.ids('roleAttributes', name).size
 }
 
-/** Policy kinds with a role list for the kind, and the name of that list. */
+/** Policy kinds that have a role list for the kind, each with the name of that list. */
 function naming(kind: Entity): readonly (readonly [Entity, string])[] {
   return entities.flatMap((entity) =>
     Object.entries(entity.fields)
@@ -134,7 +136,10 @@ function naming(kind: Entity): readonly (readonly [Entity, string])[] {
   )
 }
 
-/** A page of the role attributes that records have or policies name, with their policies. */
+/**
+ * A page of the role attributes that records have or that policies use, with these records and
+ * policies.
+ */
 export function listRoleAttributeUsage(
   state: State,
   kind: Entity,
@@ -155,7 +160,8 @@ export function listRoleAttributeUsage(
       roleAttribute,
       usage: {
         [kind.plural]: holders(state, kind, within, roleAttribute),
-        // `#all` selects all records and names no attribute, even if an attribute is called `all`.
+        // `#all` in a policy selects all records and is no role attribute, even if records have an
+        // attribute named `all`.
         ...Object.fromEntries(
           policies.map(([policy, field]) => {
             const role = `#${roleAttribute}`

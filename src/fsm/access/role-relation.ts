@@ -12,7 +12,8 @@ import type { State } from '../records/state.ts'
 type PolicyKind = 'servicePolicy' | 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy'
 
 /**
- * One side of a relation: the kind of its records, and the role list of a policy that selects them.
+ * One side of a relation: the kind of its records, and the role list with which a policy selects
+ * them.
  */
 export interface RelationSide {
   readonly kind: KindName
@@ -20,13 +21,13 @@ export interface RelationSide {
 }
 
 /**
- * A right that policies of one kind grant to pairs of records of two kinds: to each pair that one
- * policy selects together.
+ * A right that policies of one kind grant to pairs of records: to each pair whose two records are
+ * selected by the same policy.
  */
 export interface RoleRelation {
   readonly right: AccessRight
   readonly policyKind: PolicyKind
-  /** Only policies of this type; null: the kind has no types. */
+  /** Only policies with this type grant the right; null: the policies have no types. */
   readonly type: string | null
   readonly left: RelationSide
   readonly other: RelationSide
@@ -84,7 +85,7 @@ export function policyRolesForSide({ field }: RelationSide, policy: Policy): Rol
 
 type Ids = ReturnType<typeof unorderedRoleMembers>
 
-/** The ids of the other kind on which a record has the right; empty for an unknown record. */
+/** The ids of the records on which a record has the right; empty for an unknown record. */
 export function relatedIds(
   state: State,
   { policyKind, type }: RoleRelation,

@@ -7,7 +7,7 @@ import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 
-/** The role list of a policy kind that selects records of that kind. */
+/** The role list in policies of one kind that selects records of the other kind. */
 function roleFieldOf(policyKind: KindName, kind: string): string {
   const found = Object.entries(findEntity(policyKind).fields).find(
     ([, field]) => field.kind === 'roleList' && field.reference?.to === kind,
@@ -33,7 +33,7 @@ export function recordsLinkedByPolicies(
   return roleMembers(state, to, lists)
 }
 
-/** The edge routers that edge router policies let the identity use. */
+/** The edge routers that edge router policies allow the identity to use. */
 export function routersOfIdentity(state: State, identity: EntityRecord): IdScope {
   return recordsLinkedByPolicies(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
 }
@@ -51,12 +51,12 @@ export function identitiesOfRouter(
   }
 }
 
-/** The edge routers that service edge router policies let the service use. */
+/** The edge routers that service edge router policies allow for the service. */
 export function routersOfService(state: State, service: EntityRecord): IdScope {
   return recordsLinkedByPolicies(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
 }
 
-/** The edge routers of an identity, of a service, and common to both. */
+/** The edge routers that an identity may use, that a service may use, and that both may use. */
 export interface RouterOverlap {
   readonly ofIdentity: IdScope
   readonly ofService: IdScope
@@ -64,7 +64,8 @@ export interface RouterOverlap {
 }
 
 /**
- * The edge routers that both identity and service may use; circuits between them need at least one.
+ * The edge routers that both the identity and the service may use; circuits between them need at
+ * least one such router.
  */
 export function findRouterOverlap(
   state: State,

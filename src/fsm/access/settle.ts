@@ -3,16 +3,16 @@ import type { CommandContext } from '../apply/context.ts'
 import { removeWithReferences } from '../apply/references.ts'
 import { BIND, DIAL } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import { accessBits, type AccessConsequences } from './access-index.ts'
+import { accessBits, type AccessEffects } from './access-index.ts'
 import { AccessMarker } from './marks.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /**
- * Applies the consequences of an entry for access, once at its end: marks the client views that it
- * changed, and ends the service sessions that no policy grants any more. A refused entry has no
- * consequences.
+ * Applies the effects of a log entry on access, once at the end of the entry: marks the client
+ * views that it changed, and ends the service sessions that no policy grants any more. A refused
+ * entry has no effects.
  */
-export function settleAccess(state: ClusterState, context: CommandContext): void {
+export function applyAccessEffects(state: ClusterState, context: CommandContext): void {
   state.access.settle((judgement) => {
     const marker = new AccessMarker(state, context, judgement)
     marker.mark()
@@ -23,8 +23,8 @@ export function settleAccess(state: ClusterState, context: CommandContext): void
   })
 }
 
-/** Sessions of administrators continue without a grant. */
-function endUngranted(state: State, judgement: AccessConsequences, context: CommandContext): void {
+/** Ends service sessions without a grant. Sessions of administrators continue without a grant. */
+function endUngranted(state: State, judgement: AccessEffects, context: CommandContext): void {
   if (state.table('session').rows.size === 0) return
   for (const id of doubtful(state, judgement)) {
     const session = state.get('session', id)
@@ -33,8 +33,10 @@ function endUngranted(state: State, judgement: AccessConsequences, context: Comm
   }
 }
 
-/** Sessions that the entry may have left without a grant, in the same order on every controller. */
-function doubtful(state: State, { sides, groups }: AccessConsequences): string[] {
+/**
+ * Service sessions whose grant the entry may have removed, in the same order on every controller.
+ */
+function doubtful(state: State, { sides, groups }: AccessEffects): string[] {
   const { indexes } = state.table('session')
   const found = new Set<string>()
   const addAllOf = (field: 'serviceId' | 'identityId', id: string): void => {

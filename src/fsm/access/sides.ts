@@ -13,19 +13,19 @@ import {
 import type { State } from '../records/state.ts'
 import type { AccessChanges, ChangesOf, WatchedKind } from './changes.ts'
 
-export type Side = 'before' | 'after'
+export type BeforeOrAfter = 'before' | 'after'
 
 /**
- * Maximum number of services cached during the evaluation of one entry: their policies, and the
+ * Maximum number of services for which the evaluation of one entry caches the policies, or the
  * roles that select them.
  */
 const rememberedMax = 100_000
 
 /**
- * Policies, services and configs before and after the changes of an entry, for one evaluation. The
- * indexes have the state after the changes; changed records are compared one by one.
+ * Policies, services and configs before and after the changes by one log entry, for one evaluation.
+ * The indexes already contain the changes; changed records are compared one by one.
  */
-export class Sides {
+export class AccessBeforeAndAfter {
   readonly policies: ChangesOf<'servicePolicy'>
   readonly services: ChangesOf<'service'>
   readonly checks: ChangesOf<'postureCheck'>
@@ -33,8 +33,8 @@ export class Sides {
   readonly configTypes: ChangesOf<'configType'>
   readonly overrides: ChangesOf<'serviceConfig'>
   readonly identities: ChangesOf<'identity'>
-  /** Whether any posture check exists. Without one, services show no policies. */
-  readonly hasChecks: Readonly<Record<Side, boolean>>
+  /** Whether any posture check exists. Without posture checks, services show no policies. */
+  readonly hasChecks: Readonly<Record<BeforeOrAfter, boolean>>
   readonly #state: State
   readonly #policiesOf = new Map<string, readonly ServicePolicy[]>()
   readonly #servicesOf = new Map<string, Iterable<string> & { readonly size: number }>()
@@ -61,25 +61,27 @@ export class Sides {
     kind: K,
     changed: ChangesOf<K>,
     id: string,
-    side: Side,
+    side: BeforeOrAfter,
   ): RecordOf<K> | undefined {
     const change = changed.get(id)
     return change === undefined ? this.#state.get(kind, id) : change[side]
   }
 
-  policy(id: string, side: Side): ServicePolicy | undefined {
+  policy(id: string, side: BeforeOrAfter): ServicePolicy | undefined {
     return this.#record('servicePolicy', this.policies, id, side)
   }
 
-  service(id: string, side: Side): Service | undefined {
+  service(id: string, side: BeforeOrAfter): Service | undefined {
     return this.#record('service', this.services, id, side)
   }
 
-  /** The policies whose role list `field` selects the record on that side. */
+  /**
+   * The policies whose role list `field` selects the record, before or after the changes (`side`).
+   */
   policiesMeaning(
     field: 'serviceRoles' | 'postureCheckRoles',
     record: EntityRecord | undefined,
-    side: Side,
+    side: BeforeOrAfter,
   ): readonly ServicePolicy[] {
     if (record === undefined) return []
     const found: ServicePolicy[] = []
@@ -96,8 +98,8 @@ export class Sides {
     return found
   }
 
-  /** Policies of one service; cached, because many classes need them. */
-  policiesOf(serviceId: string, side: Side): readonly ServicePolicy[] {
+  /** Policies that select one service; cached, because many classes need them. */
+  policiesOf(serviceId: string, side: BeforeOrAfter): readonly ServicePolicy[] {
     const key = `${side} ${serviceId}`
     const known = this.#policiesOf.get(key)
     if (known !== undefined) return known
@@ -106,8 +108,8 @@ export class Sides {
     return found
   }
 
-  /** BIND and DIAL that these policies grant on the service. */
-  bits(policies: ReadonlySet<string>, serviceId: string, side: Side): number {
+  /** The BIND and DIAL bits that the policies grant on the service. */
+  bits(policies: ReadonlySet<string>, serviceId: string, side: BeforeOrAfter): number {
     let bits = 0
     for (const policy of this.policiesOf(serviceId, side)) {
       if (policies.has(policy.id)) bits |= policyBit(policy)
@@ -115,7 +117,7 @@ export class Sides {
     return bits
   }
 
-  /** Ids of the services that the policy selects now, except changed services. */
+  /** Ids of the services that the policy selects, without changed services. */
   *unchangedServices({ serviceRoles: roles, semantic }: ServicePolicy): Iterable<string> {
     if (roles.length === 0) return
     const key = `${semantic}\n${roles.join('\n')}`
@@ -133,7 +135,7 @@ export class Sides {
     return false
   }
 
-  meansAnyService(policy: ServicePolicy, side: Side): boolean {
+  meansAnyService(policy: ServicePolicy, side: BeforeOrAfter): boolean {
     for (const { [side]: service } of this.services.values()) {
       if (service !== undefined && matchesRoles(service, policy.serviceRoles, policy.semantic)) {
         return true
@@ -150,10 +152,10 @@ export class Sides {
   }
 
   /**
-   * Configs of an unchanged service that the identity sees, by type name. Overrides of the identity
+   * Configs of an unchanged service that the identity sees, by type name. Overrides by the identity
    * replace the configs of the service.
    */
-  configsShown(identityId: string, service: Service, side: Side): string {
+  configsShown(identityId: string, service: Service, side: BeforeOrAfter): string {
     const shown = new Map<string, string>()
     for (const id of [...service.configs, ...this.#overriding(identityId, service.id, side)]) {
       const config = this.#record('config', this.configs, id, side)
@@ -165,7 +167,7 @@ export class Sides {
     return JSON.stringify([...shown].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  #overriding(identityId: string, serviceId: string, side: Side): string[] {
+  #overriding(identityId: string, serviceId: string, side: BeforeOrAfter): string[] {
     const holder = serviceConfigHolder(identityId, serviceId)
     const found: string[] = []
     for (const id of this.#state.table('serviceConfig').indexes.ids('holder', holder)) {

@@ -6,11 +6,11 @@ import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 
-/** Kinds whose details contain enrollment tokens. */
+/** Kinds whose detail contains an enrollment token. */
 const disclosingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
 /**
- * Whether the detail of a record contains a secret with which its reader could act as an identity
+ * Whether the detail of a record contains a secret with which the reader could act as an identity
  * with more rights.
  */
 export function disclosesAdminSecret(
@@ -22,7 +22,8 @@ export function disclosesAdminSecret(
 }
 
 /**
- * The ids of a list without records that only administrators see; null: all records of the table.
+ * The ids in the scope without the records that only administrators may see; null: no restriction,
+ * all records of the table.
  */
 export function withoutAdminSecrets(
   state: State,
@@ -39,7 +40,7 @@ export function withoutAdminSecrets(
   return new SetScope(shown)
 }
 
-/** Whether readers that are not administrators see another detail of the record. */
+/** Whether callers that are not administrators get a different detail of the record. */
 export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean {
   // @guard enrollments-read-before-a-promotion--shown
   return kind === 'identity'
@@ -47,12 +48,12 @@ export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean
     : routerKinds.has(kind) && hasPermittedNames(record)
 }
 
-/** Kinds whose details show the token with which the router enrolls. */
+/** Kinds whose detail contains the router's enrollment token. */
 const routerKinds: ReadonlySet<string> = new Set(['edgeRouter', 'router', 'transitRouter'])
 
 /**
  * The detail of a privileged identity, or of a router with permitted names, without the secrets
- * that only administrators see.
+ * that only administrators may see.
  */
 export function shownToNonAdmin(detail: JsonObject): JsonObject {
   const { enrollmentToken: _token, enrollmentJwt: _jwt, ...shown } = detail

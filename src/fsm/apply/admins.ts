@@ -6,7 +6,7 @@ import type { RecordSource } from '../../ports/state-view.ts'
 import { allowsPassword, identityAuthPolicy } from './authentication.ts'
 import type { State } from '../records/state.ts'
 
-/** Change of one record by a write; `after` is undefined for a deletion. */
+/** One write to a record; `after` is undefined for a deletion. */
 interface AdminChange {
   readonly kind: KindName
   readonly id: string
@@ -16,9 +16,9 @@ interface AdminChange {
 type Condition = (records: RecordSource, identity: Identity) => boolean
 
 /**
- * Reason why a change would leave the network without a usable administrator; null if it would not.
- * The change must not remove the last administrator, the last enabled one, or the last one that can
- * log in to a full session.
+ * Reason why a change would leave the network without a usable administrator; null if an
+ * administrator remains. The change must not remove the last administrator, the last enabled one,
+ * or the last one that can log in to a fully authenticated session.
  */
 export function adminLossReason(state: State, change: AdminChange, atMs: number): string | null {
   const isEnabled: Condition = (_records, identity) => !isDisabled(identity, atMs)
@@ -44,8 +44,8 @@ const lastAbleReason =
   'no administrator could log in after it; give another one a password and an auth policy that takes it without a JWT'
 
 /**
- * Checks only identities that were administrators before, because a change that removes rights
- * creates no administrator.
+ * Whether some administrator meets the condition. Checks only identities that were administrators
+ * before, because a change that removes rights creates no administrator.
  */
 function someAdmin(state: State, records: RecordSource, condition: Condition): boolean {
   for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {

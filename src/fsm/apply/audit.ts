@@ -19,8 +19,8 @@ import { keptChanges } from './kept-change.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 
-/** One record that an entry writes, or would write if it were not refused. */
-export interface TouchedRecord {
+/** One record that a log entry writes, or would have written if it had not been refused. */
+export interface AuditedWrite {
   readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: string
   readonly id: string
@@ -28,7 +28,7 @@ export interface TouchedRecord {
   fields: readonly string[]
 }
 
-/** Commands that controllers send repeatedly for housekeeping. */
+/** Housekeeping commands that controllers send repeatedly; they are not audited. */
 const unaudited: ReadonlySet<number> = new Set([
   CommandKind.SESSION_TOUCH,
   CommandKind.INTEGRITY_CLAIM,
@@ -74,14 +74,14 @@ const actions: ReadonlyMap<number, string> = new Map(
 )
 const none: readonly string[] = []
 
-/** The audit record of an entry; null for an entry that is not audited. */
+/** The audit record for a log entry; null if the entry is not audited. */
 export function entryAuditRecord(
   state: State,
   command: Command,
   place: { readonly index: number; readonly logTimeMs: number },
   result: {
     readonly outcome: Outcome
-    readonly touched: readonly TouchedRecord[]
+    readonly touched: readonly AuditedWrite[]
     /** Net changes of the kinds whose changes are kept. */
     readonly changes: readonly RecordChange[]
   },
@@ -124,7 +124,7 @@ export function entryAuditRecord(
 /** Name of a record after the entry, or before its deletion; '' below the level of the history. */
 function recordName(
   state: State,
-  named: TouchedRecord | undefined,
+  named: AuditedWrite | undefined,
   changed: RecordChange | undefined,
 ): string {
   if (state.featureLevel < HISTORY_LEVEL) return ''
@@ -137,10 +137,10 @@ function recordName(
   return typeof name === 'string' ? name : ''
 }
 
-/** An action other than a record write that a command reports, as planned or as done. */
+/** An action that is no record write: a command reports that it is planned or done. */
 function recordedAction(
   { kind, payload }: Command,
-  touched: readonly TouchedRecord[],
+  touched: readonly AuditedWrite[],
 ): Pick<AuditRecord, 'action' | 'entity' | 'outcome' | 'reason'> | null {
   if (kind === CommandKind.ACCESS_REVOKE) {
     const { nodeId } = fromBinary(AccessRevokeSchema, payload)
@@ -156,26 +156,24 @@ function recordedAction(
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
-/**
- * The reason in the audit record of a restore: the backup whose records replace the current ones.
- */
+/** The reason in the audit record of a restore, which identifies the backup. */
 function restoreReason({ kind, payload }: Command): string {
   if (kind !== CommandKind.RESTORE_END) return ''
   return fromBinary(RestoreEndSchema, payload).reason
 }
 
-/** Whether the system acts on its own, not for a caller. */
+/** Whether the system acts on its own behalf, not for a caller. */
 function isSystemAlone(actor: Command['actor']): boolean {
   return actor.case === 'system' && actor.value.identityId === ''
 }
 
-function others(touched: readonly TouchedRecord[], named: TouchedRecord | undefined): string[] {
+function others(touched: readonly AuditedWrite[], named: AuditedWrite | undefined): string[] {
   return touched
     .filter((one) => one !== named)
     .map(({ action, entity, id }) => `${action} ${entity} ${id}`)
 }
 
-/** The names of the fields that differ, except those that every write changes. */
+/** The names of the fields that differ, without the fields that every write changes. */
 export function changedFields(before: EntityRecord, after: JsonObject): string[] {
   return Object.keys(after).filter((name) => !isSameJson(before[name], after[name]))
 }

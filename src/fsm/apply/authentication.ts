@@ -11,8 +11,8 @@ import type { RecordSource } from '../../ports/state-view.ts'
 const DEFAULT_AUTH_POLICY = 'default'
 
 /**
- * The auth policy of an identity, or the default policy if it names none. Undefined: the identity
- * cannot log in.
+ * The auth policy of an identity, or the default policy if the identity has none. Undefined: the
+ * policy does not exist, so the identity cannot log in.
  */
 export function identityAuthPolicy(
   records: RecordSource,
@@ -22,30 +22,32 @@ export function identityAuthPolicy(
   return records.get('authPolicy', authPolicyId === '' ? DEFAULT_AUTH_POLICY : authPolicyId)
 }
 
-/** Factor that a session lacks until it is fully authenticated. */
+/** A factor that a session still lacks to be fully authenticated. */
 export type PendingFactor =
   | { readonly kind: 'totp' }
   | { readonly kind: 'extJwt'; readonly signerId: string }
 
-/** Factors that a session has provided so far. */
+/** Session fields that record the factors provided so far. */
 type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
 /**
- * Session field that records each factor; null: no field, because each request proves the factor.
- * The compiler requires an entry for every kind, because routers also refuse a session that lacks a
- * recorded factor.
+ * Session field that records each factor; null: no field, because each request must prove the
+ * factor. The compiler requires an entry for every kind, because routers also refuse a session that
+ * lacks a recorded factor.
  */
 const givenFields: Readonly<Record<PendingFactor['kind'], keyof GivenFactors | null>> = {
   totp: 'isMfaComplete',
   extJwt: null,
 }
 
-/** Whether a pending factor is one that the session records, not one that each request proves. */
+/**
+ * Whether one of the pending factors is recorded in the session, and not proved with each request.
+ */
 export function lacksSessionFactor(pending: readonly PendingFactor[]): boolean {
   return pending.some(({ kind }) => givenFields[kind] !== null)
 }
 
-/** Kinds of factors that a session has recorded. */
+/** Kinds of the factors that a session has recorded. */
 export function recordedFactors(given: GivenFactors): PendingFactor['kind'][] {
   const kinds = Object.keys(givenFields) as PendingFactor['kind'][]
   return kinds.filter((kind) => {
@@ -58,7 +60,7 @@ const TOTP = { kind: 'totp' } as const
 
 /**
  * Field of an auth policy that requires each factor. The compiler requires an entry for every kind,
- * because recoveries and restores must find all policies that require it.
+ * because recoveries and restores must find all policies that require a factor.
  */
 const askingFields: Readonly<Record<PendingFactor['kind'], keyof SecondaryRules>> = {
   totp: 'requireTotp',
@@ -66,9 +68,9 @@ const askingFields: Readonly<Record<PendingFactor['kind'], keyof SecondaryRules>
 }
 
 /**
- * Second factors that an identity must give under its current policy and MFA: a TOTP code if it has
- * MFA or its policy requires one. Null: without a policy the required factors are unknown, so no
- * factor suffices.
+ * Second factors that an identity must provide under its current policy and MFA: a TOTP code if it
+ * has MFA or if its policy requires TOTP. Null: without a policy the required factors are unknown,
+ * so no factor is sufficient.
  */
 export function requiredFactors(
   records: RecordSource,
@@ -86,14 +88,14 @@ export function requiredFactors(
   return required
 }
 
-/** Each kind of factor; null: the policy does not require it. */
+/** The required factor of each kind; null: not required. */
 type AskedFactors = {
   readonly [K in PendingFactor['kind']]: Extract<PendingFactor, { readonly kind: K }> | null
 }
 
 /**
- * Factors that a session of the identity still lacks; none for a fully authenticated session. An
- * external JWT counts only for the request that contains it (`pendingFactorsWithToken`).
+ * Factors that a session of the identity still lacks; empty for a fully authenticated session. An
+ * external JWT is valid only for the request that contains it (`pendingFactorsWithToken`).
  */
 export function pendingFactors(
   records: RecordSource,
@@ -109,21 +111,24 @@ export function pendingFactors(
   })
 }
 
-/** Whether an identity has proved that it has the secret of its TOTP codes. */
+/** Whether an identity has proved that it possesses its TOTP secret. */
 export function hasMfa(records: RecordSource, identityId: string): boolean {
   return records.get('mfa', identityId)?.isVerified === true
 }
 
-/** Limits of attempts to submit a code, per identity, over all controllers. */
+/** Limits for submitting TOTP codes, per identity, over all controllers. */
 export const mfaLimits = {
-  /** Number of attempts without a correct code. Each further attempt causes a pause. */
+  /**
+   * Number of attempts without a correct code before the first pause. Each further attempt causes
+   * another pause.
+   */
   attemptsMax: 10,
-  /** Duration of the first pause; each pause is twice as long as the one before. */
+  /** Duration of the first pause; each further pause is twice as long as the previous one. */
   pauseMsMin: 30_000,
   pauseMsMax: 15 * 60_000,
 } as const
 
-/** End of the pause after wrong codes, UTC ms; in the past if codes are accepted. */
+/** End of the pause after wrong codes, UTC ms; a time in the past if codes are accepted. */
 export function mfaPausedUntilMs(
   attempts: Pick<MfaAttempts, 'count' | 'lastAt'> | undefined,
 ): number {
@@ -134,8 +139,8 @@ export function mfaPausedUntilMs(
 }
 
 /**
- * Whether a password, with a TOTP code if required, suffices for a full session under a policy.
- * Every identity can enroll in TOTP.
+ * Whether a password, with a TOTP code if required, is sufficient for a fully authenticated session
+ * under a policy. Every identity can enroll TOTP.
  */
 export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPolicy {
   if (policy?.primary.updb.allowed !== true) return false
@@ -143,7 +148,7 @@ export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPo
   return Object.values(others).every((field) => !asksFor(policy, field))
 }
 
-/** Whether a password alone suffices for a full session under a policy. */
+/** Whether a password alone is sufficient for a fully authenticated session under a policy. */
 function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
   return allowsPassword(policy) && !asksFor(policy, askingFields.totp)
 }
@@ -154,8 +159,8 @@ function asksFor({ secondary }: AuthPolicy, field: keyof SecondaryRules): boolea
 }
 
 /**
- * Auth policy for a recovered administrator: its current policy or the default one, if a password
- * alone suffices there. Undefined: the recovery must create one.
+ * Auth policy for a recovered administrator: the current policy or the default policy, if it
+ * accepts a password alone. Undefined: the recovery must create a policy.
  */
 export function recoveryAuthPolicy(
   records: RecordSource,
@@ -168,19 +173,22 @@ export function recoveryAuthPolicy(
 }
 
 export const lockoutLimits = {
-  /** Maximum lock of an administrator's password, regardless of its auth policy. */
+  /**
+   * Maximum duration for which an administrator's password is locked, regardless of the auth
+   * policy.
+   */
   adminLockMsMax: 15 * 60_000,
 } as const
 
-/** Feature level from which every lock of an administrator's password ends. */
+/** Feature level from which a lock of an administrator's password always ends. */
 const BOUNDED_FROM_LEVEL = 2
 
-/** Rules by which wrong attempts lock the password of one identity. */
+/** Rules by which wrong attempts lock an identity's password. */
 export interface LockoutRules extends Pick<PrimaryRules['updb'], 'maxAttempts'> {
-  /** Lock time of the auth policy; Infinity: until an administrator ends the lock. */
+  /** Lock duration in the auth policy; Infinity: until an administrator unlocks the password. */
   readonly policyLockMs: number
   /**
-   * The lock ends after this time. Attempts are still counted until the time of the auth policy has
+   * Effective lock duration. Attempts are still counted until the duration in the auth policy has
    * passed.
    */
   readonly lockMs: number
@@ -189,9 +197,9 @@ export interface LockoutRules extends Pick<PrimaryRules['updb'], 'maxAttempts'> 
 type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
 
 /**
- * Lockout rules of an identity. The lockout of an administrator always ends; otherwise an editor of
- * auth policies could let strangers lock out every administrator. Undefined: the identity cannot
- * log in.
+ * Lockout rules for an identity. The lockout of an administrator always ends; otherwise an editor
+ * of auth policies could enable strangers to lock out every administrator. Undefined: the identity
+ * cannot log in.
  */
 export function identityLockoutRules(
   records: RecordSource,
@@ -208,7 +216,7 @@ export function identityLockoutRules(
   return { maxAttempts, policyLockMs, lockMs }
 }
 
-/** Whether the counted attempts lock the password at that time. */
+/** Whether the counted attempts lock the password at the given time. */
 export function isLockedOut(
   attempts: Attempts | undefined,
   { maxAttempts, lockMs }: LockoutRules,
@@ -219,7 +227,7 @@ export function isLockedOut(
   return attempts.count >= maxAttempts && atMs < (attempts.lastAt ?? 0) + lockMs
 }
 
-/** Begin and end of the lock of a password; null: the password is not locked. */
+/** Begin and end of a password lock; null: the password is not locked. */
 export function passwordLock(
   state: Pick<State, 'get' | 'table' | 'featureLevel'>,
   identity: Identity,
@@ -237,7 +245,9 @@ export function passwordLock(
   return null
 }
 
-/** The number of the next attempt: 1 if a lock by the auth policy has expired. */
+/**
+ * The number of the next attempt: 1 if a lock with the duration in the auth policy has expired.
+ */
 export function nextAttempt(
   attempts: Attempts | undefined,
   rules: LockoutRules,
@@ -251,18 +261,21 @@ export function nextAttempt(
 }
 
 /**
- * Whether the certificate that opened a session may still log in. A third-party CA that issued it
- * must be verified and enabled for authentication. True for a session that was opened without a
- * certificate.
+ * Whether the certificate that opened a session may still be used to log in. If a third-party CA
+ * issued it, the CA must be verified and enabled for authentication. True for a session that was
+ * opened without a certificate.
  */
-export function isCertificateHonoured(records: RecordSource, session: ApiSession): boolean {
+export function isSessionCertificateAccepted(records: RecordSource, session: ApiSession): boolean {
   if (session.certFingerprint === null) return true
   const { caId, authenticatorId } = session
   const issuer = caId || (records.get('authenticator', authenticatorId)?.caId ?? '')
   return issuer === '' || acceptsLogIns(records.get('ca', issuer))
 }
 
-/** Whether certificates of the CA can log in: the CA is verified, and log-ins are enabled. */
+/**
+ * Whether certificates from the CA can be used to log in: the CA is verified, and authentication is
+ * enabled for it.
+ */
 export function acceptsLogIns(ca: Ca | undefined): boolean {
   // @guard certificate-of-a-ca--taken-back
   return ca?.isVerified === true && ca.isAuthEnabled

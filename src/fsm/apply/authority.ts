@@ -16,12 +16,12 @@ import type { State } from '../records/state.ts'
 import type { CommandAuthority, CommandContext } from './context.ts'
 import { type Refusal, refusedOutcome } from './outcome.ts'
 
-/** Rights of the actor of a command. */
+/** Rights of the actor that sends a command. */
 interface ActorRights {
   readonly authority: CommandAuthority
   /**
-   * Permissions of its identity. A limited caller can act only on identities with fewer
-   * permissions.
+   * Permissions of the actor's identity. A limited caller can act only on identities whose
+   * permissions it also has.
    */
   readonly held: readonly string[]
 }
@@ -29,8 +29,8 @@ interface ActorRights {
 const withoutIdentity: ActorRights = { authority: 'full', held: [] }
 
 /**
- * Kinds whose records belong to an identity (`identityId`), and let others act as it or change what
- * it receives.
+ * Kinds whose records belong to an identity (`identityId`), and with which others could act as that
+ * identity or change what it receives.
  */
 export const ownedKinds: ReadonlySet<string> = new Set([
   'authenticator',
@@ -40,10 +40,10 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Rights of a command's actor when the command is applied; null: none. The receiving controller has
- * checked them with its own state. They are checked again here, because a log-out or a revoked
- * permission may precede this entry in the log. A missing field or an unknown permission grants
- * nothing.
+ * Rights of a command's actor at the time when the command is applied; null: none. The receiving
+ * controller has checked the rights with its own state. They are checked again here, because a
+ * log-out or a revoked permission may precede this entry in the log. A missing field or an unknown
+ * permission grants nothing.
  */
 export function actorRights(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
   // @guard authority-from-absence--apply
@@ -61,8 +61,8 @@ export function actorRights(state: State, actor: ClaimedActor, kind: number): Ac
 }
 
 /**
- * The credential that authorizes each of these commands. A token authorizes one operation; the
- * certificate of a router authorizes the router's own operations.
+ * The credential that authorizes each of these commands. An enrollment token or JWT authorizes one
+ * operation; a router's certificate authorizes the router's own operations.
  */
 const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
   [CommandKind.ENROLL, 'enrollmentId'],
@@ -80,8 +80,8 @@ const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
 /**
  * Commands that are refused for every session. The first ones replace all records, or set the time
  * by which everything expires; only the host of a controller sends them. The next one follows from
- * the removal of a compromised controller. Controllers send the last ones for the holder of a
- * credential, which was proved and has no session yet.
+ * the removal of a compromised controller. The last ones are sent by controllers for the holder of
+ * a credential, which was proved but has no session yet.
  */
 // @guard access-after-a-compromise--actor, log-time-of-an-attacker--session
 // @guard hashes-of-a-migrated-network--session
@@ -115,14 +115,14 @@ function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   const pending = standing.pendingFactors
   if (pending.length > 0 && pendingFactorsWithToken(state, pending, shown).length > 0) return null
   if (isAdmin || permission === 'session') return { authority: 'full', held }
-  // A command in the log is never a read.
+  // `false`: a command in the log is never a read.
   return isGranted(held, permission, false) ? { authority: 'limited', held } : null
 }
 
 /** The part of the state that is needed to find the owner of a record. */
 type Records = Pick<State, 'get'>
 
-/** The identity as which a reader or writer of the record could act; undefined: none. */
+/** The identity as which someone who can read or write the record could act; undefined: none. */
 function ownerOf(kind: KindName, record: JsonObject): string | undefined {
   const ownerId = ownedKinds.has(kind) ? record['identityId'] : undefined
   return typeof ownerId === 'string' ? ownerId : undefined
@@ -130,7 +130,7 @@ function ownerOf(kind: KindName, record: JsonObject): string | undefined {
 
 /**
  * Whether a record belongs to a privileged identity, or to a router with permitted names that could
- * impersonate a controller. A caller that knows the record could gain that access.
+ * impersonate a controller. A caller that knows the record's secrets could gain this access.
  */
 export function belongsToPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
@@ -139,20 +139,21 @@ export function belongsToPrivileged(records: Records, kind: KindName, record: Js
   return kind === 'enrollment' && hasPermittedNames(enrolledRouterOf(records, record))
 }
 
-/** The router that an enrollment is for; undefined for an enrollment of an identity. */
+/** The router that an enrollment enrolls; undefined for an enrollment of an identity. */
 function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject | undefined {
   const id = enrollment['edgeRouterId'] || enrollment['transitRouterId']
   return typeof id === 'string' ? records.get('router', id) : undefined
 }
 
 /**
- * Whether an administrator permitted names for the router. They may be the names of a controller.
+ * Whether an administrator permitted names for the router's certificate. They may be the names of a
+ * controller.
  */
 export function hasPermittedNames(router: JsonObject | undefined): boolean {
   return namesOf(router).length > 0
 }
 
-/** Whether a router gains a name that its certificate may contain. */
+/** Whether a write gives a router an additional name that its certificate may contain. */
 export function gainsCertificateNames(before: JsonObject | undefined, after: JsonObject): boolean {
   const known = namesOf(before)
   return namesOf(after).some((name) => !known.includes(name))
@@ -163,7 +164,7 @@ function namesOf(router: JsonObject | undefined): readonly string[] {
   return Array.isArray(names) ? (names as readonly string[]) : []
 }
 
-/** An administrator, or an identity with any permission. */
+/** Whether an identity is an administrator or has any permission. */
 export function isPrivileged(identity: JsonObject | undefined): boolean {
   // @guard privilege-escalation--tokens
   return identity?.['isAdmin'] === true || permissionsOf(identity).length > 0
@@ -175,23 +176,26 @@ const unsettable = 'only an administrator may set isAdmin or permissions'
 const unnameable = 'only an administrator may set allowedNames'
 const unenrollable = 'only an administrator may enroll a router that has allowedNames'
 
-/** Why a caller may not act on an identity; null if it may, or if the identity does not exist. */
+/**
+ * Reason why a caller may not act on an identity; null if it may, or if the identity does not
+ * exist.
+ */
 export function identityGuard(
   state: State,
   identityId: string,
   { authority, held }: CommandContext,
 ): Refusal | null {
   if (authority === 'full') return null
-  const reason = reachRefusalReason(state, identityId, held)
+  const reason = actOnIdentityRefusal(state, identityId, held)
   return reason === null ? null : refusedOutcome('UNAUTHORIZED', reason)
 }
 
 /**
  * Reason why a non-administrator with these permissions may not act on an identity; null if it may,
  * or if the identity does not exist. A caller that can write an identity or its credentials can act
- * as that identity, so the identity must not hold permissions that the caller lacks.
+ * as that identity. So the identity must not have permissions that the caller lacks.
  */
-export function reachRefusalReason(
+export function actOnIdentityRefusal(
   records: Records,
   identityId: string,
   held: readonly string[],
@@ -204,7 +208,7 @@ export function reachRefusalReason(
 }
 
 /**
- * Whether the list contains the permission, or for `<kind>.<action>` the permission of the whole
+ * Whether the list contains the permission or, for `<kind>.<action>`, the permission for the whole
  * kind.
  */
 function isHeld(held: readonly string[], permission: string): boolean {
@@ -214,8 +218,8 @@ function isHeld(held: readonly string[], permission: string): boolean {
 }
 
 /**
- * Whether an identity gains a right, so that a limited caller that could act on it before no longer
- * may.
+ * Whether an identity gains a right, so that a limited caller that could act on the identity before
+ * no longer may.
  * @param before undefined for a new identity.
  */
 export function gainsRights(before: JsonObject | undefined, after: JsonObject): boolean {
@@ -234,14 +238,14 @@ function permissionsOf(identity: JsonObject | undefined): readonly string[] {
 interface GuardedWrite {
   readonly kind: KindName
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
-  /** Undefined for a creation. */
+  /** The record before the write; undefined for a creation. */
   readonly before: EntityRecord | undefined
   /** The given fields. */
   readonly fields: JsonObject
 }
 
 /**
- * Why a caller that may write other records of the kind may not write this one; null when it may.
+ * Reason why a caller with write permission for the kind may not make this write; null when it may.
  */
 export function writeGuard(
   state: State,
@@ -259,22 +263,25 @@ export function writeGuard(
       return refusedOutcome('UNAUTHORIZED', unenrollable)
     }
     const identityId = kind === 'identity' ? before?.id : ownerOf(kind, record)
-    const reason = identityId === undefined ? null : reachRefusalReason(state, identityId, held)
+    const reason = identityId === undefined ? null : actOnIdentityRefusal(state, identityId, held)
     if (reason !== null) return refusedOutcome('UNAUTHORIZED', reason)
   }
   return null
 }
 
 /**
- * Whether a write changes the permitted names of a router, with which the router could impersonate
- * a controller.
+ * Whether a write changes the permitted names of a router. With such names, a router could
+ * impersonate a controller.
  */
 function changesNames(before: EntityRecord | undefined, fields: JsonObject): boolean {
   const { allowedNames: names } = fields
   return names !== undefined && !isSameJson(names, before?.['allowedNames'] ?? [])
 }
 
-/** A replacement always sets both; absent fields become empty. */
+/**
+ * Whether a write sets the administrator flag or the permissions. A replacement always sets both,
+ * because absent fields become empty.
+ */
 function setsRights(mode: GuardedWrite['mode'], fields: JsonObject): boolean {
   if (mode === 'replace') return true
   if (mode === 'patch') return 'isAdmin' in fields || 'permissions' in fields

@@ -16,7 +16,7 @@ import type { ProblemCode } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
-import { changedFields, type TouchedRecord } from './audit.ts'
+import { changedFields, type AuditedWrite } from './audit.ts'
 import { writeGuard } from './authority.ts'
 import type { CommandContext, KindRules } from './context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
@@ -31,7 +31,7 @@ import {
 const idCharactersMax = 128
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws when the bytes are not a JSON object: the command cannot be decoded. */
+/** @throws when the bytes are not a JSON object, so that the command cannot be decoded. */
 export function parseFields(json: Uint8Array): JsonObject {
   const value = JSON.parse(utf8.decode(json)) as Json
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
@@ -41,7 +41,7 @@ export function parseFields(json: Uint8Array): JsonObject {
 }
 
 /**
- * Keeps only fields that can be written at the current feature level. So no proposer can set a
+ * Removes fields that cannot be written at the current feature level. So no proposer can set a
  * read-only field, or a field that some voter does not know.
  */
 function writable(
@@ -111,7 +111,8 @@ function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWri
 }
 
 /**
- * A required field must be present, because its zero value would otherwise look like a given value.
+ * Fault of a missing required field. Without this check, its zero value would look like a given
+ * value.
  */
 function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
   for (const name in entity.fields) {
@@ -166,7 +167,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   return acceptedOutcome(write.id)
 }
 
-/** Writes the consequences of a write. */
+/** Applies the consequences of a write. */
 function follow(
   state: State,
   entity: Entity,
@@ -179,7 +180,7 @@ function follow(
   if (after !== undefined) afterWrite({ before, after }, createConsequences(state, context))
 }
 
-/** New values of a patch's fields; mergeable fields are merged into the stored value. */
+/** New values of the fields in a patch; mergeable fields are merged into the stored value. */
 function changed(entity: Entity, record: EntityRecord, fields: JsonObject): JsonObject {
   const result: Record<string, Json> = {}
   for (const [name, value] of Object.entries(fields)) {
@@ -202,7 +203,7 @@ function update(
   const { entity, write, fields } = decoded
   const rules = context.rulesOf(entity.name)
   const mode = isPatch ? 'patch' : 'replace'
-  const touched: TouchedRecord = {
+  const touched: AuditedWrite = {
     action: mode,
     entity: entity.name,
     id: write.id,
@@ -236,22 +237,22 @@ function update(
 }
 
 /**
- * PUT: sets every writable field to the given value or to zero. Keeps read-only fields, and fields
- * that are fixed at creation.
+ * PUT: sets every writable field to the given value or to its zero value. Read-only fields, and
+ * fields that are fixed at creation, stay unchanged.
  */
 export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, false)
 }
 
 /**
- * PATCH: sets the given fields. The others keep the values that they have when the entry is
+ * PATCH: sets the given fields. The other fields keep the values that they have when the entry is
  * applied.
  */
 export function patchEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, true)
 }
 
-/** Deletes a record with its consequences for the records that reference it. */
+/** Deletes a record, and applies the consequences for the records that reference it. */
 export function deleteEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id } = fromBinary(EntityDeleteSchema, payload)
   return remove(state, findEntity(entity), id, context)
@@ -273,13 +274,15 @@ function remove(state: State, entity: Entity, id: string, context: CommandContex
 }
 
 export const batchLimits = {
-  /** More steps than any operation needs. A longer batch would delay the log. */
+  /**
+   * Maximum steps in a batch; no operation needs as many, and a longer batch would delay the log.
+   */
   stepsMax: 64,
 } as const
 
 /**
  * Applies all steps in order, or none of them.
- * @throws on a step that is not an entity write.
+ * @throws if a step is not an entity write.
  */
 export function writeBatch(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { steps, answer } = fromBinary(EntityBatchSchema, payload)
@@ -300,7 +303,7 @@ export function writeBatch(state: State, payload: Uint8Array, context: CommandCo
 }
 
 /**
- * Applies one write of an entity.
+ * Applies one entity write.
  * @throws on an unknown kind.
  */
 export function applyStep(

@@ -6,8 +6,8 @@ import type { RecordSource } from '../../ports/state-view.ts'
 import type { PendingFactor } from './authentication.ts'
 
 // Checks of external JWTs that need the replicated state. Signatures and times are verified before
-// the proposal. These checks run at authentication, and again at apply with the records of that
-// moment.
+// the proposal. The checks here run at authentication, and again in the apply step with the records
+// at that time.
 
 /** The signer of a request's external JWT, at the time when the JWT was verified. */
 interface ShownSigner {
@@ -15,13 +15,16 @@ interface ShownSigner {
   readonly signerRevision: number
 }
 
-/** Returns the signer if its tokens are accepted. */
+/** Returns the signer if it is enabled. */
 export function enabledSigner(records: RecordSource, id: string): ExternalJwtSigner | undefined {
   const signer = records.get('externalJwtSigner', id)
   return signer?.enabled === true ? signer : undefined
 }
 
-/** Whether the signer's claim names this identity. An empty claim names none. */
+/**
+ * Whether the claim that the signer uses identifies this identity. An empty claim identifies no
+ * identity.
+ */
 export function claimNamesIdentity(
   { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
   claim: string,
@@ -30,7 +33,7 @@ export function claimNamesIdentity(
   return claim !== '' && (useExternalId ? identity.externalId : identity.id) === claim
 }
 
-/** Whether identities under that policy may log in by tokens of the signer. */
+/** Whether identities under the policy may log in with tokens from the signer. */
 export function acceptsTokensOf(policy: AuthPolicy | undefined, signerId: string): boolean {
   if (policy?.primary.extJwt.allowed !== true) return false
   const { allowedSigners } = policy.primary.extJwt
@@ -38,8 +41,8 @@ export function acceptsTokensOf(policy: AuthPolicy | undefined, signerId: string
 }
 
 /**
- * Factors that are still pending for a request with a JWT of that signer. A signer that was changed
- * since the JWT was verified, disabled or deleted satisfies no factor.
+ * Factors that are still pending for a request with a JWT from the given signer. A signer that was
+ * changed since the JWT was verified, disabled or deleted satisfies no factor.
  */
 export function pendingFactorsWithToken(
   records: RecordSource,
@@ -52,7 +55,10 @@ export function pendingFactorsWithToken(
   return pending.filter((factor) => factor.kind !== 'extJwt' || factor.signerId !== shown.signerId)
 }
 
-/** Whether the signer that opened the session is still accepted; true if no signer opened it. */
-export function isSignerHonoured(records: RecordSource, { signerId }: ApiSession): boolean {
+/**
+ * Whether the signer whose token opened the session is still accepted; true if no signer's token
+ * opened it.
+ */
+export function isSessionSignerAccepted(records: RecordSource, { signerId }: ApiSession): boolean {
   return signerId === '' || enabledSigner(records, signerId) !== undefined
 }

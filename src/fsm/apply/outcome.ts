@@ -3,7 +3,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 
 export type Refusal = Extract<Outcome, { ok: false }>
 
-/** @param id of the record that the command created or changed; '' for none. */
+/** @param id id of the record that the command created or changed; '' if there is none. */
 export function acceptedOutcome(id: string): Outcome {
   return { ok: true, id }
 }
@@ -12,7 +12,7 @@ export function refusedOutcome(code: ProblemCode, detail: string | null = null):
   return { ok: false, code, fault: null, detail }
 }
 
-/** Refusal because of one field, which the response names. */
+/** A refusal because of one field; the response contains the field. */
 export function fieldFaultOutcome(
   fault: FieldFault,
   code: ProblemCode = 'COULD_NOT_VALIDATE',
@@ -20,7 +20,7 @@ export function fieldFaultOutcome(
   return { ok: false, code, fault, detail: null }
 }
 
-/** A refusal with the words that OpenZiti uses. */
+/** A refusal with the same message as in OpenZiti. */
 export function notFoundOutcome(entity: string, id: string): Refusal {
   return refusedOutcome('NOT_FOUND', `${entity} with id ${id.slice(0, 128)} not found`)
 }

@@ -6,14 +6,16 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { fieldFaultOutcome } from './outcome.ts'
 
-/** Feature level from which names must not contain characters on which a terminal acts. */
+/**
+ * Feature level from which names must not contain control characters that a terminal would execute.
+ */
 const PRINTABLE_FROM_LEVEL = 2
 
 type Levelled = Pick<State, 'featureLevel'>
 
 /**
- * The fields of a write whose names have unprintable characters. A name that the record already has
- * is accepted, so that its other fields can be changed.
+ * The fields in a write whose values are names with unprintable characters. A name that the record
+ * already has is accepted, so that its other fields can be changed.
  * @param before undefined for a new record.
  */
 export function unprintableFields(
@@ -31,7 +33,7 @@ export function unprintableFields(
   return null
 }
 
-/** @param field that contains the text. */
+/** @param field name of the field with the text. */
 export function unprintableName(state: Levelled, field: string, text: string): Outcome | null {
   if (state.featureLevel < PRINTABLE_FROM_LEVEL) return null
   const found = firstUnprintable(text)

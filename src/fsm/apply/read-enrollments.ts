@@ -4,19 +4,19 @@ import type { CommandContext, Consequences } from './context.ts'
 import { createConsequences } from './references.ts'
 
 // Callers with few rights may read the enrollment tokens of identities without rights, and of
-// routers. If such an identity later gained rights, or an administrator permitted names for a
-// router, these callers could use its open enrollments to get more rights, or a certificate with
-// these names. So the open enrollments are withdrawn then.
+// routers. If such an identity later gains rights, or an administrator permits names for a router,
+// these callers could use its open enrollments to get more rights, or a certificate with these
+// names. So its open enrollments are withdrawn at that time.
 
 /** Feature level from which an identity that gains a right loses its open enrollments. */
 export const WITHDRAWN_FROM_LEVEL = 2
 
-/** Fields of an enrollment that name the record that enrolls. */
+/** Fields of an enrollment that reference the identity or router to be enrolled. */
 type Subject = 'identityId' | 'edgeRouterId' | 'transitRouterId'
 
 /**
  * Removes every open enrollment of an identity or a router. The audit record of the entry lists
- * each of them.
+ * each removed enrollment.
  */
 export function withdrawEnrollmentsOf(
   field: Subject,
@@ -30,8 +30,8 @@ export function withdrawEnrollmentsOf(
 }
 
 /**
- * Removes the open enrollments of all identities with rights and of all routers with names: the
- * records do not show whether they gained these after the enrollment was created.
+ * Removes the open enrollments of all identities with rights and of all routers with permitted
+ * names, because the records do not show whether the rights or names came after the enrollment.
  */
 export function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
   const { remove } = createConsequences(state, context)
@@ -44,8 +44,8 @@ export function withdrawPrivilegedEnrollments(state: State, context: CommandCont
 }
 
 /**
- * Called when the cluster is raised to that level, because earlier gains of rights kept the
- * enrollments.
+ * Called when the cluster is raised to that feature level, because before, an identity that gained
+ * rights kept its enrollments.
  */
 export function withdrawPrivilegedEnrollmentsAtLevel(
   state: State,

@@ -11,7 +11,7 @@ import type { State } from '../records/state.ts'
 import type { CommandContext, Consequences } from './context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
 
-/** Maximum number of ids named in a refusal. */
+/** Maximum number of ids in a refusal. */
 const shownIdsMax = 20
 
 function roleFault(
@@ -55,7 +55,7 @@ function holders(state: State, referrer: Referrer, id: string): string[] {
   return [...state.table(referrer.entity.name).indexes.ids(referrer.name, element)]
 }
 
-/** Why the record cannot be deleted while others reference it; null when it can. */
+/** Reason why the record cannot be deleted while other records reference it; null when it can. */
 export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
   for (const referrer of findReferrers(entity)) {
     if (state.featureLevel < referrer.refusedFrom) continue
@@ -93,8 +93,8 @@ function strip(
 }
 
 /**
- * Removes a record, its id from the lists that reference it, and its dependents. The caller has
- * already checked references that forbid the deletion (`refuse`).
+ * Removes a record, removes its id from the lists that reference it, and removes its dependents.
+ * The caller must already have checked the references that forbid the deletion (`refuse`).
  */
 export function removeWithReferences(
   state: State,
@@ -110,13 +110,13 @@ export function removeWithReferences(
       if (holder !== undefined) removeWithReferences(state, referrer.entity, holder, context)
     }
   }
-  // The deletion of another record that it depends on may have removed it already.
+  // The record may have been removed already, together with another record on which it depends.
   if (state.inTable(entity.name, record.id) === undefined) return
   state.remove(entity.name, record.id)
   context.rulesOf(entity.table).afterDelete?.(record, createConsequences(state, context))
 }
 
-/** The operations that the rules of a kind may call after a write. */
+/** Creates the operations that the rules of a kind may call after a write. */
 export function createConsequences(state: State, context: CommandContext): Consequences {
   const { logTimeMs, index } = context
   return {
@@ -133,7 +133,7 @@ export function createConsequences(state: State, context: CommandContext): Conse
   }
 }
 
-/** A record that references a missing one. */
+/** A record with a reference to a missing record. */
 interface Dangling {
   readonly entity: Entity
   readonly record: EntityRecord
@@ -141,7 +141,9 @@ interface Dangling {
   readonly missingId: string
 }
 
-/** Changes a record as the deletion of the record that it references would have changed it. */
+/**
+ * Changes a record in the same way as the deletion of the referenced record would have changed it.
+ */
 export function detachReference(
   state: State,
   { entity, record, name, missingId }: Dangling,

@@ -4,8 +4,8 @@ import type { StateView } from '../../ports/state-view.ts'
 import { isPrivileged } from './authority.ts'
 
 // An edge router needs the token of each client that connects to it, so a stolen router reveals
-// tokens. A session is therefore of one of two kinds, by the API at which it was opened. Routers
-// may know the tokens of sessions of the client API. Sessions of the management API may manage the
+// tokens. Therefore a session is of one of two kinds, depending on the API at which it was opened.
+// Routers may know the tokens of client API sessions. Sessions of the management API may manage the
 // network.
 
 type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
@@ -14,8 +14,8 @@ type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
 const SAID_FROM_LEVEL = 2
 
 /**
- * Whether the client of the session may use routers, which see its token. If the identity has
- * rights, it may only if the token is useless without the key of the session's certificate.
+ * Whether the session's client may use routers, which see its token. If the identity has rights, it
+ * may use them only if the token is useless without the key of the session's certificate.
  */
 export function canUseRouters(session: ApiSession, identity: Identity | undefined): boolean {
   const { api } = session
@@ -26,8 +26,8 @@ export function canUseRouters(session: ApiSession, identity: Identity | undefine
 }
 
 /**
- * Whether the tokens of a session are useless without the key of a certificate: the one that opened
- * the session, or one that was issued during the log-in.
+ * Whether a session's token is useless without the key of a certificate: the certificate that
+ * opened the session, or one that was issued during the log-in.
  */
 export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession): boolean {
   // @guard oidc/session-keys--bound
@@ -35,17 +35,17 @@ export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession):
 }
 
 /**
- * Whether the session is not yet bound to an API. An OIDC session is opened at no API and is bound
- * to the one that it uses first.
+ * Whether the session is not yet bound to an API. An OIDC session is not opened at one of the APIs;
+ * it is bound to the API that it uses first.
  */
-export function hasUndecidedApi({ api, clientId }: ApiSession): boolean {
+export function isNotBoundToApi({ api, clientId }: ApiSession): boolean {
   // @guard oidc/code-flow--first-use
   return Boolean(clientId) && api !== 'client' && api !== 'management'
 }
 
 /**
  * Whether APIs other than the client API accept the session. If the session does not record its API
- * and its client has a certificate, routers may know its token, so it is not accepted.
+ * and its client has a certificate, routers may know its token, so these APIs refuse it.
  */
 export function isAcceptedByManagement(records: Records, session: ApiSession): boolean {
   // @guard sessions-at-a-stolen-router--manages
@@ -56,8 +56,10 @@ export function isAcceptedByManagement(records: Records, session: ApiSession): b
 
 /**
  * Whether a client may use the session at the client API with the given certificate. Routers know
- * the tokens of their clients, so a session that is bound to a key also needs its certificate.
- * @param fingerprint of the certificate that the client proved to have; null: none.
+ * the tokens of their clients, so a session that is bound to a key can be used only with its
+ * certificate.
+ * @param fingerprint fingerprint of the certificate whose key the client proved to have; null:
+ * none.
  */
 export function isUsableWithCertificate(
   records: Records,
@@ -75,8 +77,8 @@ export function isUsableWithCertificate(
 }
 
 /**
- * Hex SHA-1 fingerprints of the certificates that the client of a session may present: the one that
- * opened the session, those of its identity, and those issued for the session.
+ * Hex SHA-1 fingerprints of the certificates that the session's client may present: the certificate
+ * that opened the session, the certificates of its identity, and those issued for the session.
  */
 export function sessionCertificateFingerprints(
   records: Records,
@@ -87,7 +89,8 @@ export function sessionCertificateFingerprints(
     .map(({ fingerprint }) => fingerprint)
   const enrolled = records
     .findAll('authenticator', 'identityId', identityId)
-    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing.
+    // A migrated authenticator without its certificate is skipped, because its fingerprint alone
+    // proves nothing.
     .map(({ fingerprint, certPem }) => (certPem === null ? null : fingerprint))
   const all = [certFingerprint, ...own, ...enrolled]
   return [...new Set(all.flatMap((print) => (print === null || print === '' ? [] : [print])))]

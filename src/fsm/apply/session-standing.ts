@@ -2,18 +2,22 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ValidityRecords } from '../../ports/state-view.ts'
 import type { State } from '../records/state.ts'
-import { isCertificateHonoured, pendingFactors, type PendingFactor } from './authentication.ts'
+import {
+  isSessionCertificateAccepted,
+  pendingFactors,
+  type PendingFactor,
+} from './authentication.ts'
 import type { CommandContext, Consequences } from './context.ts'
-import { isSignerHonoured } from './external-tokens.ts'
+import { isSessionSignerAccepted } from './external-tokens.ts'
 import { createConsequences } from './references.ts'
 
-/** Validity of a session by the records, without its expiry. */
+/** Validity of a session according to the records, without its expiry. */
 interface SessionStanding {
   readonly session: ApiSession
   readonly identity: Identity
   /**
-   * Whether the certificate and the signer that opened the session are still accepted; true if it
-   * was opened without them.
+   * Whether the certificate and the signer that opened the session are still accepted; true if the
+   * session was opened without them.
    */
   readonly isHonoured: boolean
   /** Second factors that the session lacks; empty for a fully authenticated session. */
@@ -22,22 +26,21 @@ interface SessionStanding {
   readonly isAdmin: boolean
 }
 
-/** The validity of a session, and the version of the records that it was evaluated with. */
+/** The validity of a session, with the version of the records for which it was evaluated. */
 interface Judgement {
   readonly version: number
   readonly standing: SessionStanding
 }
 
 /**
- * Last evaluation of each session, by the state that contains it. Records are replaced, never
- * modified, so a rewritten session has no entry here. An old session object keeps no other records
- * alive.
+ * Last evaluation of each session, by state. Records are replaced, never modified, so a rewritten
+ * session has no entry here. The weak maps do not keep old sessions or states in memory.
  */
 const judgements = new WeakMap<ValidityRecords, WeakMap<ApiSession, Judgement>>()
 
 /**
  * Evaluates whether a session is valid, for requests and commands. The result is cached until a
- * relevant record is written: the session, its identity, or a record of `validityKinds`.
+ * relevant record is written: the session, its identity, or a record of `sessionValidityKinds`.
  * @returns null if the session or its identity does not exist.
  */
 export function sessionValidity(
@@ -67,7 +70,8 @@ function judged(
   return {
     session,
     identity,
-    isHonoured: isCertificateHonoured(records, session) && isSignerHonoured(records, session),
+    isHonoured:
+      isSessionCertificateAccepted(records, session) && isSessionSignerAccepted(records, session),
     pendingFactors: pending,
     isAdmin: identity.isAdmin && pending.length === 0,
   }
@@ -79,11 +83,11 @@ function judged(
  */
 const ENDED_FROM_LEVEL = 2
 
-/** Field of a session that references a record on which the session depends. */
+/** Fields of a session that reference a record on which the session depends. */
 type Owner = 'identityId' | 'authenticatorId' | 'caId' | 'signerId'
 
 /**
- * Ends all API sessions that reference a record, and everything that depends on them.
+ * Ends all API sessions that reference a record, and everything that depends on these sessions.
  * @param exceptId id of a session that continues.
  */
 export function endSessionsReferencing(
@@ -99,10 +103,10 @@ export function endSessionsReferencing(
 }
 
 /**
- * Ends sessions that are invalid after a change of a record. Otherwise the controllers would only
+ * Ends the sessions that a changed record makes invalid. Otherwise the controllers would only
  * refuse their requests, and routers would keep their circuits.
  */
-export function endSessionsRefusedBy(
+export function endSessionsInvalidatedBy(
   consequences: Consequences,
   field: Exclude<Owner, 'identityId'>,
   id: string,
@@ -111,7 +115,7 @@ export function endSessionsRefusedBy(
   endSessionsReferencing(consequences, field, id)
 }
 
-/** Ends sessions that were refused but kept at a lower feature level. */
+/** Ends the sessions that a lower feature level had only refused, but not ended. */
 export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
   const { remove } = createConsequences(state, context)

@@ -9,7 +9,7 @@ import {
   TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, type Member } from '../../../proto/gen/membership_pb.ts'
-import type { AdmissionFields } from '../../entities/kinds/admission.ts'
+import type { JoinAdmission } from '../../entities/kinds/admission.ts'
 import type { JoinTicket } from '../../entities/kinds/join-ticket.ts'
 import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import type { FieldFault } from '../../lib/problems.ts'
@@ -25,12 +25,12 @@ import {
 } from '../apply/outcome.ts'
 import { removeWrappedSecrets, missingSecret, addWrappedSecrets } from './secret.ts'
 
-/** Limits for records that joining controllers leave in the state. */
+/** Limits for the records that joining controllers create in the state. */
 export const joiningLimits = {
   ticketLifetimeMsMax: 7 * 24 * 60 * 60_000,
   /**
-   * Tolerance for the expiry of a ticket: the clock of the issuing controller sets the time, and
-   * log time is compared with it.
+   * Tolerance above the maximum lifetime of a ticket: the clock of the issuing controller sets the
+   * expiry, but the lifetime is computed with log time.
    */
   ticketSlackMs: 5 * 60_000,
   ticketsMax: 256,
@@ -46,7 +46,7 @@ const TICKET_ID = /^[A-Za-z0-9_-]{8,64}$/
 const DIGEST_BYTES = 32
 const STORE_ID_BYTES = 16
 
-/** Removes expired tickets, a few with each command, so that no timer is needed. */
+/** Removes some expired tickets with each command, so that no timer is needed. */
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
   for (const id of Array.from(state.table('joinTicket').ids)) {
@@ -90,7 +90,8 @@ export function createTicket(state: State, payload: Uint8Array, context: Command
 }
 
 /**
- * A used ticket cannot be revoked: the operator must remove the controller that joined with it.
+ * Revokes a ticket. A used ticket cannot be revoked: the operator must remove the controller that
+ * joined with it.
  */
 export function revokeTicket(state: State, payload: Uint8Array): Outcome {
   const { id } = fromBinary(TicketRevokeSchema, payload)
@@ -109,9 +110,9 @@ export function revokeTicket(state: State, payload: Uint8Array): Outcome {
 }
 
 /**
- * Uses a ticket. The signature and the request were verified before the proposal. This checks again
- * whatever can have changed since: of two controllers with the same ticket or id, the first in the
- * log is admitted.
+ * Uses a ticket to admit a controller. The signature and the request were verified before the
+ * proposal. This function checks again everything that can have changed since: of two controllers
+ * with the same ticket or id, the first in the log is admitted.
  */
 export function redeemTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TicketRedeemSchema, payload)
@@ -185,12 +186,12 @@ function ticketRefusal(
 }
 
 /**
- * The id, key and store of a controller belong together permanently. A known one in another
- * combination is a mistake or an attack.
+ * Refusal if the id, key or store of the controller is already known in another combination. The
+ * three belong together permanently, so another combination is a mistake or an attack.
  */
 function takenRefusal(
   state: State,
-  known: AdmissionFields | undefined,
+  known: JoinAdmission | undefined,
   message: TicketRedeem,
 ): Outcome | null {
   const { nodeId } = message
@@ -248,7 +249,7 @@ function admit(
   addWrappedSecrets(state, nodeId, message.secrets, context)
 }
 
-/** Last step of a removal. It never deletes the admission of a current member. */
+/** Last step when a controller is removed. It never deletes the admission of a current member. */
 export function deleteAdmission(
   state: State,
   payload: Uint8Array,
@@ -273,9 +274,9 @@ export function deleteAdmission(
 }
 
 /**
- * Removes everything with which a controller could still become a member: unused tickets, and
- * admissions of controllers that are not members yet, with the secrets encrypted for them. A
- * compromised controller may have created both.
+ * Removes everything with which a controller could still become a member: unused tickets, and the
+ * admissions of controllers that are not members yet, with the secrets encrypted for these
+ * controllers. A compromised controller may have created both.
  */
 export function withdrawJoining(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('joinTicket').ids)) {
@@ -301,7 +302,7 @@ function memberNamed(state: State, id: string): Member | undefined {
   return members.find((member) => member.id === id)
 }
 
-function isSame(known: AdmissionFields, message: TicketRedeem): boolean {
+function isSame(known: JoinAdmission, message: TicketRedeem): boolean {
   return (
     known.publicKeySpki === base64(message.publicKeySpki) &&
     known.storeId === toHex(message.storeId)

@@ -10,14 +10,14 @@ import { indexedElements } from '../records/indexes.ts'
 import { recordKey, type Table } from '../records/table.ts'
 import type { State } from '../records/state.ts'
 
-/** Records, or index entries, that one step checks. */
+/** Maximum records, or index entries, that one step checks. */
 const STEP_ITEMS = 64
 
-/** Repair of a fault, by entries that every controller applies. */
+/** The repair of a fault, made with log entries that every controller applies. */
 export type IntegrityRepair =
   /** Rebuilds the indexes and digests of a table from its records. */
   | { readonly kind: 'rebuild'; readonly entity: KindName }
-  /** Removes a dangling reference from the record that holds it. */
+  /** Removes a dangling reference from the record that contains it. */
   | {
       readonly kind: 'detach'
       readonly entity: KindName
@@ -34,13 +34,13 @@ export interface IntegrityFinding {
 
 /**
  * Checks every index, reference and digest of a state against its records, in small steps while the
- * state keeps changing. Each record and each index entry is compared in one step, so changes
+ * state keeps changing. Each record and each index entry is checked within one step, so changes
  * between steps are not reported as faults.
  */
 export class StateScan {
-  /** Findings in the order found, at most as many as are shown. */
+  /** Findings in the order in which they were found, up to the maximum that is shown. */
   readonly findings: IntegrityFinding[] = []
-  /** True: more findings exist than are kept. */
+  /** True: there are more findings than `findings` contains. */
   hasMore = false
   readonly #state: State
   readonly #items: Iterator<void>
@@ -51,7 +51,7 @@ export class StateScan {
   }
 
   /**
-   * Checks a bounded number of records.
+   * Checks a limited number of records.
    * @returns false when everything was checked.
    */
   step(): boolean {
@@ -76,7 +76,7 @@ export class StateScan {
 
   *#records(table: Table): Generator<void> {
     const { entity } = table
-    // Snapshot of the ids: records that are added later are too new to be corrupt.
+    // A copy of the ids, without later additions: a record that was just added is not corrupt.
     for (const id of Array.from(table.rows.keys())) {
       const row = table.rows.get(id)
       if (row !== undefined) {
@@ -154,7 +154,7 @@ interface Missing {
   readonly at: { readonly field: string; readonly missingId: string }
 }
 
-/** The references of a record to missing records. */
+/** The references in a record to missing records. */
 function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[] {
   const missing: Missing[] = []
   for (const name of entity.indexes) {
@@ -170,7 +170,7 @@ function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[
   return missing
 }
 
-/** The ids that a reference contains. */
+/** The ids in a reference. */
 function referredBy(field: Field, value: EntityRecord[string] | undefined): readonly string[] {
   const elements = indexedElements(value)
   if (field.kind !== 'roleList') return elements

@@ -17,7 +17,7 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 import { detachReference } from '../apply/references.ts'
 
 export const integrityLimits = {
-  /** Maximum number of findings that are kept of a run. If more exist, the result says so. */
+  /** Maximum number of findings that a run stores. If there are more, the result says so. */
   findingsMax: 1000,
   descriptionCharactersMax: 512,
   elementCharactersMax: 128,
@@ -28,7 +28,10 @@ function runOf(state: State): IntegrityRun | undefined {
   return state.get('integrityRun', integrityRunId)
 }
 
-/** Starts a run, which checks or repairs. The whole cluster has at most one run at a time. */
+/**
+ * Starts an integrity run, which checks or repairs. The whole cluster has at most one run at a
+ * time.
+ */
 export function startIntegrityRun(
   state: State,
   payload: Uint8Array,
@@ -53,8 +56,8 @@ export function startIntegrityRun(
 }
 
 /**
- * Assigns a run to a runner. A run that already has a runner is refused: a new leader cannot
- * continue the run of its predecessor.
+ * Assigns a run to a runner. A run that already has a runner is refused, because a new leader
+ * cannot continue the run of its predecessor.
  */
 export function claimIntegrityRun(
   state: State,
@@ -100,7 +103,7 @@ function findingsOf({ findings }: IntegrityEnd): IntegrityRun['findings'] {
 }
 
 /**
- * Rebuilds indexes and digests of a table from its records. Changes nothing if they are correct.
+ * Rebuilds the indexes and digests of a table from its records. Has no effect if they are correct.
  */
 export function rebuildTable(state: State, payload: Uint8Array): Outcome {
   const { entity } = fromBinary(IntegrityRebuildSchema, payload)
@@ -108,7 +111,10 @@ export function rebuildTable(state: State, payload: Uint8Array): Outcome {
   return acceptedOutcome('')
 }
 
-/** Repairs one reference to a missing record, as the deletion of that record would have. */
+/**
+ * Repairs one reference to a missing record, in the same way as the deletion of that record would
+ * have changed it.
+ */
 export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
   const kind = findEntity(entity)

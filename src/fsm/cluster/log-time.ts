@@ -13,7 +13,7 @@ import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 /**
  * Resets log time. Timestamps of log entries never decrease, so after the reset log time is the
  * timestamp minus a fixed setback. Times that were stored while log time was ahead are shifted too;
- * otherwise they would expire late.
+ * otherwise the records would expire late.
  */
 export function resetLogTime(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const targetMs = Number(fromBinary(LogTimeResetSchema, payload).targetMs)
@@ -60,15 +60,16 @@ function moveBack(state: State, targetMs: number, revision: number): void {
       if (isMoved) state.put(kind, { ...record, ...Object.fromEntries(changes), revision })
     }
   }
-  // Sessions count as used now, and client views as changed now.
+  // Times after the new log time are set to it: such sessions count as used now, and such client
+  // views as changed now.
   each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
-    // Sessions created before feature level 2 lack this field and must not get it.
+    // Sessions created before feature level 2 lack `codeRedeemedAt` and must not get it.
     ...(codeRedeemedAt ? { codeRedeemedAt: within(codeRedeemedAt) } : {}),
     lastActivityAt: within(lastActivityAt),
     mfaPassedAt: within(mfaPassedAt),
   }))
-  // Pauses and locks begin now.
+  // Pauses and locks whose start would be in the future start now.
   for (const kind of ['passwordAttempts', 'mfaAttempts'] as const) {
     each(kind, ({ lastAt }) => ({ lastAt: within(lastAt) }))
   }
@@ -82,7 +83,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     ...(onlineSince ? { onlineSince: within(onlineSince) } : {}),
     ...(offlineSince ? { offlineSince: within(offlineSince) } : {}),
   }))
-  // Records that were created while log time was ahead keep their lifetime.
+  // Records that were created while log time was ahead keep the length of their lifetime.
   for (const kind of ['enrollment', 'joinTicket', 'revocation'] as const) {
     each(kind, ({ createdAt, expiresAt }) => ({
       createdAt: Math.min(createdAt, targetMs),
@@ -91,7 +92,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
   }
 }
 
-/** The shifted end of a period, so that the period keeps its length. */
+/** The shifted end of a period, such that the length of the period stays the same. */
 function lasting(fromMs: number | null, toMs: number | null, targetMs: number): number | null {
   return fromMs === null || toMs === null || fromMs <= targetMs ? toMs : toMs - (fromMs - targetMs)
 }

@@ -7,7 +7,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { gainsCertificateNames, gainsRights } from '../apply/authority.ts'
 import type { State } from '../records/state.ts'
 import { upgradeConfigTypeSchema } from '../seed/superseded-schemas.ts'
-import type { ShapedRecord } from '../records/record-blocks.ts'
+import type { NormalizedRecord } from '../records/record-blocks.ts'
 
 /**
  * Kinds that a restore does not replace: admissions and shared secrets of the controllers,
@@ -25,7 +25,9 @@ const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'revocation',
   'sharedSecret',
 ])
-/** Kinds of which a replacement removes all records: sessions and what depends on them. */
+/**
+ * Kinds whose records are all removed by a restore: sessions and the records that depend on them.
+ */
 const endedKinds: ReadonlySet<KindName> = new Set<KindName>([
   'accessMark',
   'apiSession',
@@ -40,26 +42,26 @@ export const restoredKinds: ReadonlySet<KindName> = new Set(
   ownKinds.filter((kind) => !keptKinds.has(kind) && !endedKinds.has(kind)),
 )
 
-/** Replacement of the records of one kind. */
+/** Changes that replace the records of one kind. */
 export interface KindReplacement {
   readonly kind: KindName
-  readonly created: readonly ShapedRecord[]
-  readonly changed: readonly ShapedRecord[]
+  readonly created: readonly NormalizedRecord[]
+  readonly changed: readonly NormalizedRecord[]
   readonly deleted: readonly string[]
 }
 
 /**
- * Changes that the records of a backup make to a state, kind by kind. Preview and apply use the
- * same function.
- * @param revision for every record of another cluster's backup, whose revisions refer to another
- * log; null: revisions are kept.
+ * Changes with which the records of a backup replace those of a state, kind by kind. Preview and
+ * apply step use the same function.
+ * @param revision revision for every record in a backup from another cluster, whose revisions refer
+ * to another log; null: records keep their revisions.
  */
 export function planReplacement(
   state: State,
-  staged: Iterable<ShapedRecord>,
+  staged: Iterable<NormalizedRecord>,
   revision: number | null,
 ): KindReplacement[] {
-  const restored = new Map<KindName, Map<string, ShapedRecord>>(
+  const restored = new Map<KindName, Map<string, NormalizedRecord>>(
     [...restoredKinds].map((kind) => [kind, new Map()]),
   )
   for (const one of staged) {
@@ -74,8 +76,15 @@ export function planReplacement(
   })
 }
 
-/** @returns null for a record that the restore leaves out. */
-function adaptedTo(state: State, one: ShapedRecord, revision: number | null): ShapedRecord | null {
+/**
+ * Adapts a record to the current state.
+ * @returns null for a record that the restore omits.
+ */
+function adaptedTo(
+  state: State,
+  one: NormalizedRecord,
+  revision: number | null,
+): NormalizedRecord | null {
   // @guard restore-spent-tokens-stay-spent
   if (one.kind === 'enrollment' && !isStillOpen(state, one.record as Enrollment)) return null
   const changed = changedByNow(state, one)
@@ -84,19 +93,22 @@ function adaptedTo(state: State, one: ShapedRecord, revision: number | null): Sh
   return state.shaped(one.kind, { ...one.record, ...changed, ...moved })
 }
 
-/** False for a token that was used, refreshed or revoked since the backup. */
+/**
+ * Whether an enrollment in the backup is still open: false for a token that was used, refreshed or
+ * revoked since the backup.
+ */
 function isStillOpen(state: State, { id, token }: Enrollment): boolean {
   // @guard enrollments-read-before-a-promotion--refreshed
   return state.get('enrollment', id)?.token === token
 }
 
 /**
- * Leaves out the enrollments of identities that gain a right by the restore, and of routers that
- * gain a name: until now, callers with fewer rights could read their tokens.
+ * Omits the enrollments of identities that gain a right through the restore, and of routers that
+ * gain a permitted name: until now, callers with fewer rights could read their tokens.
  */
 function withdrawReadEnrollments(
   state: State,
-  restored: ReadonlyMap<KindName, Map<string, ShapedRecord>>,
+  restored: ReadonlyMap<KindName, Map<string, NormalizedRecord>>,
 ): void {
   const enrollments = restored.get('enrollment')
   for (const [id, { record }] of enrollments ?? []) {
@@ -113,10 +125,13 @@ function withdrawReadEnrollments(
   }
 }
 
-/** Fields of a restored record that must keep their current values; null: none. */
+/**
+ * Fields whose value must differ from the backup: used recovery codes, the current encryption of a
+ * factor, and updated schemas; null: none.
+ */
 function changedByNow(
   state: State,
-  { kind, record }: ShapedRecord,
+  { kind, record }: NormalizedRecord,
 ): Readonly<Record<string, Json>> | null {
   if (kind === 'mfa') return spentSince(state, record as Mfa)
   const carried = kind === 'configType' ? upgradeConfigTypeSchema(record as ConfigType) : null
@@ -124,8 +139,8 @@ function changedByNow(
 }
 
 /**
- * Recovery codes that were used since the backup stay used, and the factor stays encrypted with the
- * current key.
+ * Recovery codes that were used since the backup remain used, and the factor remains encrypted with
+ * the current key.
  */
 function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
   const now = state.get('mfa', restored.id)
@@ -139,11 +154,11 @@ function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
 function changesOf(
   state: State,
   kind: KindName,
-  restored: ReadonlyMap<string, ShapedRecord>,
+  restored: ReadonlyMap<string, NormalizedRecord>,
 ): KindReplacement {
   const { rows } = state.table(kind)
-  const created: ShapedRecord[] = []
-  const changed: ShapedRecord[] = []
+  const created: NormalizedRecord[] = []
+  const changed: NormalizedRecord[] = []
   for (const [id, one] of restored) {
     const before = rows.get(id)
     if (before === undefined) created.push(one)
@@ -153,8 +168,11 @@ function changesOf(
   return { kind, created, changed, deleted }
 }
 
-/** Compares two digests. Only equal records have equal digests, unless SHA-256 is broken. */
-function isSame(a: ShapedRecord['lanes'], b: ShapedRecord['lanes']): boolean {
+/**
+ * Whether two digests are equal. Different records have different digests, unless SHA-256 is
+ * broken.
+ */
+function isSame(a: NormalizedRecord['lanes'], b: NormalizedRecord['lanes']): boolean {
   return a.a === b.a && a.b === b.b && a.c === b.c && a.d === b.d
 }
 
@@ -180,8 +198,8 @@ export function unreadableFactor(
 }
 
 /**
- * Applies the replacement. Deletions come first, because a unique name may belong to another record
- * afterwards.
+ * Applies the replacement. Deletions come first, because another record may later use the unique
+ * name of a deleted one.
  */
 export function applyReplacement(state: State, replacement: readonly KindReplacement[]): void {
   state.wholesale(() => {

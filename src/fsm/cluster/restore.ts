@@ -27,7 +27,7 @@ import { createConsequences } from '../apply/references.ts'
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
 
-/** Opens the staging area for one restore. A retry with the same id changes nothing. */
+/** Creates the staging area for one restore. A retry with the same id changes nothing. */
 export function beginRestore(
   state: State,
   payload: Uint8Array,
@@ -89,7 +89,8 @@ function beginFault(state: State, message: RestoreBegin): Outcome | null {
 }
 
 /**
- * Stages the next chunk. A chunk that is already staged, for example by a retry, changes nothing.
+ * Stages the next chunk. A chunk that is already staged (for example after a retry) changes
+ * nothing.
  */
 export function stageRestore(state: State, payload: Uint8Array): Outcome {
   const { id, number, bytes, endsBlock } = fromBinary(RestoreChunkSchema, payload)
@@ -113,7 +114,7 @@ function notStaged(): Outcome {
   return refusedOutcome('RESTORE_REFUSED', 'it is not staged, or no longer; begin again')
 }
 
-/** Replaces all records with the staged ones, or drops the staged ones. */
+/** Ends a restore: replaces all records with the staged ones, or drops the staged records. */
 export function endRestore(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(RestoreEndSchema, payload)
   const { staged } = state
@@ -140,8 +141,8 @@ function swapFault(state: State, head: StagedHead, message: RestoreEnd): Outcome
 }
 
 /**
- * Whether a record that would be replaced was written after an index. True also if the index is too
- * old to know.
+ * Whether a record that the restore would replace was written after the index. Also true if the
+ * index is too old to decide this.
  */
 function hasWritesAfter(state: State, index: number): boolean {
   for (const record of state.audit.newestFirst()) {
@@ -177,8 +178,9 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
 }
 
 /**
- * Revokes the tokens of the sessions that the restore ends: routers verify these tokens without
- * asking a controller, and the code of such a session could open it again.
+ * Revokes the tokens of the sessions that the restore ends. Otherwise routers would accept these
+ * tokens, which they verify without a query to a controller, and an unredeemed code could open such
+ * a session again.
  */
 function revokeSessions(state: State, context: CommandContext): void {
   const { afterDelete } = context.rulesOf('apiSession')

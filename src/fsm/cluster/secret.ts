@@ -21,7 +21,7 @@ import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/out
 
 /** Limits for shared secrets. */
 export const secretLimits = {
-  /** Maximum versions of one secret; one more removes the oldest. */
+  /** Maximum versions of one secret; adding another version removes the oldest. */
   versionsMax: 8,
   wrappedCharactersMax: 32 * 1024,
   certificateCharactersMax: 64 * 1024,
@@ -65,8 +65,8 @@ function find(
 }
 
 /**
- * Why a controller cannot be admitted with these secrets; null when it can decrypt every version in
- * force.
+ * Reason why a controller cannot be admitted with these wrapped secrets; null when it can decrypt
+ * every version in force.
  */
 export function missingSecret(
   state: State,
@@ -80,7 +80,8 @@ export function missingSecret(
   for (const { id, versions } of secrets(state)) {
     for (const version of versions) {
       if (!isVersionNeeded(id as SharedSecretName, version, logTimeMs)) continue
-      // A secret was rotated after the proposer wrapped the secrets; it must wrap them again.
+      // The secret was rotated after the proposer wrapped the secrets, so the proposer must wrap
+      // them again.
       if (find(given, id, version.version, nodeId) === undefined)
         return refusedOutcome('REVISION_MOVED')
     }
@@ -88,7 +89,10 @@ export function missingSecret(
   return null
 }
 
-/** Adds the wrapped secrets after `missingSecret`; entries for removed versions are ignored. */
+/**
+ * Stores the wrapped secrets that `missingSecret` has accepted; entries for removed versions are
+ * ignored.
+ */
 export function addWrappedSecrets(
   state: State,
   nodeId: string,
@@ -106,8 +110,8 @@ export function addWrappedSecrets(
 }
 
 /**
- * Removes the copies of a removed controller and marks the secrets that it could read, so that the
- * leader rotates them.
+ * Removes the wrapped secrets of a removed controller. Marks the secrets that it could decrypt, so
+ * that the leader rotates them.
  */
 export function removeWrappedSecrets(
   state: State,
@@ -129,8 +133,9 @@ export function removeWrappedSecrets(
 }
 
 /**
- * Puts the next version in force. A version that a compromised controller knew is dropped at once,
- * regardless of the proposed overlap; versions whose overlap has ended are dropped too.
+ * Puts the next version of a secret in force. A version that a compromised controller knew is
+ * dropped at once, regardless of the proposed overlap. Versions whose overlap has ended are dropped
+ * too.
  */
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)
@@ -146,8 +151,8 @@ export function rotateSecret(state: State, payload: Uint8Array, context: Command
   const isCovered = admitted.every(
     (id) => find(message.wrapped, name, message.version, id) !== undefined,
   )
-  // An additional recipient is a controller that is no longer admitted; it must not get the new
-  // version.
+  // Refused if the recipients are not exactly the admitted controllers: an additional recipient is
+  // no longer admitted, and must not get the new version.
   if (!isCovered || message.wrapped.length !== admitted.length)
     return refusedOutcome('REVISION_MOVED')
   const { index: revision, logTimeMs } = context
@@ -175,7 +180,10 @@ function rotateFault(name: SharedSecretName, message: SecretRotate): Outcome | n
 
 const allInUse = 'second factors are still encrypted by every version that is kept'
 
-/** The versions to keep; null: no version may be removed, and there is no room for another one. */
+/**
+ * The versions to keep; null: every version is still in use, so there is no slot for another
+ * version.
+ */
 function keptVersions(
   state: State,
   name: SharedSecretName,
@@ -218,8 +226,8 @@ function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
 }
 
 /**
- * Adds missing wrapped secrets. An existing one is never replaced, so that no caller can exchange
- * it.
+ * Adds missing wrapped secrets. An existing wrapped secret is never replaced, so that no caller can
+ * exchange it.
  */
 export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { wrapped } = fromBinary(SecretShareSchema, payload)

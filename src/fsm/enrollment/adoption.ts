@@ -18,10 +18,11 @@ import type { State } from '../records/state.ts'
 type Holder = Pick<Authenticator | Router, 'adoptableFingerprint' | 'certPem' | 'fingerprint'>
 
 /**
- * Whether a record was migrated without its certificate and may take the one with this SHA-1. The
- * mark names the fingerprint, so it is worthless once the record gets another one.
+ * Whether a record was migrated without its certificate and may adopt the certificate with this
+ * SHA-1. The mark contains the fingerprint, so the mark is invalid once the record gets another
+ * certificate.
  */
-export function mayAdopt(
+export function canAdoptCertificate(
   { adoptableFingerprint, certPem, fingerprint }: Holder,
   sha1: string,
 ): boolean {
@@ -33,9 +34,9 @@ export function mayAdopt(
 }
 
 /**
- * Stores the certificate of a router or an authenticator of which the migrated network had only the
- * SHA-1. The proposer has verified chain, name and key; apply decides whether the record may still
- * take it.
+ * Stores the certificate of a router or an authenticator for which the migrated network had only
+ * the SHA-1. The proposer has verified chain, name and key; the apply step decides whether the
+ * record may still adopt the certificate.
  */
 export function adoptCertificate(
   state: State,
@@ -70,7 +71,7 @@ function adoptOfRouter(
   const router = context.routerId === id ? state.get('router', id) : undefined
   if (router?.isVerified !== true || router.disabled) return refusedOutcome('UNAUTHORIZED')
   if (router.certPem === pem && router.fingerprint === fingerprint) return acceptedOutcome(id)
-  if (!mayAdopt(router, fingerprint)) return refusedOutcome('UNAUTHORIZED')
+  if (!canAdoptCertificate(router, fingerprint)) return refusedOutcome('UNAUTHORIZED')
   const isNamed = router.allowedNames.length > 0
   const fields = {
     certPem: pem,
@@ -93,12 +94,12 @@ function adoptOfAuthenticator(
   if (authenticator?.method !== 'cert') return refusedOutcome('UNAUTHORIZED')
   const { certPem } = authenticator
   if (certPem === pem && authenticator.fingerprint === fingerprint) return acceptedOutcome(id)
-  if (!mayAdopt(authenticator, fingerprint)) return refusedOutcome('UNAUTHORIZED')
+  if (!canAdoptCertificate(authenticator, fingerprint)) return refusedOutcome('UNAUTHORIZED')
   const fields = {
     certPem: pem,
     publicKeyPrint,
     adoptableFingerprint: null,
-    // Only certificates that chain to an authority of the network are adopted.
+    // True, because only certificates that chain to an authority of the network are adopted.
     isIssuedByNetwork: true,
   }
   const names = Object.keys(fields)

@@ -5,22 +5,24 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
-import { endSessionsRefusedBy } from '../apply/session-standing.ts'
+import { endSessionsInvalidatedBy } from '../apply/session-standing.ts'
 import { acceptsLogIns } from '../apply/authentication.ts'
 
-/** Maximum number of CAs, because the lookup of one certificate may read all of them. */
+/** Maximum number of CAs; limited because the lookup of one certificate may read all of them. */
 export const casMax = 1000
 
 export const caRules: KindRules<Ca> = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
 
-/** Ends sessions whose log-in, or whose authenticator, depended on the CA. */
+/**
+ * Ends sessions whose log-in or authenticator depended on the CA, when the CA is no longer trusted.
+ */
 function endSessionsOfUntrusted({ after }: CompletedWrite<Ca>, consequences: Consequences): void {
   if (acceptsLogIns(after)) return
   // @guard access-that-stays-open--ca
-  endSessionsRefusedBy(consequences, 'caId', after.id)
+  endSessionsInvalidatedBy(consequences, 'caId', after.id)
   for (const id of consequences.state.table('authenticator').indexes.ids('caId', after.id)) {
     // @guard access-that-stays-open--credential
-    endSessionsRefusedBy(consequences, 'authenticatorId', id)
+    endSessionsInvalidatedBy(consequences, 'authenticatorId', id)
   }
 }
 
@@ -42,7 +44,10 @@ function judgeCa(state: State, { before, after }: AllowedWrite<Ca>): Outcome | n
 const isOneOf = (values: readonly string[], value: unknown): boolean =>
   typeof value === 'string' && values.includes(value)
 
-/** Checked after a patch is merged: the members may be valid alone, but not together. */
+/**
+ * Fault in the merged external ID claim: the members in a patch may be valid alone, but not
+ * together with the stored ones.
+ */
 function claimFault(claim: ExternalIdClaim): FieldFault | null {
   const { index, location, matcher, matcherCriteria, parser, parserCriteria } = claim
   const fault = (name: string, reason: string, value?: unknown): FieldFault => ({

@@ -18,14 +18,14 @@ import {
 import { createConsequences } from '../apply/references.ts'
 
 /**
- * Maximum number of certificates of one session at a time: a client needs one, and the next one
- * before the first expires.
+ * Maximum number of certificates per session at a time: a client needs one, and the next one before
+ * the first expires.
  */
 export const sessionCertificatesMax = 10
 
 /**
- * Stores a new certificate beside the one in force, which stays valid until its holder proves that
- * it received the new one.
+ * Stores a new certificate in addition to the current one. The current one stays valid until its
+ * holder proves that it received the new one.
  */
 export function extendAuthenticator(
   state: State,
@@ -54,7 +54,9 @@ export function extendAuthenticator(
   return acceptedOutcome(id)
 }
 
-/** The new certificate replaces the old one, which from now on cannot be used. */
+/**
+ * Replaces the old certificate with the new one; from now on, the old certificate cannot be used.
+ */
 export function verifyExtension(
   state: State,
   payload: Uint8Array,
@@ -91,7 +93,10 @@ export function verifyExtension(
   return acceptedOutcome(id)
 }
 
-/** Keeps sessions that the old certificate opened, under the new fingerprint. */
+/**
+ * Updates the sessions that were opened with the old certificate to the new fingerprint, so that
+ * they continue.
+ */
 function followInSessions(
   state: State,
   authenticatorId: string,
@@ -107,7 +112,7 @@ function followInSessions(
   }
 }
 
-/** Creates a certificate for the caller's own session; refused if that session has ended. */
+/** Creates a certificate for the caller's own session; refused if the session has ended. */
 export function createSessionCertificate(
   state: State,
   payload: Uint8Array,
@@ -143,7 +148,7 @@ export function createSessionCertificate(
   return acceptedOutcome(id)
 }
 
-/** Removes expired certificates: they are useless, and must not prevent a new one. */
+/** Removes expired certificates: they are useless, and would count toward the limit. */
 function forgetOthers(
   state: State,
   { apiSessionId, replacesOthers }: SessionCertificateCreate,
@@ -177,7 +182,10 @@ export function deleteSessionCertificate(
   return acceptedOutcome(id)
 }
 
-/** A session may only act on its own identity; the system may act on any. */
+/**
+ * Whether the command may act on the identity. A session may act only on its own identity; the
+ * system may act on any identity.
+ */
 function isOfCaller(state: State, identityId: string, { sessionId }: CommandContext): boolean {
   if (sessionId === '') return true
   return state.get('apiSession', sessionId)?.identityId === identityId

@@ -17,8 +17,8 @@ export const enrollmentRules: KindRules<Enrollment> = {
 }
 
 /**
- * Kinds of routers that an enrollment can be for, by its field. A router of the kind references its
- * enrollments.
+ * Kinds of routers that can be enrolled, by the field of the enrollment that references the router.
+ * A router of the kind also references its enrollments.
  */
 const routerKinds = { edgeRouterId: 'edgeRouter', transitRouterId: 'transitRouter' } as const
 const routerFields = ['edgeRouterId', 'transitRouterId'] as const
@@ -68,7 +68,7 @@ function methodFault(after: Partial<Enrollment>): Outcome | null {
 }
 
 /**
- * Fault in the expiry, which is compared with log time because that is the same on every
+ * Fault in the expiry. The expiry is compared with log time, because log time is the same on every
  * controller.
  */
 function expiryFault(after: Partial<Enrollment>, { logTimeMs }: CommandContext): Outcome | null {
@@ -77,7 +77,7 @@ function expiryFault(after: Partial<Enrollment>, { logTimeMs }: CommandContext):
   return fieldFaultOutcome({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
 }
 
-/** Fault in the fields that an enrollment method requires besides the identity. */
+/** Fault in the fields that an enrollment method requires in addition to the identity. */
 function detailFault(state: State, after: Partial<Enrollment>): Outcome | null {
   const method = after.method ?? ''
   if (method === 'ottca') {
@@ -97,7 +97,10 @@ function usernameFault(username: string): Outcome | null {
   return fieldFaultOutcome({ field: 'username', reason })
 }
 
-/** An expired enrollment also prevents a new one, but it can be refreshed or deleted. */
+/**
+ * Refusal if the identity already has an enrollment with this method. Even an expired enrollment
+ * prevents a new one, but it can be refreshed or deleted.
+ */
 function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome | null {
   const method = after.method ?? ''
   const ids = state.table('enrollment').indexes.ids('identityId', after.identityId ?? '')
@@ -109,7 +112,7 @@ function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome |
   return null
 }
 
-/** A router has at most one enrollment, so the previous one is removed. */
+/** Removes the previous enrollment of a router, because a router has at most one. */
 function replaceOfRouter(
   { before, after }: CompletedWrite<Enrollment>,
   { state, remove }: Consequences,

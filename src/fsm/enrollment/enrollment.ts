@@ -31,8 +31,8 @@ import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import { createConsequences } from '../apply/references.ts'
 
 /**
- * Uses an enrollment token. The proposer has already created the credentials and validated them.
- * Apply validates the token, because the log orders the uses: of two concurrent uses, one is
+ * Uses an enrollment token. The proposer has already created and validated the credentials. The
+ * apply step validates the token, because the log orders the uses: of two concurrent uses, one is
  * refused.
  */
 export function enroll(state: State, payload: Uint8Array, context: CommandContext): Outcome {
@@ -56,8 +56,9 @@ export function enroll(state: State, payload: Uint8Array, context: CommandContex
 }
 
 /**
- * A migrated router may have a token of each former controller. Using one of them ends the others,
- * or a second router could enroll in its place.
+ * Removes the other enrollments of a router. A migrated router may have a token from each former
+ * controller. If the others stayed valid after one was used, a second router could enroll in its
+ * place.
  */
 function withdrawOthersOfRouter(
   state: State,
@@ -105,8 +106,8 @@ function grant(
 }
 
 /**
- * `ott` requires a certificate of the network; `ottca` requires one of the CA that the enrollment
- * names, in the CA's current state.
+ * Refusal because of the certificate: `ott` requires a certificate from the network; `ottca`
+ * requires one from the CA in the enrollment, in the CA's current state.
  */
 function caRefusal(
   state: State,
@@ -129,8 +130,8 @@ interface NewAuthenticator {
 }
 
 /**
- * Adds a certificate authenticator beside the existing ones: enrolling on a second machine must not
- * disable the first.
+ * Adds a certificate authenticator and keeps the existing ones: enrolling on a second machine must
+ * not disable the first one.
  */
 export function addCertificate(
   state: State,
@@ -185,8 +186,8 @@ function addAuthenticator(
 }
 
 /**
- * An identity has one for each machine on which it enrolled. The limit is far above normal use, and
- * far below what would fill the state.
+ * Maximum certificate authenticators of an identity, which has one for each machine on which it
+ * enrolled. The limit is far above normal use, and far below what would fill the state.
  */
 export const authenticatorsPerIdentityMax = 100
 
@@ -205,7 +206,7 @@ function enrollRouter(
   return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
-/** Records the new certificate of a router and forgets the previous one. */
+/** Stores the new certificate of a router instead of the previous one. */
 function certify(
   state: State,
   router: Router,
@@ -226,7 +227,7 @@ function certify(
     serverCertPem: serverPem,
     isVerified: true,
     certificateNames: serverNames,
-    // A pending next certificate becomes invalid.
+    // A pending next certificate is removed.
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
@@ -235,8 +236,8 @@ function certify(
 }
 
 /**
- * Checks the router's current certificate, because another extension may have replaced it
- * meanwhile.
+ * Extends a router's certificate. Checks the router's current certificate, because another
+ * extension may have replaced it meanwhile.
  */
 export function extendRouter(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
@@ -248,8 +249,8 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
 }
 
 /**
- * Stores new certificates beside those in force, which stay valid until the router proves that it
- * received the new ones.
+ * Stores new certificates in addition to those in force. The ones in force stay valid until the
+ * router proves that it received the new ones.
  */
 export function beginRouterExtension(
   state: State,
@@ -284,7 +285,8 @@ export function beginRouterExtension(
 }
 
 /**
- * Activates the pending next certificate of a router, once the router has proved that it holds it.
+ * Activates the pending next certificate of a router, after the router has proved that it has the
+ * certificate.
  */
 export function verifyRouterExtension(
   state: State,
@@ -297,7 +299,8 @@ export function verifyRouterExtension(
   if (!isOwn || !router.isVerified || router.disabled) return refusedOutcome('UNAUTHORIZED')
   const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
   if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
-    // The router repeats the request because the answer was lost.
+    // No pending certificate: accepted if the router repeats the request because the response was
+    // lost.
     return router.fingerprint === fingerprint
       ? acceptedOutcome(routerId)
       : refusedOutcome('CERT_FAILED_VALIDATION')
@@ -330,7 +333,7 @@ const noNext = {
   nextCertificateNames: [],
 } as const
 
-/** The acting router, if the certificate that it presented is the one in force. */
+/** The acting router, if the certificate that it presented is its current certificate. */
 function routerInForce(
   state: State,
   routerId: string,
@@ -345,9 +348,9 @@ function routerInForce(
 }
 
 /**
- * Creates an identity for the client that presents a certificate of a CA. If the CA identifies
- * clients by a claim, only the claim is stored: every later certificate with that claim logs in as
- * the same identity.
+ * Creates an identity for a client that presents a certificate from a CA. If the CA identifies
+ * clients by a claim, only the claim is stored: every later certificate with the same claim logs in
+ * as the same identity.
  */
 export function enrollByCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(CaEnrollSchema, payload)
@@ -398,7 +401,10 @@ function admit(
 
 const NUMBER_MAX = 9999
 
-/** The name itself, or with the first number that makes it unique; null: no such name is free. */
+/**
+ * The wanted name, with a number appended if necessary to make it unique; null: no such name is
+ * available.
+ */
 export function uniqueName(state: State, wanted: string): string | null {
   const { indexes } = state.table('identity')
   for (let number = 0; number <= NUMBER_MAX; number += 1) {
@@ -409,7 +415,7 @@ export function uniqueName(state: State, wanted: string): string | null {
   return null
 }
 
-/** Digest of the enrollment token, which a credential stores instead of the token. */
+/** Digest of an enrollment token; the credential stores the digest instead of the token. */
 export function enrollmentTokenDigest(token: string): string {
   return hash('sha256', token)
 }

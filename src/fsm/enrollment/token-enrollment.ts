@@ -12,9 +12,9 @@ import { unprintableName } from '../apply/printable-names.ts'
 import { createConsequences } from '../apply/references.ts'
 
 /**
- * Creates an identity for the client that presents an external JWT. The JWT was verified before the
- * proposal, and the revision of its signer must equal the one in the state. Apply also checks what
- * the signer and its auth policy allow.
+ * Creates an identity for a client that presents an external JWT. The JWT was verified before the
+ * proposal, and the revision of the signer at that time must equal its revision in the state. The
+ * apply step also checks what the signer and its auth policy allow.
  */
 export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TokenEnrollSchema, payload)
@@ -38,8 +38,8 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
 }
 
 /**
- * Why JWTs of the signer do not allow enrollment, to a certificate or to the use of JWTs alone;
- * null when they do.
+ * Reason why JWTs from the signer do not allow enrollment (to a certificate, or to log-ins with
+ * JWTs alone); null when they do.
  */
 export function enrollmentRefusal(
   signer: ExternalJwtSigner,
@@ -54,8 +54,8 @@ export function enrollmentRefusal(
       : 'the auth policy for enrolled identities does not allow certificates'
   }
   if (!signer.enrollToTokenEnabled) return 'the signer does not let identities enroll to its tokens'
-  // An enrolled identity is found by its external id, so a signer that looks identities up by id
-  // could never log it in.
+  // A JWT identifies an enrolled identity by its external id, so the identity could never log in if
+  // the signer looks up identities by id.
   if (!signer.useExternalId) return 'the signer does not identify by external id'
   return acceptsTokensOf(policy, signer.id)
     ? null

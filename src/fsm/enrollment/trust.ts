@@ -6,8 +6,8 @@ import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
- * Verifies a CA. Its certificates may then enroll and log in, if the CA is enabled for that. A
- * verification cannot be undone.
+ * Marks a CA as verified. Its certificates may then enroll and log in, if the CA is enabled for
+ * that. A verification cannot be undone.
  */
 export function verifyCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(CaVerifySchema, payload)
@@ -19,7 +19,7 @@ export function verifyCa(state: State, payload: Uint8Array, context: CommandCont
   return acceptedOutcome(id)
 }
 
-/** Requests that the client of a certificate replaces the certificate at its next log-in. */
+/** Requests that the client replaces its certificate at the next log-in with it. */
 export function requestCertificateExtension(
   state: State,
   payload: Uint8Array,

@@ -1,6 +1,9 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { type AdminRecover, AdminRecoverSchema } from '../../../proto/gen/command_pb.ts'
-import { openPrimary, openSecondary } from '../../entities/parts/auth-policy-factors.ts'
+import {
+  permissivePrimaryRules,
+  permissiveSecondaryRules,
+} from '../../entities/parts/auth-policy-factors.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -15,8 +18,9 @@ import { createConsequences } from '../apply/references.ts'
 
 /**
  * Sets the password of an administrator and removes everything that prevents a log-in with it: a
- * disabled identity, a lockout, MFA, a policy without passwords or with a second factor. Ends the
- * sessions of the administrator, because an attacker may use them. One entry does all of this.
+ * disabled identity, a lockout, MFA, a policy that does not allow passwords or requires a second
+ * factor. Ends the sessions of the administrator, because an attacker may use them. All of this is
+ * one log entry.
  */
 export function recoverAdmin(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(AdminRecoverSchema, payload)
@@ -84,8 +88,8 @@ function putPassword(
 }
 
 /**
- * The identity's own policy, or the default one, if it allows the recovered log-in. Otherwise the
- * id of a new policy, so that other identities are not affected.
+ * The identity's own policy or the default policy, if it allows the recovered administrator to log
+ * in. Otherwise the id of a new policy, so that other identities are not affected.
  */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
   const known = recoveryAuthPolicy(state, identity)
@@ -95,14 +99,14 @@ function usablePolicyId(state: State, identity: Identity, context: CommandContex
   const id = `recovery-${context.index}`
   createConsequences(state, context).put('authPolicy', id, {
     name: nameFor(state, id),
-    primary: openPrimary,
-    secondary: openSecondary,
+    primary: permissivePrimaryRules,
+    secondary: permissiveSecondaryRules,
   })
   context.touched.push({ action: 'create', entity: 'authPolicy', id, fields: [] })
   return id
 }
 
-/** A free name: names are unique, and another record may have the preferred one. */
+/** An unused name: names are unique, and another record may have the preferred name. */
 function nameFor(state: State, id: string): string {
   let name = id
   while (state.table('authPolicy').indexes.owner('name', name) !== undefined) name += '-'

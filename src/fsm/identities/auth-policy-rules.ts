@@ -1,6 +1,6 @@
 import {
-  openPrimary,
-  openSecondary,
+  permissivePrimaryRules,
+  permissiveSecondaryRules,
   type PrimaryRules,
   type SecondaryRules,
 } from '../../entities/parts/auth-policy-factors.ts'
@@ -34,8 +34,8 @@ function judgeAuthPolicy(
 ): Outcome | null {
   const { primary, secondary } = after
   for (const [field, value, example] of [
-    ['primary', primary, openPrimary],
-    ['secondary', secondary, openSecondary],
+    ['primary', primary, permissivePrimaryRules],
+    ['secondary', secondary, permissiveSecondaryRules],
   ] as const) {
     if (!hasMembersOf(value, example)) {
       return fieldFaultOutcome({ field, reason: `${field} does not say all that it must` })
@@ -48,7 +48,10 @@ function judgeAuthPolicy(
   return reason === null ? null : refusedOutcome('ENTITY_CAN_NOT_BE_UPDATED', reason)
 }
 
-/** Apply merges patches, so only apply can validate the result. */
+/**
+ * Whether a merged value has the members and types of the example. Checked in the apply step,
+ * because only there the patch is merged.
+ */
 function hasMembersOf(value: Json | undefined, example: Json): boolean {
   if (example === null) return value === null || typeof value === 'string'
   if (Array.isArray(example)) {
@@ -82,7 +85,7 @@ function boundFault(updb: PrimaryRules['updb']): Outcome | null {
   return null
 }
 
-/** Fault in a reference to a signer. The fields have OpenZiti's names. */
+/** Fault in a reference to a signer. Fields are named as in OpenZiti. */
 function signerFault(
   state: State,
   { extJwt }: PrimaryRules,

@@ -37,8 +37,8 @@ function judgeAuthenticatorDelete(
 }
 
 /**
- * After a password change, failed attempts with the old password no longer count, and all sessions
- * of the identity end except the one that changed the password.
+ * Consequences of a password change: failed attempts with the old password no longer count, and all
+ * sessions of the identity end except the one that changed the password.
  */
 function followPassword(
   { before, after }: CompletedWrite<Authenticator>,
@@ -52,11 +52,14 @@ function followPassword(
   endSessionsReferencing({ state, context }, 'identityId', identityId, context.sessionId)
 }
 
-/** Required fields of each method, with their names in requests. */
+/** Required fields of each method, mapped to their names in requests. */
 const updbNeeds = { username: 'username', passwordHash: 'password' } as const
 const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
 
-/** An authenticator without credentials would be useless, and would prevent a usable one. */
+/**
+ * Fault of an authenticator without credentials: it would be useless, and would prevent a usable
+ * one.
+ */
 function missingFault(
   after: Partial<Authenticator>,
   needs: Readonly<Partial<Record<keyof Authenticator, string>>>,

@@ -10,10 +10,12 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
 import { endSessionsReferencing } from '../apply/session-standing.ts'
 
-/** 100 years; the end of a longer period could not be represented. */
+/** 100 years; the end of a longer period could not be represented as a time. */
 export const disableMinutesMax = 52_560_000
 
-/** Disables an identity: it can open no session, and its open ones end in the same entry. */
+/**
+ * Disables an identity: it can open no session, and its open sessions end in the same log entry.
+ */
 export function disableIdentity(
   state: State,
   payload: Uint8Array,

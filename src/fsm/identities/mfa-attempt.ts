@@ -9,9 +9,9 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 const PAUSE = ['pause'] as const
 
 /**
- * Counts an attempt to submit a code before the code is checked; a correct code resets the count.
- * The log orders the attempts, so neither guesses at several controllers nor concurrent ones can
- * exceed the limit.
+ * Counts an attempt to submit a TOTP code before the code is checked; a correct code resets the
+ * count. The log orders the attempts, so the limit holds even for guesses at several controllers or
+ * at the same time.
  */
 export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaAttemptSchema, payload)
@@ -41,7 +41,7 @@ export function attemptMfa(state: State, payload: Uint8Array, context: CommandCo
 
 const tooMany = 'too many wrong codes were given; wait before the next attempt'
 
-/** Called when a code was correct, or MFA was removed. */
+/** Resets the count. Called when a code was correct, or when MFA was removed. */
 export function deleteMfaAttempts(state: State, identityId: string): void {
   if (state.get('mfaAttempts', identityId) === undefined) return
   state.remove('mfaAttempts', identityId)

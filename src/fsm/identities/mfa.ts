@@ -28,7 +28,9 @@ import { removeWithReferences } from '../apply/references.ts'
 export const recoveryCodesMax = 20
 const idCharactersMax = 64
 
-/** Begins MFA for the identity of the calling session; replaces an unverified enrollment. */
+/**
+ * Begins the MFA enrollment of the calling session's identity; replaces an unverified enrollment.
+ */
 export function beginMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { secretId, factor } = fromBinary(MfaBeginSchema, payload)
   const session = state.get('apiSession', context.sessionId)
@@ -58,8 +60,8 @@ export function beginMfa(state: State, payload: Uint8Array, context: CommandCont
 const idFault = fieldFaultOutcome({ field: 'id', reason: 'the factor or its id is missing' })
 
 /**
- * Reason why a factor cannot be stored; REVISION_MOVED if the key was rotated and the proposer must
- * encrypt the factor again.
+ * Refusal of a factor that cannot be stored; REVISION_MOVED if the key was rotated, so that the
+ * proposer must encrypt the factor again.
  */
 function factorFault(state: State, factor: SealedFactor | undefined): Refusal | null {
   if (factor === undefined || factor.codesId === '') return idFault
@@ -75,7 +77,7 @@ function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
   return { sealed, codesId, keyVersion }
 }
 
-/** The change that a code makes to the enrollment, or why the code is refused. */
+/** How the use of a code changes the enrollment, or why the code is refused. */
 type Judgement =
   | { readonly refusal: Refusal }
   | { readonly refusal: null; readonly change: Partial<Mfa> }
@@ -84,8 +86,8 @@ const changing = (change: Partial<Mfa>): Judgement => ({ refusal: null, change }
 const refusing = (refusal: Refusal): Judgement => ({ refusal })
 
 /**
- * Uses a correct code. Apply decides whether the code is still unused, because the log orders the
- * uses on all controllers: of two concurrent uses, one succeeds.
+ * Uses a correct code. The apply step decides whether the code is still unused, because the log
+ * orders the uses on all controllers: of two concurrent uses, only one succeeds.
  */
 export function proveMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(MfaProveSchema, payload)
@@ -119,7 +121,7 @@ export function proveMfa(state: State, payload: Uint8Array, context: CommandCont
 
 const usedOrWrong = refusedOutcome('MFA_INVALID_TOKEN')
 const missing = refusedOutcome('NOT_FOUND', 'mfa of the current identity not found')
-/** Fields that the audit record lists as changed. */
+/** Fields that the audit record lists as changed, by purpose of the code. */
 const fieldsOf: Readonly<Partial<Record<Purpose, readonly string[]>>> = {
   [Purpose.VERIFY]: ['isVerified'],
   [Purpose.PASS]: ['lastUse'],
@@ -127,7 +129,9 @@ const fieldsOf: Readonly<Partial<Record<Purpose, readonly string[]>>> = {
   [Purpose.RENEW]: ['recoveryCodes'],
 }
 
-/** Why an enrollment in this state does not accept a code for that purpose; null when it does. */
+/**
+ * Reason why an enrollment in this state does not accept a code for the purpose; null when it does.
+ */
 function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
   switch (purpose) {
     case Purpose.VERIFY:
@@ -145,8 +149,8 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
 }
 
 /**
- * The change that the use of the code makes to the enrollment; a refusal if the code cannot be
- * used, or was used before.
+ * How the use of the code changes the enrollment; a refusal if the code cannot be used, or was used
+ * before.
  */
 function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {
@@ -171,8 +175,8 @@ function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
 }
 
 /**
- * Marks the factor as given only in the session that submitted the code, because an attacker may
- * have another session of the identity.
+ * Records the factor only in the session that submitted the code, because an attacker may have
+ * another session of the identity.
  */
 function passIn(state: State, session: ApiSession, context: CommandContext): void {
   const { logTimeMs, index: revision } = context
@@ -193,7 +197,7 @@ export function removeMfa(state: State, payload: Uint8Array, context: CommandCon
   return acceptedOutcome(identityId)
 }
 
-/** Removes MFA in any state, and ends the pause after wrong codes. */
+/** Removes MFA, verified or not, and ends the pause after wrong codes. */
 export function deleteMfa(state: State, identityId: string, context: CommandContext): void {
   const known = state.get('mfa', identityId)
   if (known !== undefined) endMfa(state, known, context)
@@ -201,8 +205,8 @@ export function deleteMfa(state: State, identityId: string, context: CommandCont
 }
 
 /**
- * Ends MFA, and marks the factor as missing in the identity's sessions, because a later enrollment
- * is another factor.
+ * Removes MFA, and marks the factor as missing in the identity's sessions, because a later
+ * enrollment is another factor.
  */
 function endMfa(state: State, known: Mfa, context: CommandContext): void {
   const { identityId } = known
@@ -219,8 +223,7 @@ function endMfa(state: State, known: Mfa, context: CommandContext): void {
 }
 
 /**
- * Stores the same secret and codes, encrypted with a new key. Earlier decisions about them stay
- * valid.
+ * Stores the same secret and codes, encrypted with a new key. Earlier checks of them remain valid.
  */
 export function resealMfa(
   state: State,

@@ -8,9 +8,9 @@ import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
- * Counts an attempt before its hash is computed, or resets the count when the password was correct.
- * The log orders the attempts, so neither guesses at several controllers nor concurrent ones can
- * exceed the policy's limit.
+ * Counts an attempt before its password is hashed, or resets the count when the password was
+ * correct. The log orders the attempts, so the policy's limit holds even for guesses at several
+ * controllers or at the same time.
  */
 export function attemptPassword(
   state: State,
@@ -28,7 +28,7 @@ export function attemptPassword(
   const rules = identityLockoutRules(state, identity, state.featureLevel)
   if (rules === undefined || isDisabled(identity, context.logTimeMs))
     return refusedOutcome('INVALID_AUTH')
-  // The policy may have stopped limiting attempts after this one was proposed.
+  // The policy does not limit attempts; it may have changed after the proposal.
   if (rules.maxAttempts <= 0) return acceptedOutcome('')
   const known = state.get('passwordAttempts', authenticatorId)
   if (isLockedOut(known, rules, context.logTimeMs)) return refusedOutcome('INVALID_AUTH')
@@ -43,8 +43,8 @@ export function attemptPassword(
     updatedAt: logTimeMs,
     revision,
   })
-  // Of wrong attempts, only the one that locks the password is audited: an audit record for each
-  // would fill the audit log.
+  // Among wrong attempts, only the one that locks the password is audited: a record for each
+  // attempt would fill the audit log.
   if (count >= rules.maxAttempts) {
     const action = 'patch'
     context.touched.push({ action, entity: 'authenticator', id: authenticatorId, fields: LOCKOUT })
@@ -54,7 +54,10 @@ export function attemptPassword(
 
 const LOCKOUT = ['lockout'] as const
 
-/** Called when the password was verified, replaced, or unlocked by an administrator. */
+/**
+ * Resets the count. Called when the password was verified or replaced, or when an administrator
+ * unlocked it.
+ */
 export function deletePasswordAttempts(state: State, authenticatorId: string): void {
   if (state.get('passwordAttempts', authenticatorId) === undefined) return
   state.remove('passwordAttempts', authenticatorId)

@@ -6,9 +6,9 @@ import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
 /**
- * Stores a stronger hash of the same password. The proposer names the revision of the record with
- * the old hash, so that a password that changed meanwhile stays. Unlike a change of the password,
- * this ends no session.
+ * Stores a stronger hash of the same password. The proposal contains the revision of the record
+ * with the old hash, so a password that was changed meanwhile is not overwritten. Unlike a change
+ * of the password, this ends no session.
  */
 export function rehashPassword(
   state: State,

@@ -1,15 +1,17 @@
-/** A parsed query. Positions (`at`) are offsets into its text. */
+/** A parsed query. Positions (`at`) are offsets into the query text. */
 export type Literal =
   | { readonly type: 'string'; readonly value: string }
   | { readonly type: 'number'; readonly value: number }
   | { readonly type: 'boolean'; readonly value: boolean }
-  /** UTC ms. A half stands for any time between two of them. */
+  /**
+   * UTC ms. A value that ends in .5 stands for any time between the two adjacent milliseconds.
+   */
   | { readonly type: 'datetime'; readonly value: number }
   | { readonly type: 'null' }
 
 export type CompareOperator = '=' | '!=' | '<' | '<=' | '>' | '>='
 
-/** A set symbol, or the records to which it leads that satisfy a query. */
+/** A set symbol, or those of the records in the set that match a subquery. */
 export interface SetExpression {
   readonly name: string
   readonly query: Query | null
@@ -54,7 +56,7 @@ export interface SortField {
 }
 
 export interface Query {
-  /** null: selects every record. */
+  /** null: matches every record. */
   readonly where: Expression | null
   /** null: the query has no sort clause. */
   readonly sort: readonly SortField[] | null

@@ -5,13 +5,13 @@ import type { ListResult, Listing } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Predicate } from './evaluate.ts'
-import { ordersAllRecords, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
+import { isTotalOrder, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
 import type { RecordOrder } from './symbols.ts'
 import type { ScanPacer } from './work.ts'
 
 /**
- * Up to this number of records (offset plus page), a scan keeps only the best ones. For later pages
- * it sorts all of them.
+ * Up to this number of records (offset plus page), a scan keeps only the first ones in sort order.
+ * For later pages it sorts all matches.
  */
 const boundedSortMax = 2048
 
@@ -23,26 +23,26 @@ export interface Page {
   readonly limit: number
 }
 
-/** The order of a list; by id by default. */
+/** The order of a list. Without an order, lists are sorted by id. */
 export interface ListOrder {
   readonly compare: RecordOrder
-  /** The first sort key if it is a stored field; otherwise null. */
+  /** The first sort field if it is stored; otherwise null. */
   readonly field: string | null
   readonly isDescending: boolean
 }
 
-/** The records to choose from. */
+/** The records from which a list is selected. */
 export interface ListRecords {
-  /** Sorted and without duplicates. */
+  /** Ids, sorted and without duplicates. */
   readonly ids: Iterable<string>
-  /** Set when the records are exactly those with values of a unique field in this range. */
+  /** Set if the records are exactly those whose value of a unique field is in this range. */
   readonly stretch: IndexRange | null
 }
 
 /**
- * A page of the records that satisfy the test, and the number of all that do. `test` null: all
- * records. Each step does a bounded part. The candidates are copied before the first step, so that
- * later writes neither add nor repeat a record.
+ * A page of the records that pass the test, and the number of all records that pass. `test` null:
+ * all records pass. Each step does a limited part of the work. The candidates are copied before the
+ * first step, so later writes neither add nor repeat a record.
  */
 export function* collectPage(
   table: Records,
@@ -53,7 +53,8 @@ export function* collectPage(
   turns: ScanPacer,
 ): Listing {
   const stretch = walkable(table, source, order)
-  // With a test, it is faster to walk the whole table and to sort the matches.
+  // With a test, scanning the table and sorting the matches is faster than the walk, unless the
+  // source is itself this range.
   if (stretch !== null && (test === null || stretch === source.stretch)) {
     return yield* walk(table, stretch, order?.isDescending ?? false, test, page, turns)
   }
@@ -63,8 +64,8 @@ export function* collectPage(
   }
   const isWhole = source.ids === table.ids
   const compare = order?.compare ?? (isWhole ? byId : null)
-  // Records are visited in the order in which they were created, because that order is fast to
-  // read; the order of ids would miss the processor's cache at each record.
+  // Records are visited in the order of their creation, because that order is fast to read; in the
+  // order of ids, each record would be a cache miss.
   const records = isWhole ? recordsOf(table) : recordsNamed(table, source.ids)
   return yield* pick(records, test, compare, page, turns)
 }
@@ -85,8 +86,8 @@ function* recordsNamed(table: Records, ids: Iterable<string>): Iterable<EntityRe
 }
 
 /**
- * If the records of the source are a range of a unique field's values, that range in the requested
- * order; otherwise null.
+ * If the records of the source form a range of a unique field's values in the requested order, that
+ * range; otherwise null.
  */
 function walkable(
   table: Records,
@@ -96,13 +97,13 @@ function walkable(
   const field = order === null ? 'id' : order.field
   if (field === null) return null
   if (stretch?.field === field) return stretch
-  if (ids !== table.ids || !ordersAllRecords(table, field)) return null
+  if (ids !== table.ids || !isTotalOrder(table, field)) return null
   return { field, start: 0, end: table.rows.size }
 }
 
 /**
- * Visits records in the order of a field that is already sorted as requested: nothing is sorted,
- * and a page without a filter is a slice.
+ * Visits records in the order of a field that is already sorted as requested. So nothing has to be
+ * sorted, and a page without a filter is a slice.
  */
 function* walk(
   table: Records,
@@ -136,7 +137,7 @@ function pageOf(
   return { records, limit: shownLimit(limit), offset, totalCount }
 }
 
-/** Inserts a record into a sorted array that keeps at most `max`. */
+/** Inserts a record into a sorted array that keeps at most `max` records. */
 function insertBounded(
   kept: EntityRecord[],
   record: EntityRecord,
@@ -157,7 +158,9 @@ function insertBounded(
   if (kept.length > max) kept.pop()
 }
 
-/** `compare` null: the records arrive in the requested order. */
+/**
+ * Selects a page from the records. `compare` null: the records already come in the requested order.
+ */
 function* pick(
   records: Iterable<EntityRecord>,
   test: Predicate | null,
@@ -185,19 +188,25 @@ function* pick(
   return { records: kept.slice(offset, end), ...paging }
 }
 
-/** The limit that clients see: -1 for none, as in OpenZiti. SDKs read it into 32 bits. */
+/**
+ * The limit that the response contains: -1 for no limit, as in OpenZiti. SDKs parse it as a 32-bit
+ * number.
+ */
 function shownLimit(limit: number): number {
   return limit > wholeListRowsMax ? -1 : limit
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Refuses a list that is too long.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function checkLength(rows: number): void {
   if (rows <= wholeListRowsMax) return
   const reason = `the list has more than ${wholeListRowsMax} rows: ask for pages, with limit and offset, or filter for less`
   throw fieldProblem('limit', reason)
 }
 
-/** A page by position, if the ids can be sliced without iterating over them. */
+/** The ids of a page by position, if the ids can be sliced without iteration. */
 function sliceOf(
   ids: Iterable<string>,
   { offset, limit }: Page,

@@ -18,22 +18,25 @@ import {
 import { type Comparison, valueTest, type ValueTest } from './value-tests.ts'
 import type { QueryWork } from './work.ts'
 
-/** Searching this many characters of a text takes as long as one test of a term. */
+/** Number of characters of a text whose search takes as long as one test of a term. */
 const testCharacters = 32
 
 export type Predicate = (record: EntityRecord) => boolean
 
-/** Links that symbols follow: from a record to its sub-lists, and to other kinds. */
+/**
+ * Links that symbols follow: from a record to the records in its sub-lists, and to records of other
+ * kinds.
+ */
 export interface QueryLinks {
   ids(entity: Entity<string>, key: string, record: EntityRecord): IdScope
-  /** Whether `ids` would contain the id, without computing `ids`. */
+  /** Whether `ids` would contain the id, without computing all ids. */
   holds(entity: Entity<string>, key: string, record: EntityRecord, id: string): boolean
-  /** null for a kind whose records are not stored. */
+  /** The records of a kind; null for a kind whose records are not stored. */
   table(kind: KindName): Records | null
   readonly live: LiveReader
 }
 
-/** Links of records without relations. */
+/** Links for records without relations. */
 export const noLinks: QueryLinks = {
   ids: () => noIds,
   holds: () => false,
@@ -41,7 +44,7 @@ export const noLinks: QueryLinks = {
   live: () => undefined,
 }
 
-/** Reads the set that a symbol denotes from a record. */
+/** Reads the set of values that a symbol has for a record. */
 interface SetReader {
   size(record: EntityRecord): number
   has(record: EntityRecord, element: string): boolean
@@ -54,7 +57,8 @@ interface ValueReader {
 }
 
 /**
- * Compiles a checked query into closures for one answer; they cache the results of subqueries.
+ * Compiles a checked query into closures for one response; the closures cache the results of
+ * subqueries.
  * @throws {Problem} INVALID_FILTER for a type mismatch, INVALID_SORT_IDENTIFIER.
  */
 export class Compiler {
@@ -95,7 +99,7 @@ export class Compiler {
     }
   }
 
-  /** A symbol without an operator is a boolean. */
+  /** Compiles a symbol without an operator, which must be a boolean. */
   #flag(entity: Entity<string>, name: string): Predicate {
     const { type, read } = this.#value(entity, requireSymbol(entity, name))
     if (type !== 'boolean' && type !== 'any')
@@ -121,7 +125,9 @@ export class Compiler {
     return (record) => test(read(record))
   }
 
-  /** A comparison costs one test; one that searches long texts costs more. */
+  /**
+   * Adds the cost to a test: a comparison costs one unit, the search of a long text costs more.
+   */
   #charged({ type }: Comparison, test: ValueTest): ValueTest {
     // @guard costly-texts--charge
     if (type !== 'contains') return test
@@ -157,7 +163,10 @@ export class Compiler {
     }
   }
 
-  /** The single value of a symbol: of the record itself, or of a record that it references. */
+  /**
+   * Reads the single value of a symbol: from the record itself, or from a record that it
+   * references.
+   */
   #value(entity: Entity<string>, symbol: FilterSymbol): ValueReader {
     const own = symbolReader(symbol, this.#links.live)
     if (symbol.through === null) return { type: symbol.type, read: own }
@@ -226,7 +235,7 @@ export class Compiler {
     }
   }
 
-  /** The records of another kind that a subquery selects, computed at the first use. */
+  /** The ids of the records of another kind that a subquery selects; computed on first use. */
   #meant(table: Records, { where, sort }: Query): () => ReadonlySet<string> {
     if (sort !== null) filterSortComparator(table.entity, sort, this.#links.live)
     const test = where === null ? null : this.predicate(table.entity, where)

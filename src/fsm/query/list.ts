@@ -38,9 +38,9 @@ export const pageLimits = {
 } as const
 
 interface CountedSource extends ListRecords {
-  /** Upper bound for the number of records that are read. */
+  /** Upper limit for the number of records that must be read. */
   readonly size: number
-  /** All of them satisfy the filter. */
+  /** True: all records satisfy the filter. */
   readonly isExact: boolean
 }
 
@@ -53,8 +53,8 @@ const everything: ParsedQuery = {
 }
 
 /**
- * Whether the text has only blanks of the query language. Other blanks make the parameter invalid,
- * not empty.
+ * Whether the text is empty apart from blanks in the query language. Other white space makes the
+ * parameter invalid, not empty.
  */
 function isBlank(text: string): boolean {
   return /^[ \t\r\n]*$/.test(text)
@@ -66,7 +66,10 @@ function clampLimit(limit: number): number {
   return Math.min(limit, pageLimits.limitMax)
 }
 
-/** Page of a list. `limit` and `skip` in the filter each override the query parameter. */
+/**
+ * Page of a list. `limit` and `skip` in the filter override the query parameters with the same
+ * names.
+ */
 function pageOf(query: ListQuery, parsed: Query): Page {
   const limit = parsed.limit === 'none' ? -1 : (parsed.limit ?? query.limit)
   const offset = parsed.skip ?? query.offset ?? 0
@@ -86,8 +89,8 @@ function sortParameter(sort: string): readonly SortField[] {
 }
 
 /**
- * An unknown name in the filter is a fault of the filter; in the sort parameter it is a fault of
- * that parameter.
+ * The order of the list. An unknown name in the filter's sort clause is a fault of the filter; in
+ * the sort parameter, it is a fault of the sort parameter.
  */
 function orderOf(
   entity: Entity<string>,
@@ -154,13 +157,17 @@ export class Lister {
     this.#links = links
   }
 
-  /** Lists in one step. `within`: the ids to choose from, null for all. @throws as `listing`. */
+  /**
+   * Lists in one step. `within`: the ids from which the list is selected, null for all.
+   * @throws the problems of `listing`.
+   */
   list(table: Records, query: ListQuery, within: IdScope | null): ListResult {
     return runListing(this.listing(table, query, within))
   }
 
   /**
-   * `within`: the ids to choose from, null for all. Nothing is read before the first step.
+   * Lists in steps. `within`: the ids from which the list is selected, null for all. Nothing is
+   * read before the first step.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
    */
   *listing(table: Records, query: ListQuery, within: IdScope | null): Listing {
@@ -208,7 +215,7 @@ function intersect(a: IdScope | null, b: IdScope | null): IdScope | null {
   return new SetScope(both)
 }
 
-/** The ids to search: index candidates, the given ids, or the whole table. */
+/** The ids to search: candidates from an index, the given ids, or the whole table. */
 function sourceOf(
   table: Records,
   found: Candidates | null,
@@ -219,8 +226,9 @@ function sourceOf(
   if (found === null) return { ...all, isExact: false }
   const { size, isExact, stretch } = found
   if (scope === null) {
-    // With these ids a page is a slice in the requested order, however many they are. Others have
-    // to be looked up one by one.
+    // If the candidates are exact and already in the requested order, a page is a slice, however
+    // many candidates there are. Otherwise each candidate has to be looked up, so a scan is faster
+    // for many.
     const isInOrder = order === null && isExact && stretch === null
     const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
     if (!isInOrder && !isStretch && isTooMany(table, size)) return { ...all, isExact: false }

@@ -19,7 +19,7 @@ const reserved = new Set(
   ),
 )
 
-/** Parses OpenZiti's query language by recursive descent. One parser parses one text. */
+/** Parses OpenZiti's query language by recursive descent. A parser is used for one text. */
 class Parser {
   readonly #scanner: Scanner
   #depth = 0
@@ -51,7 +51,7 @@ class Parser {
     const start = scanner.peekWord()?.toLowerCase() ?? ''
     const isPaging = start === 'sort' || start === 'skip' || start === 'limit'
     const where = isPaging ? null : this.#expression()
-    // Blanks precede a clause, unless it begins the query.
+    // A blank must precede a clause, unless the clause begins the query.
     let isFirst = isPaging
     const takes = (keyword: string): boolean => {
       if (isFirst) {
@@ -108,7 +108,10 @@ class Parser {
     return this.#scanner.takeBlankKeyword('none') === null ? this.#count() : 'none'
   }
 
-  /** Limits the depth of the stack. Every nested expression is parsed through this function. */
+  /**
+   * Parses a nested expression, and limits the depth of the nesting. Every nested expression is
+   * parsed through this function.
+   */
   #nested<T>(read: () => T): T {
     this.#depth += 1
     if (this.#depth > queryLimits.depthMax)
@@ -238,7 +241,7 @@ class Parser {
     return { type: 'compare', operand, operator, value }
   }
 
-  /** true, false and null, which only = and != accept. */
+  /** Parses true, false or null, which only = and != accept. */
   #word(operator: CompareOperator): Literal | null {
     if (operator !== '=' && operator !== '!=') return null
     if (this.#scanner.takeKeyword('null')) return { type: 'null' }
@@ -252,8 +255,9 @@ class Parser {
   }
 
   /**
-   * Called after the optional blanks that follow the operand; `in` and `between` require a blank.
-   * @returns null if no operator word follows; nothing is consumed then.
+   * Parses an operator that is a word. Called after the optional blanks that follow the operand;
+   * `in` and `between` require a blank (`isApart`).
+   * @returns null, with nothing consumed, if no such operator follows.
    */
   #wordOperation(operand: Operand, isApart: boolean): Expression | null {
     const scanner = this.#scanner
@@ -262,7 +266,7 @@ class Parser {
     const blanks = isNegated ? scanner.blanks() : 0
     if (isNegated && blanks === 0) throw scanner.unexpected()
     const word = scanner.peekWord()?.toLowerCase()
-    // `not in` has exactly one blank.
+    // The two words of `not in` must be separated by exactly one blank.
     if (word === 'in' && isNegated && blanks !== 1) throw scanner.unexpected()
     if (!isApart && (word === 'in' || word === 'between')) {
       scanner.at = start
@@ -349,12 +353,15 @@ function foldRight(operands: readonly Expression[], joints: readonly ('and' | 'o
   return right
 }
 
-/** @throws {Problem} INVALID_FILTER, naming symbol, line and column. */
+/** @throws {Problem} INVALID_FILTER with symbol, line and column. */
 export function parseQuery(text: string, charactersMax?: number): ParsedQuery {
   return new Parser(text, charactersMax).whole()
 }
 
-/** @throws {Problem} INVALID_FILTER; a caller reports it as a fault of the sort parameter. */
+/**
+ * Parses the sort parameter.
+ * @throws {Problem} INVALID_FILTER; the caller must report it as a fault of the sort parameter.
+ */
 export function parseSort(text: string): readonly SortField[] {
   return new Parser(text).wholeSort()
 }

@@ -14,30 +14,30 @@ import {
 import { replaceTypeNumbers, requireSymbol } from './symbols.ts'
 import type { Comparison } from './value-tests.ts'
 
-/** The kinds that symbols lead to. */
+/** Access to the records of the kinds to which symbols lead. */
 interface Tables {
   table(kind: KindName): Records | null
 }
 
-/** A superset of the records that match an expression. */
+/** A set of records that includes all records that match an expression. */
 export interface Candidates {
-  /** Upper bound for their number. */
+  /** Upper limit for the number of candidates. */
   readonly size: number
-  /** Sorted and without duplicates. */
+  /** Ids, sorted and without duplicates. */
   ids(): Iterable<string>
-  /** Every candidate satisfies the expression and need not be tested again. */
+  /** True: every candidate satisfies the expression and need not be tested again. */
   readonly isExact: boolean
   /**
-   * Set when the candidates are exactly the records with values of a unique field in this range.
+   * Set if the candidates are exactly the records whose value of a unique field is in this range.
    */
   readonly stretch: IndexRange | null
 }
 
-/** If the candidates are more than this share of a table, a scan of all records is faster. */
+/** If the candidates are more than this fraction of a table, a scan of all records is faster. */
 const scanShare = 1 / 4
-/** Lookups up to this number are cheaper than a scan in any table. */
+/** Up to this number, lookups are cheaper than a scan of any table. */
 const lookUpsMin = 64
-/** Maximum number of values and intermediate records that one lookup visits. */
+/** Maximum number of values and intermediate records that are visited to find candidates. */
 const stepsMax = 2000
 
 /** Whether looking up this many records costs more than a scan of the table. */
@@ -55,7 +55,10 @@ function postings(ids: SortedIds): Candidates {
   return { size: ids.size, ids: () => ids, isExact: true, stretch: null }
 }
 
-/** null when any of the parts is null, or when they are too many together. */
+/**
+ * The union of the candidates; null when one of the parts is null, or when they are too many
+ * together.
+ */
 function union(table: Records, parts: readonly (Candidates | null)[]): Candidates | null {
   const [first] = parts
   if (parts.length === 1 && first !== undefined) return first
@@ -74,14 +77,17 @@ function union(table: Records, parts: readonly (Candidates | null)[]): Candidate
   }
 }
 
-/** The stored field of a symbol, if an index finds records by its values. */
+/** The stored field of a symbol, if an index can find records by the field's values. */
 function indexedField(table: Records, { path, list, through }: FilterSymbol): string | null {
   const [field] = path
   if (list !== null || through !== null || path.length !== 1 || field === undefined) return null
   return isUniqueField(table, field) || table.indexes.isIndexed(field) ? field : null
 }
 
-/** null for the empty text: records may have it as value, but no index contains it. */
+/**
+ * Candidates with exactly this value. null for the empty string: records may have it, but no index
+ * contains it.
+ */
 function lookUp(table: Records, field: string, value: string): Candidates | null {
   if (field === 'id') return table.rows.has(value) ? one(value) : none
   if (value === '') return null
@@ -131,7 +137,7 @@ function byValues(table: Records, field: string, operation: Comparison): Candida
   return operation.operator === '=' ? lookUp(table, field, value) : null
 }
 
-/** The bounds that a comparison with an ordered text sets. */
+/** The bounds that a comparison sets for a text that is sorted in the index. */
 function boundsOf(
   table: Records,
   expression: Expression,
@@ -147,8 +153,7 @@ function boundsOf(
 }
 
 /**
- * Candidates through other records: those to which the symbol leads, and the records that reference
- * these.
+ * Candidates for a symbol that leads to other records: the records that reference a match there.
  */
 function throughOthers(
   table: Records,
@@ -187,15 +192,15 @@ function ofOperation(table: Records, operation: Comparison, tables: Tables): Can
 }
 
 /**
- * Candidates whose flag is true. No index contains records that lack the flag, which counts as
- * false.
+ * Candidates whose flag is true; null if an index cannot find them. (A search for false cannot use
+ * the index, which does not contain records without the flag.)
  */
 function ofFlag(table: Records, symbol: FilterSymbol): Candidates | null {
   const field = symbol.type === 'boolean' ? indexedField(table, symbol) : null
   return field === null ? null : postings(table.indexes.ids(field, 'true'))
 }
 
-/** Operands of a chain of the same operator, without recursion for each of them. */
+/** All operands of a chain of the same operator, collected without recursion. */
 function operandsOf(expression: Expression, joint: 'and' | 'or'): Expression[] {
   const operands: Expression[] = []
   const pending = [expression]
@@ -207,8 +212,8 @@ function operandsOf(expression: Expression, joint: 'and' | 'or'): Expression[] {
 }
 
 /**
- * Picks the most selective operand; comparisons of the same field are combined. The evaluator tests
- * the others.
+ * Candidates for `and`: uses the most selective operand; comparisons of the same field are first
+ * combined to a range. The evaluator tests the other operands.
  */
 function ofRow(table: Records, expression: Expression, tables: Tables): Candidates | null {
   const operands = operandsOf(expression, 'and')
@@ -241,8 +246,8 @@ function ofRow(table: Records, expression: Expression, tables: Tables): Candidat
 }
 
 /**
- * Candidate records for a validated expression, from the indexes; null when no index narrows them
- * down. `or` needs candidates for every operand, `and` for one.
+ * Candidate records for a validated expression, from the indexes; null when no index reduces their
+ * number. `or` needs candidates for every operand, `and` for only one.
  */
 export function candidateIds(
   table: Records,

@@ -1,7 +1,7 @@
 import type { SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 
-/** A range in the ordered values of a field: positions `start` to `end - 1`. */
+/** A range of positions in the sorted values of a field: `start` to `end - 1`. */
 export interface IndexRange {
   readonly field: string
   readonly start: number
@@ -10,32 +10,37 @@ export interface IndexRange {
 
 interface Bound {
   readonly value: string
-  /** True: the bound itself belongs to the range. */
+  /** True: the bound itself is in the range. */
   readonly isInclusive: boolean
 }
 
-/** Lower and upper bounds of a text value, all of which must hold. */
+/** Lower and upper bounds for a text value; all of them must be met. */
 export interface TextBounds {
   readonly low: readonly Bound[]
   readonly high: readonly Bound[]
 }
 
-/** The indexed values of a field in order, or the ids for `id`; null if they are not indexed. */
+/**
+ * The sorted values of an indexed field, or all ids for `id`; null if the values are not indexed in
+ * order.
+ */
 export function orderedValues(table: Records, field: string): SortedIds | null {
   return field === 'id' ? table.ids : table.indexes.values(field)
 }
 
-/** Whether each value belongs to only one record. */
+/** Whether at most one record has each value. */
 export function isUniqueField(table: Records, field: string): boolean {
   return field === 'id' || table.indexes.isUnique(field)
 }
 
-/** Whether every record has a value in the order, so that it orders all records. */
-export function ordersAllRecords(table: Records, field: string): boolean {
+/**
+ * Whether every record has a value among the sorted values, so that their order sorts all records.
+ */
+export function isTotalOrder(table: Records, field: string): boolean {
   return isUniqueField(table, field) && orderedValues(table, field)?.size === table.rows.size
 }
 
-/** Ids of the records with those values of a unique field, in their order. */
+/** Ids of the records that have these values of a unique field, in the order of the values. */
 export function idsByUniqueValues(
   table: Records,
   field: string,
@@ -44,14 +49,15 @@ export function idsByUniqueValues(
   return field === 'id' ? values : values.map((value) => table.indexes.owner(field, value) ?? '')
 }
 
-/**
- * Number of values before the bound; includes the bound itself if it is excluded from the range.
- */
+/** Number of values before the bound. With `isPassedOver`, the bound itself is counted too. */
 function positionOf(values: SortedIds, value: string, isPassedOver: boolean): number {
   return values.rank(value) + (isPassedOver && values.has(value) ? 1 : 0)
 }
 
-/** The values in the range; null if the range may contain records that are not in the order. */
+/**
+ * The range of values within the bounds; null if records without an indexed value may also be
+ * within the bounds.
+ */
 export function indexRange(
   table: Records,
   field: string,
@@ -59,9 +65,10 @@ export function indexRange(
 ): IndexRange | null {
   const values = orderedValues(table, field)
   if (values === null) return null
-  // Empty texts come before all others, and no index contains them.
+  // The empty string sorts before all others, and no index contains it. So the range must exclude
+  // the empty string, or every record must be indexed.
   const isBeyondEmpty = low.some(({ value, isInclusive }) => value !== '' || !isInclusive)
-  if (!isBeyondEmpty && !ordersAllRecords(table, field)) return null
+  if (!isBeyondEmpty && !isTotalOrder(table, field)) return null
   let start = 0
   let end = values.size
   for (const { value, isInclusive } of low) {

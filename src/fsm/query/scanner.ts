@@ -3,8 +3,8 @@ import { dateTimeMs } from '../../lib/text/date-time.ts'
 import type { Literal } from './ast.ts'
 
 /**
- * Limits for a query: its length, its nesting, and the cost of one answer. `workMax` counts terms
- * evaluated on records and elements of linked sets; that many take about a second of processor
+ * Limits for a query: its length, its nesting, and the cost of one response. `workMax` counts terms
+ * tested on records and elements of linked sets; this maximum takes about a second of processor
  * time. Callers that are not administrators get `workOfOthersMax`, about 25 ms, and
  * `charactersOfOthersMax`, which limits the cost of parsing.
  */
@@ -34,7 +34,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 }
 
-/** @param detail what is wrong and where, as a sentence without a period. */
+/** @param detail the fault and its position, as a sentence without a period. */
 export function invalidFilterProblem(detail: string): Problem {
   return new Problem('INVALID_FILTER', { detail })
 }
@@ -57,8 +57,8 @@ export class Scanner {
   }
 
   /**
-   * Syntax error at the current position. Lines count from 1; columns count from 0, in characters
-   * rather than UTF-16 units.
+   * Syntax error at the current position. Lines are counted from 1; columns are counted from 0, in
+   * characters rather than UTF-16 units.
    */
   unexpected(): Problem {
     const before = this.#text.slice(0, this.at)
@@ -77,7 +77,10 @@ export class Scanner {
     return pattern.exec(this.#text)?.[0] ?? null
   }
 
-  /** @returns the number of skipped blanks. */
+  /**
+   * Skips blanks.
+   * @returns the number of skipped blanks.
+   */
   blanks(): number {
     const start = this.at
     while (!this.isAtEnd && BLANK.test(this.#text.charAt(this.at))) this.at += 1
@@ -102,17 +105,20 @@ export class Scanner {
     if (!this.take(text)) throw this.unexpected()
   }
 
-  /** An identifier or keyword, as written; null when there is none here. */
+  /** The identifier or keyword at the current position, as written; null if there is none. */
   peekWord(): string | null {
     return this.#match(WORD)
   }
 
-  /** A word, or an identifier in single quotes, which is a name even if no symbol has it. */
+  /**
+   * A word at the current position, or an identifier in single quotes. A quoted identifier is
+   * always a name, even if no symbol has that name.
+   */
   peekName(): string | null {
     return this.#match(WORD) ?? this.#match(QUOTED)
   }
 
-  /** Consumes the keyword, in upper or lower case, if the whole next word matches. */
+  /** Consumes the keyword, case-insensitively, if it is the whole next word. */
   takeKeyword(keyword: string): boolean {
     const word = this.peekWord()
     if (word?.toLowerCase() !== keyword.toLowerCase()) return false
@@ -124,7 +130,7 @@ export class Scanner {
     if (!this.takeKeyword(keyword)) throw this.unexpected()
   }
 
-  /** Consumes blanks and then one of the keywords; consumes nothing if they do not follow. */
+  /** Consumes blanks and then one of the keywords; consumes nothing if no keyword follows. */
   takeBlankKeyword(...keywords: readonly string[]): string | null {
     const start = this.at
     if (this.blanks() > 0) {
@@ -149,8 +155,8 @@ export class Scanner {
     const wholeMs = dateTimeMs(`${day}T${time}${fraction.slice(0, 4)}${zone}`)
     if (wholeMs === null) throw this.unexpected()
     this.at += whole.length
-    // Stored times are whole milliseconds, so of a more precise time it only matters that it is
-    // between two of them.
+    // Stored times are whole milliseconds. For a more precise time, it only matters between which
+    // two milliseconds it is.
     const isFiner = /[1-9]/.test(fraction.slice(4))
     return { type: 'datetime', value: isFiner ? wholeMs + 0.5 : wholeMs }
   }

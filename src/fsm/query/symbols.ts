@@ -8,14 +8,14 @@ import type { Literal, SortField } from './ast.ts'
 import { invalidFilterProblem } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
-/** Reads a live fact about a record that the record does not contain. */
+/** Reads live data about a record, which the record itself does not contain. */
 export type LiveReader = (record: EntityRecord, fact: FilterFact) => Json | undefined
 
 export type RecordOrder = (a: EntityRecord, b: EntityRecord) => number
 
 const tagPrefix = 'tags.'
 
-/** Names that a filter on the kind may use, as `filterableFields` lists them. */
+/** Names that a filter on the kind may use; `filterableFields` lists them. */
 export function symbolNames(entity: Entity<string>): string[] {
   return entity.symbols.map((symbol) => symbol.name)
 }
@@ -41,14 +41,17 @@ function unknown(name: string): string {
   return `unknown symbol ${name.slice(0, 128)}`
 }
 
-/** The symbol of that name. @throws {Problem} INVALID_FILTER for an unknown or hidden one. */
+/**
+ * The symbol with that name.
+ * @throws {Problem} INVALID_FILTER for an unknown or hidden symbol.
+ */
 export function requireSymbol(entity: Entity<string>, name: string): FilterSymbol {
   const symbol = find(entity, name)
   if (symbol === null) throw invalidFilterProblem(unknown(name))
   return symbol
 }
 
-/** The value of a symbol; undefined when it is missing or null. */
+/** Reads the value of a symbol; undefined when the value is missing or null. */
 export function symbolReader(
   symbol: FilterSymbol,
   readLive: LiveReader,
@@ -87,14 +90,14 @@ function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader)
   return (a, b) => {
     const left = read(a) ?? missing
     const right = read(b) ?? missing
-    // Missing values come first in ascending order, last in descending.
+    // Missing values come first in ascending order, and last in descending order.
     if (left === null || right === null) return left === right ? 0 : left === null ? -sign : sign
     return sign * compareValues(left, right)
   }
 }
 
 /**
- * The order that sort fields define; ties are ordered by id.
+ * Compares records by the sort fields; equal records are ordered by id.
  * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has several values.
  */
 export function sortComparator(
@@ -125,7 +128,10 @@ export function filterSortComparator(
   return sortComparator(entity, fields, readLive)
 }
 
-/** OpenZiti clients also filter a policy type by its number. */
+/**
+ * Replaces numbers with names in a comparison, because OpenZiti clients also filter a policy type
+ * by its number.
+ */
 export function replaceTypeNumbers({ numbered }: FilterSymbol, operation: Comparison): Comparison {
   if (numbered === null) return operation
   const spelled = (literal: Literal): Literal => {

@@ -5,7 +5,7 @@ import { compareText } from '../../lib/text/text-order.ts'
 import type { CompareOperator, Expression, Literal, Operand } from './ast.ts'
 import { invalidFilterProblem } from './scanner.ts'
 
-/** Undefined: the value is missing. */
+/** Tests a value; undefined: the value is missing. */
 export type ValueTest = (value: Json | undefined) => boolean
 /** An expression that compares an operand with literals. */
 export type Comparison = Extract<Expression, { readonly operand: Operand }>
@@ -16,7 +16,7 @@ function mismatch(name: string, type: SymbolType, operation: string, literal: st
   )
 }
 
-/** Whether the literal has the type of the symbol. An `any` symbol accepts every type. */
+/** Whether the literal has the symbol's type. A symbol of type `any` accepts every literal. */
 function accepts(type: SymbolType, literal: Literal): boolean {
   if (literal.type === 'null') return false
   if (type === 'any') return true
@@ -24,7 +24,7 @@ function accepts(type: SymbolType, literal: Literal): boolean {
 }
 
 /**
- * JavaScript type of the stored values that a literal can match. Values of another type never
+ * JavaScript type of the stored values that a literal can match. Values of another type do not
  * match.
  */
 function storedType(type: SymbolType, literal: Literal): 'string' | 'number' | 'boolean' | null {
@@ -48,7 +48,8 @@ function orderTest(operator: Order, stored: 'string' | 'number', wanted: Json): 
     return (value) => typeof value === 'string' && holds(compareText(value, text))
   }
   const number = Number(wanted)
-  // Compares without subtraction, because the difference of two infinite values is not a number.
+  // Compares without subtraction, because the difference between two infinite values is not a
+  // number.
   return (value) =>
     typeof value === 'number' && holds(value < number ? -1 : value === number ? 0 : 1)
 }
@@ -115,7 +116,7 @@ function containsTest(
 }
 
 /**
- * A test of the operation for one value of its operand.
+ * Creates the test of an operation for one value of its operand.
  * @throws {Problem} INVALID_FILTER when the types do not match.
  */
 export function valueTest(operation: Comparison, name: string, type: SymbolType): ValueTest {

@@ -1,9 +1,11 @@
 import { invalidFilterProblem, queryLimits } from './scanner.ts'
 
-/** Units of a scan between two pauses for other work: about a tenth of a millisecond. */
+/** Units of a scan after which it yields to other work: about a tenth of a millisecond. */
 const turnUnits = 2000
 
-/** Cost of one answer: the number of terms tested on records, plus the elements of linked sets. */
+/**
+ * Cost of one response: the number of terms tested on records, plus the elements of linked sets.
+ */
 export class QueryWork {
   readonly #max: number
   #left: number
@@ -18,7 +20,8 @@ export class QueryWork {
   }
 
   /**
-   * @throws {Problem} INVALID_FILTER once the cost is too high, which is the same on every
+   * Adds to the cost.
+   * @throws {Problem} INVALID_FILTER once the cost exceeds its limit; the cost is the same on every
    * controller with the same state.
    */
   spend(units: number): void {
@@ -31,21 +34,24 @@ export class QueryWork {
   }
 }
 
-/** Decides when a scan yields to other work. */
+/** Decides after which record a scan yields to other work. */
 export class ScanPacer {
   readonly #work: QueryWork
   readonly #recordsMax: number
   #records = 0
   #spent: number
 
-  /** A turn ends after a fixed number of tested terms, or after other work of the same cost. */
+  /**
+   * A turn (the work between two yields) ends after a fixed number of tested terms, or after other
+   * work with the same cost.
+   */
   constructor(work: QueryWork, termsCount: number) {
     this.#work = work
     this.#recordsMax = Math.max(1, Math.floor(turnUnits / Math.max(1, termsCount)))
     this.#spent = work.spent
   }
 
-  /** Called before each record. */
+  /** Whether the turn is over; called before each record. */
   isOver(): boolean {
     this.#records += 1
     const { spent } = this.#work

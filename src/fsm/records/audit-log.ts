@@ -12,18 +12,18 @@ import {
   quoted,
   withoutChange,
 } from './audit-line.ts'
-import { type Lanes, digestLanes, type SetDigest } from './digest.ts'
+import { type DigestLanes, digestLanes, type SetDigest } from './digest.ts'
 
 /**
- * Format of a full block: one packed text, in which a record takes about 150 bytes of text and 40
- * bytes of memory. As an object it would take 1,500.
+ * Format of a full block: one compressed text, in which a record takes about 150 bytes of text and
+ * 40 bytes of memory. As an object it would take 1,500 bytes.
  */
 interface Block {
   readonly key: string
   readonly packed: Uint8Array
   readonly lastAtMs: number
-  readonly lanes: Lanes
-  /** Number of records of each actor, by its name as stored. */
+  readonly lanes: DigestLanes
+  /** Number of records of each actor in the block, by the stored name of the actor. */
   readonly counts: ReadonlyMap<string, number>
   /** Characters of the kept changes of each actor. */
   readonly changes: ReadonlyMap<string, number>
@@ -41,14 +41,14 @@ function keyOf(index: number): string {
 }
 
 /**
- * A small compression window: a block has about 10 KiB, and the usual window would take 256 KiB for
- * each.
+ * A small compression window: a block is about 10 KiB long, and the default window would take 256
+ * KiB for each block.
  */
 const PACKING = { level: 1, windowBits: 13, memLevel: 6, chunkSize: 4096 } as const
 
 /**
- * Compressed text. Releases of zlib produce different bytes, so it stays in this process and is not
- * part of a digest.
+ * Compresses text. Different versions of zlib produce different bytes, so the result stays in this
+ * process and is not part of a digest.
  */
 function pack(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text, PACKING))
@@ -70,7 +70,8 @@ function busiestOf(counts: ReadonlyMap<string, number>, maximum: number): string
   let found: string | null = null
   let most = maximum / auditLimits.actorPartMax
   for (const [actor, count] of counts) {
-    // Ties are decided by name, because the order of a map may differ between processes.
+    // Between equal counts, the name decides, because the order of a map may differ between
+    // processes.
     if (count > most || (count === most && found !== null && actor < found)) {
       found = actor
       most = count
@@ -80,8 +81,8 @@ function busiestOf(counts: ReadonlyMap<string, number>, maximum: number): string
 }
 
 /**
- * Audit log: the latest writes in log order, from all callers and with every outcome. The digest,
- * the key and the storage are computed per block, because doing so per entry would be expensive.
+ * Audit log: the latest writes in log order, from all callers and with every outcome. Digest, key
+ * and storage are computed per block, because computing them per entry would be expensive.
  */
 export class AuditLog {
   readonly #digest: SetDigest
@@ -92,14 +93,16 @@ export class AuditLog {
   /** Characters of the kept changes in all full blocks, by actor. */
   readonly #changes = new Map<string, number>()
   #changesSize = 0
-  /** Lines of the last block, which is not full. */
+  /** Lines of the last block, which is not full yet. */
   #lines: string[] = []
   /** Characters of the kept changes in these lines. */
   #openChanges = 0
   #openKey = ''
-  /** Blocks by key whose content the store does not have yet. */
+  /** Changed blocks by key that have not been written to the store yet; null: removed. */
   readonly #changed = new Map<string, string | null>()
-  /** Serialized fields of the last caller, cached because most callers write more than once. */
+  /**
+   * Serialized fields of the most recent caller, cached because most callers write more than once.
+   */
   #who = { actor: '', actorName: '', session: '', address: '', text: '"","","",""' }
 
   /** @param digest the sum to which full blocks are added. */
@@ -111,7 +114,7 @@ export class AuditLog {
     return this.#size + this.#lines.length
   }
 
-  /** @returns the number of characters that it takes in the store. */
+  /** @returns the number of characters that the record takes in the store. */
   add(record: AuditRecord): number {
     if (this.#lines.length === 0) this.#openKey = keyOf(record.index)
     const line = auditLine(record, this.#whoOf(record))
@@ -193,7 +196,8 @@ export class AuditLog {
     if (!isWhole || key <= this.#openKey) {
       throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
     }
-    // If an actor's records were removed, a block before the last one may be partial.
+    // Close the previous block even if it is not full: if an actor's records were removed, a block
+    // before the last one may have fewer records.
     if (this.#lines.length > 0) {
       this.#close(lineTime(this.#lines.at(-1) ?? ''))
       this.#changed.delete(this.#openKey)
@@ -210,7 +214,7 @@ export class AuditLog {
    * Drops the oldest block if it is too old, or if enough records remain without it. In the latter
    * case, an actor with too many records loses its own oldest records first.
    * @param isByActor true from feature level 2.
-   * @returns the number of characters that it changes in the store.
+   * @returns the number of characters by which the store changes.
    */
   forget(logTimeMs: number, isByActor: boolean): number {
     const oldest = this.#blocks[0]
@@ -253,7 +257,10 @@ export class AuditLog {
     return stored
   }
 
-  /** Drops the oldest record of one actor from a block. */
+  /**
+   * Drops the records of one actor from the oldest block that contains any. If that is the last
+   * full block, drops the oldest block instead.
+   */
   #forgetOldestOf(actor: string): number {
     const found = this.#blocks.findIndex(({ counts }) => counts.has(actor))
     const at = found === this.#blocks.length - 1 ? 0 : found
@@ -270,7 +277,10 @@ export class AuditLog {
     return left.reduce((sum, line) => sum + line.length, 0)
   }
 
-  /** Returns the blocks that the store lacks; null for a removed one. */
+  /**
+   * Returns and clears the blocks that have not been written to the store; null for a removed
+   * block.
+   */
   takeChanged(): (readonly [string, string | null])[] {
     const changed = [...this.#changed]
     this.#changed.clear()
@@ -278,12 +288,12 @@ export class AuditLog {
     return changed
   }
 
-  /** Hash lanes that are summed over full blocks. */
-  *lanes(): Generator<Lanes> {
+  /** Hash lanes that are summed over all full blocks. */
+  *lanes(): Generator<DigestLanes> {
     for (const { lanes } of this.#blocks) yield lanes
   }
 
-  /** Adds the records of the last block, which is not full. */
+  /** Adds the records of the last block, which is not full, to a digest. */
   openInto(digest: SetDigest): void {
     if (this.#lines.length > 0) digest.add(digestLanes(this.#openKey, this.#lines.join('\n')))
   }
@@ -305,7 +315,10 @@ export class AuditLog {
     return page
   }
 
-  /** All current records, the newest first; records written during the walk are not among them. */
+  /**
+   * All current records, the newest first; records that are written during the iteration are not
+   * included.
+   */
   *newestFirst(): Generator<EntityRecord> {
     for (const line of this.newestLines()) yield lineRecord(line)
   }

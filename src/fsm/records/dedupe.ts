@@ -2,48 +2,54 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { uuidv7TimeMs } from '../../lib/text/uuid.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import { digestLanes, type SetDigest } from './digest.ts'
-import { type RequestRecord, RequestRecords } from './request-records.ts'
+import { type DeduplicationRecord, RequestRecords } from './request-records.ts'
 
-/** Retention of the outcome of a request id, in log time. */
+/** Time for which the outcome of a request id is stored, in log time. */
 export const requestWindowMs = 15 * 60_000
 /**
- * Maximum lead of a caller's clock over log time. Outcomes are retained for this additional time,
- * so that no id takes effect twice.
+ * Maximum time by which a caller's clock may be ahead of log time. Outcomes are stored for this
+ * additional time, so that no request id takes effect twice.
  */
 export const requestAheadMsMax = 5 * 60_000
 /**
- * Maximum memory for remembered request ids. Beyond it new ones are refused, because dropping one
- * early could repeat a write.
+ * Maximum memory for stored request ids. Above it, new request ids are refused, because dropping an
+ * id early could execute a repeated write again.
  */
 export const requestsBytesMax = 96 * 1024 * 1024
-/** Maximum share of one caller; the rest remains for others. */
+/** Maximum memory for the request ids of one caller; the rest remains for other callers. */
 export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
 /**
  * Memory of one entry in addition to the characters of its key and outcome: objects, headers and
- * the slot in the map. Refusals depend on it, so it must never change.
+ * the slot in the map. Refusals depend on this constant, so it must never change.
  */
 const REQUEST_BYTES = 288
-/** Below this feature level the limits of release 0.1.0 apply, as on its controllers. */
+/**
+ * Below this feature level, the limits of release 0.1.0 apply, so that all controllers decide
+ * equally.
+ */
 const BOUNDED_BY_BYTES_LEVEL = 2
-export const formerBounds = {
+export const release010Limits = {
   countMax: 1_000_000,
   countPerCallerMax: 750_000,
   bytesMax: 128 * 1024 * 1024,
 }
 const FORMER_REQUEST_BYTES = 56
 const originsMax = 256
-/** Applied sequences above a gap that are kept per origin; a proposer's window is far smaller. */
+/**
+ * Maximum applied sequences above a gap that are stored per origin; a proposer's window is far
+ * smaller.
+ */
 const aheadMax = 65_536
 
 interface OriginWindow {
   boot: number
-  /** All sequences below this one are finished. */
+  /** All sequences below this number are finished. */
   floor: number
-  /** Applied sequences above `floor`. */
+  /** Applied sequences above `floor`, with gaps between them. */
   readonly ahead: Set<number>
   /**
-   * Log index of its last command. When there are too many origins, the one with the lowest index
-   * is dropped.
+   * Log index of the origin's last command. When there are too many origins, the one with the
+   * lowest index is dropped.
    */
   index: number
 }
@@ -56,16 +62,17 @@ export interface StoredOrigin {
 }
 
 /**
- * Exactly once between controllers: a (store, boot, sequence) takes effect once, even if the log
- * contains it several times.
+ * Deduplication of commands from controllers: a command, identified by (store, boot, sequence),
+ * takes effect once, even if the log contains it several times.
  */
-export class OriginWindows {
+export class ProposerDeduplication {
   readonly #windows = new Map<string, OriginWindow>()
   readonly #changed = new Set<string>()
 
   /**
-   * @returns false when that sequence was already applied or abandoned, or belongs to an earlier
-   * start of that store.
+   * Records a sequence as applied.
+   * @returns false when the sequence was already applied or abandoned, or belongs to an earlier
+   * start of the store.
    */
   take(
     storeId: string,
@@ -116,7 +123,7 @@ export class OriginWindows {
     this.#windows.set(storeId, { boot, floor, index, ahead: new Set(stored.ahead) })
   }
 
-  /** The origins changed since the last call. */
+  /** Returns and clears the origins that changed since the last call. */
   takeChanged(): string[] {
     const changed = [...this.#changed]
     this.#changed.clear()
@@ -124,7 +131,8 @@ export class OriginWindows {
   }
 
   /**
-   * Hashed when a digest is computed, not at each command, because the records are few and small.
+   * Hashed when a digest is computed, not at each command, because there are few of these records
+   * and they are small.
    */
   digestInto(digest: SetDigest, key: (storeId: string) => string): void {
     for (const storeId of this.#windows.keys()) {
@@ -146,7 +154,7 @@ function raiseFloor(window: OriginWindow, lowestOutstanding: number): void {
 
 export interface StoredRequest {
   readonly atMs: number
-  /** Hex of the SHA-256 over the request. */
+  /** SHA-256 over the request, in hex. */
   readonly bodyHash: string
   /** Log index at which the request first took effect. */
   readonly index: number
@@ -154,23 +162,25 @@ export interface StoredRequest {
 }
 
 /**
- * `new`: an unknown request, which is to be applied. Otherwise the stored outcome, or a refusal.
+ * `new`: the request is unknown and must be applied. Otherwise the stored outcome, or a refusal.
  */
 export type RequestJudgement = 'new' | Outcome
 
-/** `caller` is an identity id or ''. */
+/** Key of a request. `caller` is an identity id or ''. */
 function requestKey(caller: string, id: Uint8Array): string {
   return `r/${caller}/${toHex(id)}`
 }
 
-/** Matches the `requestKey` of an id of 16 bytes. */
+/** Matches the result of `requestKey` for an id of 16 bytes. */
 const REQUEST_KEY = /^r\/.*\/[0-9a-f]{32}$/s
 
 function callerOf(key: string): string {
   return key.slice('r/'.length, key.lastIndexOf('/'))
 }
 
-/** Text that is stored; one order of members, so that equal requests have equal text. */
+/**
+ * Text that is stored. The order of the members is fixed, so that equal requests have equal text.
+ */
 function storedText(atMs: number, bodyHash: string, index: number, outcome: string): string {
   return `{"atMs":${atMs},"bodyHash":"${bodyHash}","index":${index},"outcome":${outcome}}`
 }
@@ -178,7 +188,7 @@ function storedText(atMs: number, bodyHash: string, index: number, outcome: stri
 const DONE_HEAD = '{"ok":true,"id":"'
 const DONE_TAIL = '"}'
 
-/** Most outcomes are successes; of those only the id is stored. */
+/** Most outcomes are successes; for a success, only the id is stored. */
 function packed(outcome: string): string {
   const isDone = outcome.startsWith(DONE_HEAD) && outcome.endsWith(DONE_TAIL)
   return isDone ? outcome.slice(DONE_HEAD.length, -DONE_TAIL.length) : outcome
@@ -194,11 +204,11 @@ function refusal(
   return { ok: false, code, fault: null, detail: null }
 }
 
-/** The totals to which the limits of remembered requests apply. */
+/** The totals to which the limits for stored requests apply. */
 interface Weight {
   count: number
   bytes: number
-  /** Size as release 0.1.0 counts it. */
+  /** Size as release 0.1.0 computes it. */
   formerBytes: number
 }
 
@@ -211,28 +221,30 @@ function weigh(weight: Weight, key: string, outcome: string, sign: 1 | -1): void
 
 const weightless = (): Weight => ({ count: 0, bytes: 0, formerBytes: 0 })
 
-/** The time of an evaluation, and the limits that apply. */
+/** The time at which a request is evaluated, and the limits that apply. */
 interface RequestMoment {
   readonly logTimeMs: number
-  /** A request whose id is older than this counts as expired, unless it is remembered. */
+  /**
+   * A request whose id is older than this is refused as expired, unless its outcome is stored.
+   */
   readonly floorMs: number
   /** Feature level in force. */
   readonly level: number
 }
 
 /**
- * Exactly once for callers: outcomes by caller and request id, oldest first. Only log time decides
- * when one is dropped.
+ * Deduplication of requests from callers: outcomes by caller and request id, oldest first. Only log
+ * time determines when an outcome is dropped.
  */
-export class RequestTable {
+export class RequestDeduplication {
   readonly #records = new RequestRecords()
   readonly #digest: SetDigest
   readonly #total = weightless()
   readonly #ofCallers = new Map<string, Weight>()
 
-  readonly #former: typeof formerBounds
+  readonly #former: typeof release010Limits
 
-  constructor(digest: SetDigest, former = formerBounds) {
+  constructor(digest: SetDigest, former = release010Limits) {
     this.#digest = digest
     this.#former = former
   }
@@ -283,7 +295,10 @@ export class RequestTable {
     return isFullOfAll || (own?.count ?? 0) >= countPerCallerMax
   }
 
-  /** @returns the record to store. */
+  /**
+   * Stores an outcome.
+   * @returns the record for the store.
+   */
   remember(
     caller: string,
     id: Uint8Array,
@@ -308,7 +323,7 @@ export class RequestTable {
     this.#add(key, { atMs, index, outcome: packed(outcome), lanes: digestLanes(key, value) })
   }
 
-  #add(key: string, record: RequestRecord): void {
+  #add(key: string, record: DeduplicationRecord): void {
     this.#records.add(key, record)
     this.#digest.add(record.lanes)
     const caller = callerOf(key)
@@ -317,7 +332,7 @@ export class RequestTable {
     for (const weight of [this.#total, own]) weigh(weight, key, record.outcome, 1)
   }
 
-  #forgetOldest(key: string, { outcome, lanes }: RequestRecord): void {
+  #forgetOldest(key: string, { outcome, lanes }: DeduplicationRecord): void {
     this.#records.forgetOldest()
     this.#digest.remove(lanes)
     const caller = callerOf(key)
@@ -335,7 +350,7 @@ export class RequestTable {
     this.#records.sortByIndex()
   }
 
-  /** Drops requests whose window has passed, and calls `onForgotten` with each key. */
+  /** Drops requests whose retention has ended, and calls `onForgotten` with each key. */
   forget(logTimeMs: number, onForgotten: (key: string) => void): void {
     const beforeMs = logTimeMs - requestWindowMs - requestAheadMsMax
     for (;;) {
@@ -348,12 +363,12 @@ export class RequestTable {
 }
 
 /**
- * Checks a body against its remembered outcome. The hash of the body is not stored; only the same
- * hash reproduces the digest of the outcome.
+ * Whether a request body belongs to a stored outcome. The hash of the body is not stored, but only
+ * the same hash yields the stored digest of the outcome.
  */
 function isOf(
   key: string,
-  { atMs, index, outcome, lanes }: RequestRecord,
+  { atMs, index, outcome, lanes }: DeduplicationRecord,
   bodyHash: string,
 ): boolean {
   const own = digestLanes(key, storedText(atMs, bodyHash, index, unpacked(outcome)))

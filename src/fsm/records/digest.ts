@@ -1,18 +1,18 @@
 import { createHash, hash } from 'node:crypto'
 
-/** 128 bits of a SHA-256, as four lanes of 32. */
-export interface Lanes {
+/** 128 bits of a SHA-256, as four 32-bit numbers (lanes). */
+export interface DigestLanes {
   readonly a: number
   readonly b: number
   readonly c: number
   readonly d: number
 }
 
-/** Longer values are hashed without a copy, although that takes one call more. */
+/** Longer values are hashed with an additional call, but without a copy. */
 const LONG_CHARACTERS = 65_536
 
-/** The lanes of one record as stored. */
-export function digestLanes(key: string, value: string): Lanes {
+/** The hash lanes of one stored record. */
+export function digestLanes(key: string, value: string): DigestLanes {
   const bytes =
     value.length < LONG_CHARACTERS
       ? hash('sha256', `${key}\0${value}`, 'buffer')
@@ -26,9 +26,9 @@ export function digestLanes(key: string, value: string): Lanes {
 }
 
 /**
- * An incremental digest of a set of records: the sum of their hashes. The order does not matter,
- * and a change costs one hash. It detects that two controllers diverged; it does not protect
- * against forged records.
+ * An incremental digest over a set of records: the sum of their hashes. The order does not matter,
+ * and a change costs one hash. The digest detects that two controllers have diverged; it does not
+ * protect against forged records.
  */
 export class SetDigest {
   #a = 0
@@ -36,14 +36,14 @@ export class SetDigest {
   #c = 0
   #d = 0
 
-  add(lanes: Lanes): void {
+  add(lanes: DigestLanes): void {
     this.#a = (this.#a + lanes.a) | 0
     this.#b = (this.#b + lanes.b) | 0
     this.#c = (this.#c + lanes.c) | 0
     this.#d = (this.#d + lanes.d) | 0
   }
 
-  remove(lanes: Lanes): void {
+  remove(lanes: DigestLanes): void {
     this.#a = (this.#a - lanes.a) | 0
     this.#b = (this.#b - lanes.b) | 0
     this.#c = (this.#c - lanes.c) | 0

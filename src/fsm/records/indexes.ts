@@ -7,8 +7,8 @@ import { LayeredMap } from './layered-map.ts'
 import { SortedIds, noIds } from './sorted-ids.ts'
 
 /**
- * Values under which an index finds a record: elements of a list, keys of a map, otherwise the
- * value as text.
+ * Values by which an index finds a record: the elements of a list, the keys of a map, or otherwise
+ * the value as text.
  */
 export function indexedElements(value: Json | undefined): readonly string[] {
   if (value === null || value === undefined || value === '') return []
@@ -17,7 +17,7 @@ export function indexedElements(value: Json | undefined): readonly string[] {
   return Array.isArray(value) ? (value as readonly string[]) : Object.keys(value)
 }
 
-/** One index entry: a value of a field, and an id that it leads to. */
+/** One index entry: a value of a field, and the id of a record with that value. */
 interface IndexEntry {
   readonly field: string
   readonly element: string
@@ -27,7 +27,10 @@ interface IndexEntry {
 
 const textKinds: ReadonlySet<string> = new Set(['text', 'choice', 'reference'])
 
-/** Filterable fields with one text each; their values are kept in order for range queries. */
+/**
+ * Filterable fields with a single text value; the index keeps their values sorted for range
+ * queries.
+ */
 function rangedFields(entity: Entity<string>): ReadonlySet<string> {
   const ranged = new Set<string>()
   for (const { path, through } of entity.symbols) {
@@ -41,23 +44,23 @@ function rangedFields(entity: Entity<string>): ReadonlySet<string> {
 
 /**
  * Indexes for one kind of record, as its descriptor declares: unique values, and ids by element.
- * Values that can be filtered are also kept in order, at about 12 bytes per distinct value
- * including free room in chunks.
+ * Values that can be filtered are also kept sorted, at about 12 bytes per distinct value (including
+ * unused space in chunks).
  */
 export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()
   readonly #postings = new Map<string, Map<string, SortedIds>>()
   readonly #ordered = new Map<string, SortedIds>()
   readonly #weighed: Entity['weighed']
-  /** Bytes of the maps in the records of each owner. */
+  /** Total bytes of the weighed maps in the records of each owner. */
   readonly #weights: Map<string, number>
   /**
-   * Sets that this layer has changed; null: there is no layer below, so all sets belong to this
-   * one.
+   * Sets that this layer has changed, so that it owns them; null: there is no layer below, so this
+   * layer owns all sets.
    */
   readonly #own: Set<SortedIds> | null
 
-  /** @param below indexes on which these are layered; they are never changed. */
+  /** @param below indexes under this layer; this layer never changes them. */
   constructor(entity: Entity<string>, below: Indexes | null = null) {
     this.#weighed = entity.weighed
     this.#weights = below === null ? new Map() : new LayeredMap(below.#weights)
@@ -85,12 +88,12 @@ export class Indexes {
     return this.#postings.has(field)
   }
 
-  /** Id of the record with that value of a unique field. */
+  /** Id of the record with this value in a unique field. */
   owner(field: string, value: string): string | undefined {
     return this.#unique.get(field)?.get(value)
   }
 
-  /** Sorted ids of the records with that element in an indexed field. Must not be modified. */
+  /** Sorted ids of the records with this element in an indexed field. Must not be modified. */
   ids(field: string, element: string): SortedIds {
     return this.#postings.get(field)?.get(element) ?? noIds
   }
@@ -116,14 +119,14 @@ export class Indexes {
   }
 
   /**
-   * The distinct values of a text field in byte order, without the empty one; null if they are not
-   * kept in order. Read-only.
+   * The distinct values of a text field in byte order, without the empty string; null if the index
+   * does not sort them. Read-only.
    */
   values(field: string): SortedIds | null {
     return this.#ordered.get(field) ?? null
   }
 
-  /** The fields by whose values the index should find the record, but does not. */
+  /** The fields by whose values the index should find the record but does not. */
   lacking(id: string, record: EntityRecord): string[] {
     const lacking = new Set<string>()
     for (const [field, owners] of this.#unique) {
@@ -154,13 +157,16 @@ export class Indexes {
     }
   }
 
-  /** Whether an index entry leads to a record that does not have that value. */
+  /** Whether an index entry leads to a record that does not have the value of the entry. */
   isStray({ field, element, id, isUnique }: IndexEntry, record: EntityRecord | undefined): boolean {
     const isHeld = isUnique ? this.owner(field, element) === id : this.ids(field, element).has(id)
     return isHeld && !indexedElements(record?.[field]).includes(element)
   }
 
-  /** `before` is undefined for an added record, `after` for a removed one. */
+  /**
+   * Updates the indexes after a write. `before` is undefined for an added record, `after` for a
+   * removed one.
+   */
   move(id: string, before: EntityRecord | undefined, after: EntityRecord | undefined): void {
     this.#weigh(before, -1)
     this.#weigh(after, 1)
@@ -189,7 +195,7 @@ export class Indexes {
     }
   }
 
-  /** Adds one of many records; values are in order only after `loaded`. */
+  /** Adds one of many records. The values are sorted only after `loaded` was called. */
   load(id: string, record: EntityRecord): void {
     this.#weigh(record, 1)
     for (const [field, owners] of this.#unique) {
@@ -206,7 +212,7 @@ export class Indexes {
   }
 
   /**
-   * Sorts the values once: inserting them one by one took a quarter of the time to load a state.
+   * Sorts all values at once: inserting them one by one took a quarter of the time to load a state.
    */
   loaded(): void {
     for (const field of this.#ordered.keys()) {
@@ -215,7 +221,9 @@ export class Indexes {
     }
   }
 
-  /** The set under a key, for a change; a copy if it belongs to the layer below. */
+  /**
+   * The set with a key, for a change; if the set belongs to the layer below, it is copied first.
+   */
   #writable(own: Set<SortedIds>, sets: Map<string, SortedIds>, key: string): SortedIds | undefined {
     const ids = sets.get(key)
     if (ids === undefined || own.has(ids)) return ids

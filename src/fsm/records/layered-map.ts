@@ -1,12 +1,13 @@
 /**
- * A map layered over another one, which stays unchanged; writes and deletions are kept separately.
- * Iteration yields the entries of the map below first, then the added ones in insertion order.
+ * A map layered over another map, which stays unchanged; writes and deletions are stored
+ * separately. Iteration yields the entries of the map below first, then the added entries in
+ * insertion order.
  */
 export class LayeredMap<K, V> extends Map<K, V> {
   readonly #below: ReadonlyMap<K, V>
   readonly #own = new Map<K, V>()
   readonly #gone = new Set<K>()
-  /** Number of keys in `#own` that the map below does not have. */
+  /** Number of keys in `#own` that the map below does not contain. */
   #added = 0
 
   constructor(below: ReadonlyMap<K, V>) {

@@ -2,20 +2,23 @@ import type { StateStore } from '../../ports/state-store.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknownError } from '../../ports/feature-level.ts'
 import type { State } from './state.ts'
 
-/** The records do not match the store's digests: the store is damaged and must not be used. */
+/**
+ * The records do not match the digests in the store: the store is damaged and must not be used.
+ */
 export class StateDamagedError extends Error {
   override readonly name = 'StateDamaged'
 }
 
 /**
- * Loads the records of a store into an empty state, which stays empty if nothing was ever written.
- * @throws {StateDamagedError} or {FeatureLevelUnknown}, and errors of the store.
+ * Loads the records of a store into an empty state. The state stays empty if nothing was ever
+ * written to the store.
+ * @throws {StateDamagedError} or {FeatureLevelUnknown}, and errors from the store.
  */
 export async function loadState<S extends State>(store: StateStore, state: S): Promise<S> {
   const mark = store.mark()
   if (mark === null) return state
-  // Checked first, because records of a kind that this version does not know would look like
-  // damage.
+  // The feature level is checked first, because otherwise records of a kind that this version does
+  // not know would look like damage.
   if (mark.featureLevel > FEATURE_LEVEL) {
     throw new FeatureLevelUnknownError('the state of this controller', mark.featureLevel)
   }

@@ -1,6 +1,6 @@
 /**
- * Format of a backup's records in the log: blocks of lines, each `kind TAB stored JSON`, compressed
- * one by one. JSON contains no raw tabs or line breaks.
+ * Format in which the log contains the records of a backup: blocks of lines, each `kind TAB stored
+ * JSON`, compressed one by one. JSON contains no raw tabs or line breaks.
  */
 import type { KindName } from '../../entities/kind-records.ts'
 import { isKindName } from '../../entities/registry.ts'
@@ -8,25 +8,25 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { Lanes } from './digest.ts'
+import type { DigestLanes } from './digest.ts'
 import { restoreLimits } from './restore-limits.ts'
 
-/** A record as a table contains it, with the stored text and the digest of that text. */
-export interface ShapedRecord {
+/** A record in the form of its table, with its stored text and the digest of that text. */
+export interface NormalizedRecord {
   readonly kind: KindName
   readonly record: EntityRecord
   readonly value: string
-  readonly lanes: Lanes
+  readonly lanes: DigestLanes
 }
 
 /** Converts the values of a record to the form of its table. */
-export type Shape = (kind: KindName, values: Values) => ShapedRecord
+export type Shape = (kind: KindName, values: Values) => NormalizedRecord
 
 export type Values = Readonly<Record<string, Json>> & { readonly id: string }
 
 const ID_CHARACTERS_MAX = 512
 
-/** One record as a line of a block. */
+/** A record as one line of a block. */
 export function blockLine(kind: KindName, value: string): string {
   return `${kind}\t${value}`
 }
@@ -51,13 +51,13 @@ function packed(lines: readonly string[]): Uint8Array {
 }
 
 export interface DecodedBlock {
-  readonly records: readonly ShapedRecord[]
+  readonly records: readonly NormalizedRecord[]
   /** Bytes of its text. */
   readonly bytes: number
 }
 
 /**
- * @param kinds that the block may contain.
+ * @param kinds kinds that the block may contain.
  * @returns null for an invalid block.
  */
 export function decodeBlock(
@@ -67,7 +67,7 @@ export function decodeBlock(
 ): DecodedBlock | null {
   const text = inflated(bytes)
   if (text === null) return null
-  const records: ShapedRecord[] = []
+  const records: NormalizedRecord[] = []
   for (const line of text.toString('utf8').split('\n')) {
     const record = recordIn(line, kinds, shape)
     if (record === null) return null
@@ -84,7 +84,11 @@ function inflated(bytes: Uint8Array): Buffer | null {
   }
 }
 
-function recordIn(line: string, kinds: ReadonlySet<KindName>, shape: Shape): ShapedRecord | null {
+function recordIn(
+  line: string,
+  kinds: ReadonlySet<KindName>,
+  shape: Shape,
+): NormalizedRecord | null {
   const end = line.indexOf('\t')
   const kind = line.slice(0, Math.max(0, end))
   if (!isKindName(kind) || !kinds.has(kind)) return null

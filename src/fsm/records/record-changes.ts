@@ -3,7 +3,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { Table } from './table.ts'
 
-/** Changes of the records of one kind. */
+/** Changes to the records of one kind. */
 interface OfKind {
   readonly kind: KindName
   /** The records before the changes, by id. */
@@ -11,8 +11,8 @@ interface OfKind {
 }
 
 /**
- * Net changes of a series of writes, for the watched kinds. A record that was restored by an undo,
- * or added and removed within the series, has not changed.
+ * Net changes over a series of writes, for the watched kinds. A record does not count as changed if
+ * an undo restored it, or if it was added and removed within the series.
  */
 export class RecordChanges {
   readonly #watched = new Map<KindName, OfKind>()
@@ -20,8 +20,8 @@ export class RecordChanges {
   #isReplaced = false
 
   /**
-   * @param kinds of tables. More kinds can be added later; none is removed, because a kind costs
-   * only a map of a few records.
+   * @param kinds kinds that own a table. More kinds can be added later; kinds are never removed,
+   * because each costs only a map of a few records.
    */
   constructor(kinds: readonly KindName[] = []) {
     for (const kind of kinds) this.watch(kind)
@@ -31,7 +31,7 @@ export class RecordChanges {
     if (!this.#watched.has(kind)) this.#watched.set(kind, { kind, before: new Map() })
   }
 
-  /** Notes one write; `before` is the previous record. */
+  /** Records one write; `before` is the previous record. */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void {
     const known = this.#watched.get(kind)
     if (known === undefined || known.before.has(id)) return
@@ -39,13 +39,13 @@ export class RecordChanges {
     this.#count += 1
   }
 
-  /** All records may have changed, so the noted changes are dropped. */
+  /** Notes that all records may have changed, and drops the individual changes. */
   noteReplaced(): void {
     this.clear()
     this.#isReplaced = true
   }
 
-  /** Whether all records may have changed since the last call. */
+  /** Whether all records may have changed since the last call; clears this flag. */
   takeReplaced(): boolean {
     const isReplaced = this.#isReplaced
     this.#isReplaced = false
@@ -56,13 +56,13 @@ export class RecordChanges {
     return this.#count === 0
   }
 
-  /** Whether records of that kind were written, and none of another kind. */
+  /** Whether only records of this kind were written. */
   isOnlyOf(kind: KindName): boolean {
     return this.#count > 0 && this.#watched.get(kind)?.before.size === this.#count
   }
 
   /**
-   * Returns and clears the changes of all kinds, kind by kind, in the order of the first write.
+   * Returns and clears the changes, kind by kind, in the order of the first write to each record.
    * @param tables the current records.
    */
   take(tables: ReadonlyMap<KindName, Table>): readonly RecordChange[] {
@@ -82,8 +82,8 @@ export class RecordChanges {
 
   clear(): void {
     this.#count = 0
-    // A new map, because a cleared one keeps its table with the old contents until it is collected;
-    // the cost is the same.
+    // Replaced with a new map: a cleared map keeps its hash table with the old contents in memory
+    // until it is collected, and the cost is the same.
     for (const known of this.#watched.values()) if (known.before.size > 0) known.before = new Map()
   }
 }

@@ -1,35 +1,37 @@
 import { assert } from '../../lib/assert.ts'
-import type { Lanes } from './digest.ts'
+import type { DigestLanes } from './digest.ts'
 
 /** One remembered request. */
-export interface RequestRecord {
+export interface DeduplicationRecord {
   readonly atMs: number
   readonly index: number
   /** Serialized outcome. */
   readonly outcome: string
-  readonly lanes: Lanes
+  readonly lanes: DigestLanes
 }
 
-/** Remembered requests by key, in insertion order; the oldest is forgotten first. */
+/**
+ * Stored requests (for deduplication) by key, in insertion order; the oldest is dropped first.
+ */
 export class RequestRecords {
-  #records = new Map<string, RequestRecord>()
+  #records = new Map<string, DeduplicationRecord>()
   /**
-   * One iterator for all calls: a new one would first pass over all removed entries since the map
-   * was last compacted.
+   * One iterator for all calls: a new iterator would first pass over all entries that were removed
+   * since the map was last compacted.
    */
   #order = this.#records.entries()
-  #oldest: readonly [key: string, record: RequestRecord] | null = null
+  #oldest: readonly [key: string, record: DeduplicationRecord] | null = null
 
   get size(): number {
     return this.#records.size
   }
 
-  get(key: string): RequestRecord | undefined {
+  get(key: string): DeduplicationRecord | undefined {
     return this.#records.get(key)
   }
 
-  /** The record that was added first. */
-  oldest(): readonly [key: string, record: RequestRecord] | null {
+  /** The record that was inserted first. */
+  oldest(): readonly [key: string, record: DeduplicationRecord] | null {
     if (this.#records.size === 0 || this.#oldest !== null) return this.#oldest
     let next = this.#order.next()
     if (next.done === true) {
@@ -40,8 +42,8 @@ export class RequestRecords {
     return this.#oldest
   }
 
-  /** Adds a record after all others; its key must be new. */
-  add(key: string, record: RequestRecord): void {
+  /** Inserts a record after all others; its key must be new. */
+  add(key: string, record: DeduplicationRecord): void {
     assert(!this.#records.has(key), 'a request is remembered once')
     this.#records.set(key, record)
   }
@@ -53,15 +55,17 @@ export class RequestRecords {
     this.#oldest = null
   }
 
-  /** Sorts records that were added in any order into log order. */
+  /** Sorts the records into log order after they were added in any order. */
   sortByIndex(): void {
     this.#records = new Map([...this.#records].sort(([, a], [, b]) => a.index - b.index))
     this.#order = this.#records.entries()
     this.#oldest = null
   }
 
-  /** Records must not be added or removed during the iteration. */
-  *allLanes(): Generator<Lanes> {
+  /**
+   * The digest lanes of all records. Records must not be added or removed during the iteration.
+   */
+  *allLanes(): Generator<DigestLanes> {
     for (const { lanes } of this.#records.values()) yield lanes
   }
 }

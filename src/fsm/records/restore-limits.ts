@@ -1,17 +1,28 @@
 const MIB = 1024 * 1024
 
-/** Fixed limits, not options, because every controller must refuse a restore at the same entry. */
+/**
+ * Limits of a restore. They are constants and not options, because every controller must refuse a
+ * restore at the same entry.
+ */
 export const restoreLimits = {
-  /** Bytes of one chunk: one log entry, and one request on the admin socket as base64. */
+  /**
+   * Maximum bytes of one chunk, which is one log entry, and one request on the admin socket as
+   * base64.
+   */
   chunkBytesMax: 44 * 1024,
-  /** Bytes of all chunks, which every controller holds in memory until the records are replaced. */
+  /**
+   * Maximum bytes of all chunks, which every controller holds in memory until the records are
+   * replaced.
+   */
   stagedBytesMax: 128 * MIB,
-  /** Maximum log time from begin to end; a restore that is staged longer is dropped. */
+  /** Maximum log time from begin to end; a restore that stays staged for longer is dropped. */
   lifetimeMs: 10 * 60_000,
-  /** A block ends when its text has reached this length. */
+  /** A block ends when its uncompressed text has reached this length. */
   blockCharacters: 256 * 1024,
-  /** Maximum bytes of the text of one block: the largest record and the text before it. */
+  /**
+   * Maximum bytes of uncompressed text in one block: the largest record and the text before it.
+   */
   blockTextBytesMax: 20 * MIB,
-  /** Bytes of the text of all blocks. */
+  /** Maximum bytes of uncompressed text in all blocks. */
   textBytesMax: 1024 * MIB,
 } as const

@@ -10,7 +10,7 @@ import type { Records, Table } from './table.ts'
 
 const ALL = '#all'
 
-/** Bits for the rights that policies grant, in the order in which they are shown. */
+/** Bits for the rights that policies grant, in the order in which responses list them. */
 export const BIND = 1
 export const DIAL = 2
 
@@ -34,10 +34,10 @@ function hasAttributes(record: EntityRecord, roles: readonly string[], semantic:
 }
 
 /**
- * Whether a role list selects the record. It does if it names the record by `@id` or contains
- * `#all`. With AllOf it also selects a record that has all of its attributes (at least one); with
- * AnyOf, a record that has any of them. Naming by id works with both semantics. The record must be
- * in the scope of the kind that the list is about.
+ * Whether a role list selects the record. It does if it contains the record's `@id` or `#all`, with
+ * either semantic. With AllOf it also selects a record that has all of the list's attributes (at
+ * least one); with AnyOf, a record that has any of them. The record must be in the scope of the
+ * kind to which the list applies.
  */
 export function matchesRoles(
   record: EntityRecord,
@@ -48,7 +48,7 @@ export function matchesRoles(
   return hasAttributes(record, roles, semantic)
 }
 
-/** Roles of a list that match the record; none if the list does not match it. */
+/** Roles in the list that match the record; none if the list does not select the record. */
 export function matchingRoles(
   record: EntityRecord,
   roles: readonly string[],
@@ -64,8 +64,8 @@ export function matchingRoles(
 }
 
 /**
- * Ids of records with the named attributes, found by index; with `all`, starting from the rarest
- * attribute.
+ * Ids of the records that have the attributes, found with the index. `all`: the record must have
+ * all attributes; the search then starts from the rarest one.
  */
 export function idsByAttributes(
   table: Records,
@@ -82,7 +82,7 @@ interface IdSet extends Iterable<string> {
   has(id: string): boolean
 }
 
-/** Adds to `found` the ids that are in any of the sets, or in all of them. */
+/** Adds to `found` the ids that are in any of the sets or, with `all`, in all of them. */
 export function matchingIds(
   postings: readonly IdSet[],
   semantic: string,
@@ -97,20 +97,22 @@ export function matchingIds(
   return found
 }
 
-/** A role list with the semantic of its policy. */
+/** A role list with the semantic (AllOf or AnyOf) of its policy. */
 export interface RoleList {
   readonly roles: readonly string[]
   readonly semantic: string
 }
 
 /**
- * Ids and attributes of many role lists, without duplicates. Otherwise the records with an
- * attribute would be visited again for every list that names it.
+ * Ids and attributes that many role lists contain, without duplicates. Otherwise the records with
+ * an attribute would be visited again for every list that contains the attribute.
  */
 interface Named {
   readonly ids: Set<string>
   readonly any: Set<string>
-  /** Lists of attributes that a record must all have, sorted, by their joined text. */
+  /**
+   * Sorted lists of attributes that a record must all have; the key is the joined text of the list.
+   */
   readonly all: Map<string, readonly string[]>
 }
 
@@ -129,12 +131,14 @@ function nameAll(lists: readonly RoleList[]): Named {
   return named
 }
 
-/** The records of a table that are not of this kind. */
+/** The records in a shared table that are outside the scope of this kind. */
 function outside(table: Table, { scope }: Entity): IdScope {
   return scope === null ? noIds : table.indexes.ids(scope.field, String(!scope.value))
 }
 
-/** The ids of the kind's records within a shared table; null: all records of the table. */
+/**
+ * The ids of the kind's records in a shared table; null: all records of the table are in scope.
+ */
 export function idsWithinScope(table: Table, kind: Entity): IdScope | null {
   const { scope } = kind
   if (scope === null || outside(table, kind).size === 0) return null
@@ -147,7 +151,7 @@ export function roleMembers(state: State, kind: KindName, lists: readonly RoleLi
   return found instanceof SortedIds ? found : new SetScope(found)
 }
 
-/** Like `roleMembers`, in any order. */
+/** Like `roleMembers`, but in any order. */
 export function unorderedRoleMembers(
   state: State,
   kind: KindName,
@@ -170,7 +174,7 @@ export function unorderedRoleMembers(
   return found
 }
 
-/** A record whose role lists share one semantic. */
+/** A record with role lists, which all have the same semantic. */
 export type Policy = EntityRecord & { readonly semantic: string }
 
 /** Whether a policy grants anything: false for a service policy that has ended. */
@@ -213,7 +217,7 @@ export function policiesSelecting<P extends Policy>(
   return found
 }
 
-/** Ids that are in any of the lists, without duplicates. */
+/** Ids that are in any of the lists, sorted and without duplicates. */
 function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
   const [first = []] = lists
   if (lists.length < 2) return first
@@ -222,17 +226,20 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
   return sortTexts([...ids])
 }
 
-/** Records of the other side that policies grant to one side of a pair, by type of policy. */
+/**
+ * Records that policies grant to an identity or a service, by type of policy: the services, or the
+ * identities.
+ */
 export interface PolicyGrants {
   readonly bind: IdScope
   readonly dial: IdScope
-  /** Records that Dial or Bind policies select. */
+  /** Records that Dial or Bind policies grant. */
   readonly any: IdScope
 }
 
 /**
- * The union of two scopes; the larger one itself if it contains the other, as the scope of all
- * records does.
+ * The union of two scopes. If one scope contains the other (as the scope of all records does), it
+ * is returned itself.
  */
 function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   const [small, large] = a.size < b.size ? [a, b] : [b, a]
@@ -240,7 +247,7 @@ function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   return new SetScope(new Set([...large, ...small]))
 }
 
-/** The identities that may use a service. */
+/** The identities that may use a service, by type of policy. */
 export function identityGrants(state: State, service: EntityRecord): PolicyGrants {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   const table = state.table('servicePolicy')
@@ -252,7 +259,7 @@ export function identityGrants(state: State, service: EntityRecord): PolicyGrant
   return { bind, dial, any: union(bind, dial, state.table('identity').rows.size) }
 }
 
-/** The policies that link the two, in id order. */
+/** The policies that link the two records, sorted by id. */
 export function linkingPolicies(
   state: State,
   identity: EntityRecord,
@@ -264,8 +271,8 @@ export function linkingPolicies(
 }
 
 /**
- * Role list for display: each `@id` with the current name of its record; ids without a record are
- * omitted.
+ * Role list for display: each `@id` is replaced with the current name of its record; ids without a
+ * record are omitted.
  */
 export function rolesDisplay(
   state: State,

@@ -20,8 +20,8 @@ function shownInterface({ flags, addresses, ...rest }: RouterInterface): JsonObj
 }
 
 /**
- * Live data of a router for details and filters; its empty value while no controller has a
- * connection to the router.
+ * Live data about a router for details and filters; the empty value of the field while no
+ * controller has a connection to the router.
  */
 export function liveRouterField(status: RouterStatus | null, fact: LiveRouterField): Json {
   switch (fact) {
@@ -33,7 +33,8 @@ export function liveRouterField(status: RouterStatus | null, fact: LiveRouterFie
       return status === null ? {} : { ...status.protocols }
     case 'syncStatus':
       if (status === null) return 'SYNC_UNKNOWN'
-      // The controller sends the model once the router has reported its listeners.
+      // A known host name shows that the router has reported its listeners, and then the controller
+      // sends the data model.
       return status.hostname === '' ? 'SYNC_HELLO' : 'SYNC_DONE'
     case 'version':
       return status?.version.version ?? ''

@@ -2,15 +2,15 @@ import { chunkIndex, isPlainText, lowerBound, sortTexts } from '../../lib/text/t
 
 const CHUNK_LENGTH_MAX = 512
 
-/** A set of ids that is iterated in byte order. */
+/** A set of ids that is iterated in sorted order (by bytes). */
 export interface IdScope extends Iterable<string> {
   readonly size: number
   has(id: string): boolean
-  /** Slice of at most `count` ids from position `start` on. */
+  /** At most `count` ids, from position `start` on. */
   slice(start: number, count: number): readonly string[]
 }
 
-/** A plain set as a scope; it is sorted when it is first iterated. */
+/** An ordinary set as an `IdScope`; sorted when it is first iterated. */
 export class SetScope implements IdScope {
   readonly #ids: ReadonlySet<string>
   #sorted: readonly string[] | null = null
@@ -42,15 +42,15 @@ export class SetScope implements IdScope {
 }
 
 /**
- * A set of ids, or of other texts, in byte order. Kept in short chunks, so that an insertion into a
- * large set moves few ids: with one array of 100,000 it would cost more per write than all the rest
- * of apply.
+ * A sorted set of ids, or of other strings (by bytes). It consists of short chunks, so that an
+ * insertion into a large set moves few ids. With one array of 100,000 ids, a write would cost more
+ * than the rest of the apply step.
  */
 export class SortedIds implements IdScope {
   readonly #chunks: string[][] = []
   #size = 0
 
-  /** Creates a set of ids that are sorted and have no duplicates. */
+  /** Creates a set from ids that are already sorted and without duplicates. */
   static of(sorted: readonly string[]): SortedIds {
     const made = new SortedIds()
     const length = CHUNK_LENGTH_MAX >>> 1
@@ -81,7 +81,7 @@ export class SortedIds implements IdScope {
 
   /** @returns false when the id was already present. */
   add(id: string): boolean {
-    // The common case: a set with one id needs no search.
+    // Fast path for the common case: a set that gets its first id needs no search.
     if (this.#size === 0) {
       this.#chunks.push([id])
       this.#size = 1
@@ -97,7 +97,8 @@ export class SortedIds implements IdScope {
     if (isLast) chunk.push(id)
     else chunk.splice(position, 0, id)
     if (chunk.length > CHUNK_LENGTH_MAX) {
-      // Ids that arrive in order fill their chunks completely.
+      // If ids are appended in order, each chunk is filled completely; otherwise a full chunk is
+      // split in half.
       const kept = isLast ? CHUNK_LENGTH_MAX : chunk.length >>> 1
       this.#chunks.splice(at + 1, 0, chunk.splice(kept))
     }
@@ -126,7 +127,7 @@ export class SortedIds implements IdScope {
     for (const chunk of this.#chunks) yield* chunk
   }
 
-  /** Number of ids before `id`, which need not be present. */
+  /** Number of ids before `id`, which need not be in the set. */
   rank(id: string): number {
     const isPlain = isPlainText(id)
     const at = chunkIndex(this.#chunks, id, isPlain)

@@ -1,22 +1,22 @@
 import { createHash } from 'node:crypto'
 
 import type { KindName } from '../../entities/kind-records.ts'
-import { type Lanes, digestLanes, type SetDigest } from './digest.ts'
+import { type DigestLanes, digestLanes, type SetDigest } from './digest.ts'
 import {
   type DecodedBlock,
   decodeBlock,
   type Shape,
-  type ShapedRecord,
+  type NormalizedRecord,
   type Values,
 } from './record-blocks.ts'
 import { restoreLimits } from './restore-limits.ts'
 
-/** Head that a restore announced when it began. */
+/** Sizes and digest that a restore announced when it began. */
 export interface StagedHead {
   readonly id: string
   readonly chunks: number
   readonly bytes: number
-  /** Hex; over all chunks in their order. */
+  /** SHA-256 over all chunks in order, in hex. */
   readonly sha256: string
   /** Id of the cluster from which the backup was taken. */
   readonly clusterId: string
@@ -30,14 +30,14 @@ const LAST_KEY = `${PREFIX}last`
 const CHUNK_PREFIX = `${PREFIX}c`
 const NUMBER_CHARACTERS = 6
 /**
- * Separator in a stored chunk, before its base64. If the chunk ends a block, the size of the
- * block's text precedes it.
+ * Separator in a stored chunk, in front of the base64. If the chunk ends a block, the size of the
+ * block's text is in front of the separator.
  */
 const ENDS = '.'
 const GOES_ON = '+'
 const STORED_CHUNK = /^(?:(\d+)\.|\+)/
 
-/** Whether a record of the store belongs to a staged restore. */
+/** Whether a key in the store belongs to a staged restore. */
 export function isStagedKey(key: string): boolean {
   return key.startsWith(PREFIX)
 }
@@ -49,39 +49,39 @@ function chunkKey(number: number): string {
 /** One or more chunks that are compressed together. */
 interface StagedBlock {
   readonly chunks: readonly Uint8Array[]
-  /** null: read from the store and not decoded yet. */
-  readonly decoded: readonly ShapedRecord[] | null
-  /** Feature level at which it was decoded. */
+  /** The decoded records; null: the block was loaded from the store and is not decoded yet. */
+  readonly decoded: readonly NormalizedRecord[] | null
+  /** Feature level at which the block was decoded. */
   readonly level: number
 }
 
 /** Converts records to the form of their tables at the current feature level. */
 interface Shaping {
   readonly featureLevel: number
-  shaped(kind: KindName, values: Values): ShapedRecord
+  shaped(kind: KindName, values: Values): NormalizedRecord
 }
 
 /**
- * Records of a backup that a restore has staged: part of the replicated state, its digests and
- * snapshots until one entry replaces the existing records with them. Blocks are decoded on arrival,
- * so that this entry is fast. The decoded records are derived from the chunks and are not part of
- * the state.
+ * Records of a backup that a restore has staged: they are part of the replicated state, its digests
+ * and its snapshots until one log entry replaces the existing records with them. Blocks are decoded
+ * on arrival, so that this entry is fast. The decoded records are derived from the chunks and are
+ * not part of the state.
  */
 export class StagedRestore {
   readonly #digest: SetDigest
   readonly #shaping: Shaping
   readonly #note: (key: string, value: string | null) => void
-  readonly #stored = new Map<string, Lanes>()
+  readonly #stored = new Map<string, DigestLanes>()
   #head: StagedHead | null = null
   #lastId = ''
   #blocks: StagedBlock[] = []
-  /** Chunks of the last block, which is not complete yet. */
+  /** Chunks of the last block, which is still incomplete. */
   #open: Uint8Array[] = []
   #received = 0
   #bytes = 0
   #textBytes = 0
 
-  /** @param note called for each change of a stored record; null deletes it. */
+  /** @param note called for each changed value in the store; null deletes it. */
   constructor(
     digest: SetDigest,
     shaping: Shaping,
@@ -97,7 +97,7 @@ export class StagedRestore {
     return this.#head
   }
 
-  /** The id of the restore that last replaced the records; '' for none. */
+  /** The id of the last restore that replaced the records; '' if there was none. */
   get lastId(): string {
     return this.#lastId
   }
@@ -107,14 +107,13 @@ export class StagedRestore {
     return this.#received
   }
 
-  /** Bytes of the chunks so far. */
+  /** Total bytes of the chunks received so far. */
   get bytes(): number {
     return this.#bytes
   }
 
   /**
-   * True: everything that was announced has arrived, the last block is complete, and the digest is
-   * correct.
+   * True: everything announced has arrived, the last block is complete, and the digest is correct.
    */
   get isWhole(): boolean {
     const head = this.#head
@@ -136,13 +135,13 @@ export class StagedRestore {
 
   /**
    * Adds the next chunk.
-   * @param kinds that the block which it ends may contain.
-   * @returns false, with nothing changed, when the block that it ends cannot be read, or exceeds
-   * the limit of text.
+   * @param kinds kinds that a block may contain.
+   * @returns false, with nothing changed, when the chunk completes a block that cannot be decoded
+   * or exceeds the limit of text.
    */
   add(bytes: Uint8Array, endsBlock: boolean, kinds: ReadonlySet<KindName>): boolean {
-    // Copied, because the entry may be a view into a large buffer, which the state would keep
-    // alive.
+    // Copied, because the entry may be a view into a large buffer, and the view would keep that
+    // buffer in memory.
     const chunk = Uint8Array.from(bytes)
     const block = endsBlock ? this.#decode([...this.#open, chunk], kinds) : null
     if (endsBlock) {
@@ -156,10 +155,10 @@ export class StagedRestore {
   }
 
   /**
-   * The staged records, decoded. Blocks from before a restart or a change of the feature level are
-   * decoded now.
+   * The staged records, decoded. Blocks that were loaded after a restart, or decoded at another
+   * feature level, are decoded now.
    */
-  records(kinds: ReadonlySet<KindName>): readonly ShapedRecord[] {
+  records(kinds: ReadonlySet<KindName>): readonly NormalizedRecord[] {
     return this.#blocks.flatMap(({ chunks, decoded, level }) => {
       if (decoded !== null && level === this.#shaping.featureLevel) return decoded
       // @guard 43-restore-forgets-what-was-staged-before-a-start
@@ -173,7 +172,8 @@ export class StagedRestore {
   }
 
   /**
-   * Drops the staged records. @param completedId id of the restore that has replaced the records.
+   * Drops the staged records.
+   * @param completedId id of the restore, if it has replaced the records.
    */
   clear(completedId: string | null = null): void {
     // @guard 44-restore-takes-effect-twice:3
@@ -189,12 +189,12 @@ export class StagedRestore {
     this.#put(LAST_KEY, JSON.stringify(completedId))
   }
 
-  /** Drops a restore that is too old by log time. */
+  /** Drops the restore if it is too old in log time. */
   forget(logTimeMs: number): void {
     if (this.#head !== null && this.#head.expiresAtMs <= logTimeMs) this.clear()
   }
 
-  /** Loads one stored record, in the order of the keys. */
+  /** Loads one value from the store; must be called in the order of the keys. */
   load(key: string, value: string): void {
     this.#digest.add(this.#keep(key, value))
     if (key === HEAD_KEY) this.#head = JSON.parse(value) as StagedHead
@@ -207,15 +207,15 @@ export class StagedRestore {
     }
   }
 
-  /** Hash lanes that are part of the digest of the state. */
-  *lanes(): Generator<Lanes> {
+  /** Hash lanes of the staged chunks, for the state digest. */
+  *lanes(): Generator<DigestLanes> {
     yield* this.#stored.values()
   }
 
-  /** @param block the block that this chunk completes; null: none. */
+  /** @param block the block that this chunk completes; null: the chunk completes no block. */
   #append(
     chunk: Uint8Array,
-    block: { readonly records: readonly ShapedRecord[] | null; readonly bytes: number } | null,
+    block: { readonly records: readonly NormalizedRecord[] | null; readonly bytes: number } | null,
   ): void {
     this.#open.push(chunk)
     this.#received += 1
@@ -233,7 +233,7 @@ export class StagedRestore {
     this.#note(key, value)
   }
 
-  #keep(key: string, value: string): Lanes {
+  #keep(key: string, value: string): DigestLanes {
     const lanes = digestLanes(key, value)
     this.#stored.set(key, lanes)
     return lanes

@@ -14,27 +14,27 @@ import type { RecordChange } from '../../ports/change-feed.ts'
 import { AuditLog } from './audit-log.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import {
-  OriginWindows,
+  ProposerDeduplication,
   type RequestJudgement,
-  RequestTable,
+  RequestDeduplication,
   type StoredOrigin,
   type StoredRequest,
 } from './dedupe.ts'
 import { SetDigest, digestLanes } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
-import type { ShapedRecord, Values } from './record-blocks.ts'
+import type { NormalizedRecord, Values } from './record-blocks.ts'
 import { isStagedKey, StagedRestore } from './staged-restore.ts'
 import { recordKey, type Records, recordsOfView, type Row, Table } from './table.ts'
 
-/** A layer over a state received more writes than its limit. */
+/** More writes than allowed were made to a layer over a state. */
 export class TooManyWritesError extends Error {
   constructor() {
     super('too many records would change')
   }
 }
 
-/** Kinds that affect the validity of a session, besides the session and its identity. */
-export const validityKinds: readonly KindName[] = [
+/** Kinds that affect the validity of a session, in addition to the session and its identity. */
+export const sessionValidityKinds: readonly KindName[] = [
   'authPolicy',
   'authenticator',
   'ca',
@@ -47,38 +47,46 @@ function originKey(storeId: string): string {
 }
 const CLUSTER_KEY = 'm/cluster'
 
-/** An index over the records that is kept outside of the state, such as the access index. */
+/**
+ * A structure derived from the records and kept outside of the state, such as the access index.
+ */
 export interface WriteFollower {
-  /** Notes a completed write. @param before undefined: the record was created. */
+  /**
+   * Called after each write.
+   * @param before the previous record; undefined: the record was created.
+   */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void
-  /** Restarts the follower from all current records; earlier changes no longer count. */
+  /** Rebuilds the structure from all current records; earlier changes are discarded. */
   rebuild(): void
 }
 
 /**
- * Everything that apply reads and writes, in memory. Each change is noted as a store record (key
- * and value, null for a deletion) until `takeDirty`. The store and the digests cover the same
- * values.
+ * Everything that the apply step reads and writes, in memory. Each change is collected as a store
+ * record (key and value, null for a deletion) until `takeDirty` returns it. The store and the
+ * digests cover the same values.
  */
 export class State {
-  /** Tables by kind; views of one table share it. */
+  /** Tables by kind; kinds that are views of one table share the table. */
   readonly tables: ReadonlyMap<KindName, Table>
   /**
-   * Records by kind, with the kind's field names. They include records outside of the kind's scope.
+   * Records by kind, under the kind's field names. They include records outside of the kind's
+   * scope.
    */
   readonly records: ReadonlyMap<KindName, Records>
   readonly #standing: readonly Table[]
-  readonly origins = new OriginWindows()
-  readonly requests: RequestTable
-  /** Called for each write of a record, such as the access index. */
+  readonly origins = new ProposerDeduplication()
+  readonly requests: RequestDeduplication
+  /** Notified of each write of a record; for example the access index. */
   readonly #followers: {
     readonly of: WriteFollower
     readonly kinds: ReadonlySet<KindName> | null
   }[] = []
   readonly audit: AuditLog
-  /** Records of a restore in progress; they are not part of the state yet. */
+  /** Records of a restore in progress; they do not replace the current records yet. */
   readonly staged: StagedRestore
-  /** Changes for followers outside of apply. Apply reads access from `access`. */
+  /**
+   * Changes for followers outside of the apply step. (The apply step reads access from `access`.)
+   */
   readonly changes = new RecordChanges()
   /** Changes of the entry that is applied, for its audit record. */
   readonly #history = new RecordChanges(historyKinds)
@@ -87,15 +95,17 @@ export class State {
   logTimeMs = 0
   /** Feature level in force at `position`; never decreases. */
   featureLevel = 1
-  /** membership.v1.Configuration bytes in force at `position`. */
+  /** Encoded membership.v1.Configuration in force at `position`. */
   configuration: Uint8Array = new Uint8Array()
   #clusterId = ''
   readonly #entitiesDigest = new SetDigest()
-  /** Digest of the parts that only the state digest includes. */
+  /** Digest over the data that is in the state digest, but not in the entities digest. */
   readonly #otherDigest = new SetDigest()
   #dirty = new Map<string, string | null>()
   #dirtyCharacters = 0
-  /** Previous row of each change in a transaction, in order. */
+  /**
+   * Rows as they were before each change in the current transaction, in the order of the changes.
+   */
   #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
     null
   #isWholesale = false
@@ -103,15 +113,15 @@ export class State {
   #writesLeft = Infinity
 
   /**
-   * A layer over this state for further writes; this state stays unchanged. Valid until this state
-   * changes. It supports only reads and writes of records, and no followers.
+   * A layer over this state that receives further writes; this state stays unchanged. The layer is
+   * valid until this state changes. It supports only reads and writes of records, and no followers.
    * @param writesMax after this many writes, `put` and `remove` throw {@link TooManyWritesError}.
    */
   layer(writesMax: number): State {
     return this.asLayer(new State(this), writesMax)
   }
 
-  /** Copies everything except the records to a layer. */
+  /** Copies everything except the records into a layer. */
   protected asLayer<S extends State>(made: S, writesMax: number): S {
     made.position = this.position
     made.logTimeMs = this.logTimeMs
@@ -134,8 +144,8 @@ export class State {
     this.records = new Map(
       entities.map((entity) => [entity.name, recordsOfView(entity, this.table(entity.name))]),
     )
-    this.#standing = validityKinds.map((kind) => this.table(kind))
-    this.requests = new RequestTable(this.#otherDigest)
+    this.#standing = sessionValidityKinds.map((kind) => this.table(kind))
+    this.requests = new RequestDeduplication(this.#otherDigest)
     this.audit = new AuditLog(this.#otherDigest)
     this.staged = new StagedRestore(this.#otherDigest, this, (key, value) => this.#note(key, value))
   }
@@ -163,16 +173,19 @@ export class State {
     return table as Table<RecordOf<K>>
   }
 
-  /** Changes with each write of one of `validityKinds`. */
+  /** Version that changes with each write to a kind in `sessionValidityKinds`. */
   get standingVersion(): number {
     let sum = 0
     for (const { version } of this.#standing) sum += version
     return sum
   }
 
-  /** Also undefined for a record of the table that is not in the scope of the kind. */
+  /**
+   * The record; also undefined if the record is in the table but outside the scope of the kind.
+   */
   get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
-    // A request reads more than fifty records, so kinds without a scope skip the scope check.
+    // Fast path: kinds without a scope skip the scope check, because a request reads more than
+    // fifty records.
     const record = this.tables.get(kind)?.rows.get(id)?.record
     const entity = entitiesByName.get(kind)
     if (record === undefined || entity === undefined) return undefined
@@ -180,21 +193,21 @@ export class State {
   }
 
   /**
-   * The record in the table of a kind, in the scope of the kind or not. References between records
-   * apply to the whole table: read through a scope, a record outside of it would look missing, and
-   * would stay when it must be removed.
+   * The record in the table of a kind, whether or not it is in the scope of the kind. References
+   * between records apply to the whole table. If they were read through a scope, a record outside
+   * of it would seem to be missing, and would stay when it must be removed.
    */
   inTable<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
     return this.table(kind).get(id)
   }
 
-  /** Writes a record in the form of its table, including base fields. */
+  /** Writes a record, with its base fields, in the form of its table. */
   put(kind: KindName, values: Values): void {
     this.putShaped(this.shaped(kind, values))
   }
 
-  /** A record as `put` would write it. */
-  shaped(kind: KindName, values: Values): ShapedRecord {
+  /** A record in the form in which `put` would write it. */
+  shaped(kind: KindName, values: Values): NormalizedRecord {
     const table = this.table(kind)
     const { name } = table.entity
     const key = recordKey(name, values.id)
@@ -203,8 +216,8 @@ export class State {
     return { kind: name, record, value, lanes: digestLanes(key, value) }
   }
 
-  /** Writes a record from `shaped` under the same feature level. */
-  putShaped({ kind, record, value, lanes }: ShapedRecord): void {
+  /** Writes a record that `shaped` returned at the same feature level. */
+  putShaped({ kind, record, value, lanes }: NormalizedRecord): void {
     this.#write(this.table(kind), record.id, { record, lanes }, value)
   }
 
@@ -213,7 +226,7 @@ export class State {
   }
 
   /**
-   * Runs a part of an entry. If the outcome is a refusal, undoes its writes. Calls must not be
+   * Runs a part of an entry; if its outcome is a refusal, undoes its writes. Calls must not be
    * nested.
    */
   transact(run: () => Outcome): Outcome {
@@ -230,8 +243,8 @@ export class State {
   }
 
   /**
-   * Runs a change of any number of records. Followers rebuild completely afterwards: noting each
-   * record would cost a third more.
+   * Runs a change to any number of records. Followers are then rebuilt completely, because
+   * notifying them of each record would cost a third more.
    */
   wholesale(run: () => void): void {
     this.#isWholesale = true
@@ -241,7 +254,7 @@ export class State {
     this.changes.noteReplaced()
   }
 
-  /** @param value stored text; null to remove the record, and `row` is undefined then. */
+  /** @param value stored text; null to remove the record (`row` must then be undefined). */
   #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
     this.#writesLeft -= 1
     // @guard preview-tells-or-costs--writes
@@ -267,7 +280,7 @@ export class State {
     return this.#history.take(this.tables)
   }
 
-  /** Difference between the log's timestamps and log time. */
+  /** Difference between the timestamps in the log and log time. */
   get setbackMs(): number {
     return this.#lastReset()?.setbackMs ?? 0
   }
@@ -301,7 +314,10 @@ export class State {
     this.staged.forget(this.logTimeMs)
   }
 
-  /** Drops all remembered requests, because their order by log time is no longer valid. */
+  /**
+   * Drops all stored requests, because after a log-time reset they are no longer in the order of
+   * log time.
+   */
   forgetRequests(): void {
     this.#forgetRequests(Infinity)
   }
@@ -317,13 +333,14 @@ export class State {
     this.#dirtyCharacters += key.length + (value?.length ?? 0)
   }
 
-  /** Upper bound of the characters that `takeDirty` would return. */
+  /** Upper limit for the characters that `takeDirty` would return. */
   get dirtyCharacters(): number {
     return this.#dirtyCharacters
   }
 
   /**
-   * Returns the changes since the last call, to be written as one batch together with the position.
+   * Returns and clears the changes since the last call; they must be written as one batch together
+   * with the position.
    */
   takeDirty(): { readonly key: string; readonly value: string | null }[] {
     for (const storeId of this.origins.takeChanged()) {
@@ -338,7 +355,8 @@ export class State {
   }
 
   /**
-   * Loads one stored record; call `loaded` after the last. The feature level must be loaded first.
+   * Loads one record from the store; call `loaded` after the last record. The feature level must be
+   * loaded first.
    * @throws on a malformed record.
    */
   load(key: string, value: string): void {
@@ -362,7 +380,7 @@ export class State {
     } else throw new Error(`the store holds a record of no known kind: ${key.slice(0, 80)}`)
   }
 
-  /** Called after all stored records are loaded. */
+  /** Must be called after all records were loaded from the store. */
   loaded(): void {
     for (const [name, table] of this.tables) {
       if (table.entity.name === name) table.loaded()
@@ -379,7 +397,7 @@ export class State {
     this.#sumInto(this.#digestOf(digest), digest)
   }
 
-  /** Whether a digest equals the sum over its records; reads all of them. */
+  /** Whether a digest equals the sum over its records, all of which are read. */
   isDigestRight(digest: Entity['digest']): boolean {
     const sum = new SetDigest()
     this.#sumInto(sum, digest)

@@ -2,7 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { isSameJson, type Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { type Lanes, digestLanes } from './digest.ts'
+import { type DigestLanes, digestLanes } from './digest.ts'
 import { Indexes } from './indexes.ts'
 import { LayeredMap } from './layered-map.ts'
 import { SortedIds } from './sorted-ids.ts'
@@ -10,7 +10,7 @@ import { SortedIds } from './sorted-ids.ts'
 /** A record with the digest of its stored text. */
 export interface Row<R extends EntityRecord = EntityRecord> {
   readonly record: R
-  readonly lanes: Lanes
+  readonly lanes: DigestLanes
 }
 
 interface Member {
@@ -19,7 +19,7 @@ interface Member {
   readonly since: number
 }
 
-/** The records of one kind with their indexes. Only `State` changes it. */
+/** The records of one kind with their indexes. Only `State` modifies a table. */
 export class Table<R extends EntityRecord = EntityRecord, N extends string = KindName> {
   readonly entity: Entity<N>
   ids: SortedIds
@@ -28,20 +28,20 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   /** Changes with each write. */
   version = 0
   /**
-   * Changes when a record is added, removed, or gets other role attributes: role lists may then
-   * match other records.
+   * Version that changes when a record is added, removed, or gets other role attributes, because
+   * role lists may then select other records.
    */
   matchVersion = 0
-  /** The stored members of a record, in the order in which records have them. */
+  /** The stored members of a record, in the order that all records have. */
   readonly #members: readonly Member[]
-  /** A record in which every member is zero. */
+  /** A record in which every member has its zero value. */
   readonly #zeros: Readonly<Record<string, Json>>
-  /** Members, with the feature level that introduced each. */
+  /** The feature level that introduced a member, by name of the member. */
   readonly #since: ReadonlyMap<string, number>
-  /** The ids belong to the table below and must be copied before a change. */
+  /** True: `ids` belongs to the table below and must be copied before a change. */
   #sharesIds: boolean
 
-  /** @param below a table on which this one is layered; it is never changed. */
+  /** @param below a table under this layer; this layer never changes it. */
   constructor(entity: Entity<N>, below: Table<R, N> | null = null) {
     this.entity = entity
     this.indexes = new Indexes(entity, below?.indexes ?? null)
@@ -63,7 +63,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
     return this.rows.get(id)?.record
   }
 
-  /** Adds one of many records; `loaded` follows the last one. */
+  /** Adds one of many records; `loaded` must be called after the last one. */
   load(row: Row<R>): void {
     const { id } = row.record
     this.rows.set(id, row)
@@ -71,7 +71,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
     this.indexes.load(id, row.record)
   }
 
-  /** Recomputes all derived data from the records. */
+  /** Recomputes all data that is derived from the records. */
   rebuild(): void {
     this.ids = new SortedIds()
     this.#sharesIds = false
@@ -91,12 +91,12 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
 
   /**
    * Converts a record to the form of the table. All records have the same order of members, so that
-   * equal records have equal JSON. Omitted fields are zero, and so are fields of a later feature
-   * level.
+   * equal records have equal JSON. Omitted fields, and fields of a later feature level, get their
+   * zero value.
    */
   shape(values: Readonly<Record<string, Json>>, level: number): R {
-    // Copying all zeros and setting a few members is much faster than setting twenty members one by
-    // one.
+    // Copying all zero values and setting a few members is much faster than setting twenty members
+    // one by one.
     const record: Record<string, Json> = { ...this.#zeros }
     for (const name of Object.keys(values)) {
       const since = this.#since.get(name)
@@ -106,9 +106,9 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * The text of a record that is stored and hashed, without members that are zero. So a version
-   * with an additional field, which no write has set yet, stores the same bytes as a version
-   * without it.
+   * The text of a record that is stored and hashed, without members that have their zero value. So
+   * a version with an additional field that no write has set yet stores the same bytes as a version
+   * without this field.
    */
   stored(record: R): string {
     const kept: Record<string, Json> = {}
@@ -142,15 +142,15 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
 }
 
 /**
- * Read access to the records of a kind; a view reads its table's records under the view's field
- * names.
+ * Read access to the records of a kind. A kind that is a view reads the records of its table under
+ * the view's field names.
  */
 export type Records<R extends EntityRecord = EntityRecord> = Pick<
   Table<R, string>,
   'entity' | 'ids' | 'indexes' | 'rows' | 'get'
 >
 
-/** The records of a table as a kind that is a view of it shows them. */
+/** The records of a table, as seen by a kind that is a view of the table. */
 export function recordsOfView(entity: Entity, table: Table): Records {
   if (entity === table.entity) return table
   return {
@@ -166,7 +166,7 @@ export function recordsOfView(entity: Entity, table: Table): Records {
   }
 }
 
-/** Key of a record in the store, and in the digests. */
+/** Key of a record in the store and in the digests. */
 export function recordKey(entity: string, id: string): string {
   return `e/${entity}/${id}`
 }

@@ -1,9 +1,12 @@
 import type { Index } from '../../raft/types.ts'
 
-/** Runs a function once, after a delay. @returns a function that cancels it. */
+/**
+ * Runs a function once, after a delay.
+ * @returns a function that cancels the call.
+ */
 export type Schedule = (delayMs: number, run: () => void) => () => void
 
-/** Timers that never keep a process alive. */
+/** Uses timers that do not keep the process alive. */
 export const timerSchedule: Schedule = (delayMs, run) => {
   const timer = setTimeout(run, delayMs)
   timer.unref()
@@ -19,7 +22,10 @@ interface Waiter {
 
 const waitersMax = 16_384
 
-/** Waiters for an index to be applied. Beyond `waitersMax`, a wait fails at once. */
+/**
+ * Waits until an index is applied. If there are more than `waitersMax` waiters, a further wait
+ * fails at once.
+ */
 export class IndexWaiters {
   readonly #waiters = new Set<Waiter>()
   readonly #schedule: Schedule

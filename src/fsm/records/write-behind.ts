@@ -13,12 +13,13 @@ export interface WriteBehindLimits {
   readonly flushPeriodMs: number
   readonly flushBytes: number
   /**
-   * Maximum characters that changed and were not passed to the store yet; beyond it, apply waits.
+   * Maximum characters of changes that were not passed to the store yet; above it, the apply step
+   * waits.
    */
   readonly dirtyCharactersMax: number
 }
 
-/** The position of the state, as the store keeps it beside the records. */
+/** The position of the state, in the form that the store saves with the records. */
 export function currentStorePosition(state: State): StorePosition {
   return {
     position: state.position,
@@ -31,8 +32,9 @@ export function currentStorePosition(state: State): StorePosition {
 }
 
 /**
- * Writes applied changes to the store: soon after the first change, or when many have accumulated,
- * with one batch in flight. The log still has the changes that are not written yet.
+ * Writes applied changes to the store: soon after the first change, or when many changes have
+ * accumulated, with one batch in progress at a time. Changes that are not written yet can be
+ * recovered from the log.
  */
 export class WriteBehind {
   onPersisted: (position: Position) => void = () => undefined
@@ -61,7 +63,7 @@ export class WriteBehind {
     return this.#persisted
   }
 
-  /** Called after each applied entry. */
+  /** Must be called after each applied entry. */
   noteApplied(state: State): void {
     if (this.#isStopped || this.#inFlight !== null) return
     if (state.dirtyCharacters >= this.#limits.flushBytes) {
@@ -83,7 +85,7 @@ export class WriteBehind {
     })
   }
 
-  /** Never rejects. If the store fails, it calls `onFailed` once and writes nothing more. */
+  /** Never rejects. If the store fails, calls `onFailed` once and writes nothing more. */
   async #write(state: State): Promise<void> {
     const mark = currentStorePosition(state)
     try {
@@ -98,7 +100,7 @@ export class WriteBehind {
     this.onPersisted(mark.position)
   }
 
-  /** Resolves when everything that is applied now is in the store, or the store has failed. */
+  /** Resolves when everything applied so far is in the store, or when the store has failed. */
   async flush(state: State): Promise<void> {
     const target = state.position.index
     while (!this.#isStopped && this.#persisted.index < target) {
@@ -107,7 +109,7 @@ export class WriteBehind {
     }
   }
 
-  /** Starts no further writes; resolves when those in progress have ended. */
+  /** Starts no further writes; resolves when the writes in progress have ended. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelTimer?.()

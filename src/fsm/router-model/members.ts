@@ -17,10 +17,12 @@ const roleFields = {
 
 type MemberChange = RecordChange<PolicyMember>
 
-/** Maximum number of ids per message; a policy that selects more needs several messages. */
+/**
+ * Maximum number of ids per message; a policy that selects more records needs several messages.
+ */
 const IDS_MAX = 1000
 
-/** All members that a policy selects now. */
+/** All records that a policy selects now. */
 export function* allMembers(state: State, policy: ServicePolicy): Iterable<ModelEvent> {
   for (const of of memberKinds) {
     const roles = policy[roleFields[of]]
@@ -31,8 +33,8 @@ export function* allMembers(state: State, policy: ServicePolicy): Iterable<Model
 }
 
 /**
- * Members that an entry added to policies or removed from them, among the records that still
- * exist.
+ * The changes to the records that policies select, caused by one log entry. Only records that still
+ * exist are included.
  */
 export function* policyMemberChanges(
   state: State,
@@ -57,8 +59,8 @@ export function* policyMemberChanges(
 }
 
 /**
- * Notes membership changes of a written policy, both for records written in the same entry and for
- * all others.
+ * Notes which records a written policy starts or stops selecting: records that were written in the
+ * same entry, and all others.
  */
 function notePolicy(
   state: State,
@@ -80,7 +82,7 @@ function notePolicy(
   for (const member of idsBefore) if (!idsAfter.has(member)) moved.add(id, member, false)
 }
 
-/** Notes, for a written record, which unchanged policies select it before and after. */
+/** Notes, for a written record, which unchanged policies select it before and after the write. */
 function noteMember(
   state: State,
   of: PolicyMember,
@@ -121,7 +123,7 @@ function unchangedIds(
   return new Set([...found].filter((id) => !changed.has(id)))
 }
 
-/** Added and removed members, by policy. */
+/** Records that policies start or stop selecting, by policy. */
 class Moved {
   readonly #added = new Map<string, string[]>()
   readonly #removed = new Map<string, string[]>()

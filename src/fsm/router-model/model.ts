@@ -10,10 +10,10 @@ import { changeWithinScope } from '../access/changes.ts'
 import { allMembers, policyMemberChanges } from './members.ts'
 import { toModelIdentity, type ModelKind, modelKinds, recordEvent } from './shapes.ts'
 
-/** Kinds of records the router data model is built from. */
+/** Kinds of records from which the router data model is built. */
 export const followedKinds: readonly KindName[] = [...modelKinds, 'serviceConfig']
 
-/** The whole model, from the current records. */
+/** The whole model as events, from the current records. */
 export function* wholeModel(state: State): Iterable<ModelEvent> {
   for (const kind of modelKinds) {
     const { rows } = state.table(kind)
@@ -32,8 +32,8 @@ export function modelIdentity(state: State, id: string): ModelIdentity | undefin
 }
 
 /**
- * Model changes of an entry, ordered so that no event references a record that the router does not
- * know: creations and updates, then policy memberships, then deletions.
+ * Model changes by one log entry, ordered so that no event references a record that the router does
+ * not know: creations and updates, then policy memberships, then deletions.
  */
 export function modelChanges(state: State, changes: readonly RecordChange[]): ModelEvent[] {
   const changed: ModelEvent[] = []
@@ -56,7 +56,10 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
   return [...changed, ...policyMemberChanges(state, changes), ...gone.reverse()]
 }
 
-/** A write that changes only fields that routers do not receive, such as tags, causes no event. */
+/**
+ * Whether routers would receive the same data before and after. A write that changes only other
+ * fields, such as tags, causes no event.
+ */
 function isSame<K extends ModelKind>(
   state: State,
   kind: K,
@@ -83,8 +86,9 @@ function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): Mo
   }
   return [...ids].sort().flatMap((id): ModelEvent[] => {
     const value = modelIdentity(state, id)
-    // The creation event of an identity already contains its overrides. An update event does not
-    // count: `isSame` compares both sides under the new overrides.
+    // No event if the identity was created by the same entry: its creation event already contains
+    // its overrides. An update event does not suffice, because `isSame` compares both versions with
+    // the new overrides.
     return value === undefined || made.has(id)
       ? []
       : [{ kind: 'identity', action: 'update', value }]

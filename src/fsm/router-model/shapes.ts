@@ -12,7 +12,10 @@ import type {
 import { hexDigits } from '../../lib/text/hex-digits.ts'
 import type { State } from '../records/state.ts'
 
-/** Kinds whose records are part of the model; a kind precedes those that reference it. */
+/**
+ * Kinds whose records are part of the model, in an order in which a kind precedes the kinds that
+ * reference it.
+ */
 export const modelKinds = [
   'configType',
   'config',
@@ -76,7 +79,7 @@ const events: { readonly [K in ModelKind]: EventOf<K> } = {
   }),
 }
 
-/** Event about a record, in the form that routers receive. */
+/** Event about a record, with the data that routers receive. */
 export function recordEvent<K extends ModelKind>(
   state: State,
   kind: K,
@@ -86,7 +89,7 @@ export function recordEvent<K extends ModelKind>(
   return events[kind](action, record, state)
 }
 
-/** Selects the fields of an identity that edge routers receive. */
+/** The fields of an identity that edge routers receive. */
 export function toModelIdentity(state: State, identity: Identity): ModelIdentity {
   const { id, name, defaultHostingPrecedence, defaultHostingCost } = identity
   const { serviceHostingPrecedences, serviceHostingCosts, disabledAt, disabledUntil } = identity
@@ -164,8 +167,9 @@ function processOf(process: Fields): ModelProcess {
 }
 
 /**
- * Each text as it is, and as hexadecimal digits. Controllers compare digits; a router of OpenZiti
- * compares the text that a client reports, which may contain separators or a line end.
+ * Each value both unchanged and as plain hexadecimal digits. Controllers compare only the digits;
+ * an OpenZiti router compares the text that a client reports, which may contain separators or a
+ * line end.
  */
 function withDigits(texts: readonly string[]): readonly string[] {
   const all = texts.flatMap((text) => [text, hexDigits(text)])

@@ -12,8 +12,8 @@ import { endRefusedSessions } from '../apply/session-standing.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
 
 /**
- * Raises the feature level and adds the records of the new level. A level that is not higher
- * changes nothing, because two leaders may have proposed the same raise.
+ * Raises the feature level and adds the records of the new level. A level that is not higher has no
+ * effect, because two leaders may have proposed the same raise.
  * @throws {FeatureLevelUnknownError} when this version cannot apply entries of that level.
  */
 export function raiseFeatureLevel(
@@ -33,8 +33,8 @@ export function raiseFeatureLevel(
 }
 
 /**
- * Records that a feature level adds. A cluster that is created at the level starts with them; every
- * other cluster gets them from the entry that raises the level.
+ * Records that a feature level adds. A cluster that is created at this level contains them from the
+ * start; every other cluster gets them from the entry that raises the level.
  */
 const records = seededIdentityTypes.map(({ id, level }) => ({
   level,
@@ -43,7 +43,7 @@ const records = seededIdentityTypes.map(({ id, level }) => ({
   fields: { name: id },
 }))
 
-/** Adds the missing records of the levels above `from`, up to the current one. */
+/** Adds the missing records of all levels above `from`, up to the current level. */
 function addLevelRecords(
   state: State,
   from: number,

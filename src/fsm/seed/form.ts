@@ -10,10 +10,10 @@ import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
  * Applies the first command of a cluster: its id, its feature level and its first records. A
- * cluster that already exists refuses another one.
+ * cluster that already exists refuses the command.
  * @throws {FeatureLevelUnknownError}
  */
-export function applyFormCommand(
+export function applyCreateClusterCommand(
   state: State,
   payload: Uint8Array,
   context: CommandContext,

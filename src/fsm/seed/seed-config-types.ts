@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
-/** A config type that every new cluster has. Afterwards it is an ordinary record. */
+/** A config type that every new cluster contains. After the creation it is an ordinary record. */
 interface SeededConfigType {
   readonly id: string
   readonly name: string
@@ -8,14 +8,14 @@ interface SeededConfigType {
   readonly schema: JsonObject
 }
 
-// The schemas have OpenZiti's own form. Its console builds forms from the positions of
-// `definitions`, `$ref` and `allOf`; for `type: array` in their place, it would fill in an empty
-// list that cannot be saved.
+// The schemas have the same structure as in OpenZiti. OpenZiti's console generates its forms from
+// the positions of `definitions`, `$ref` and `allOf`. If `type: array` replaced them, the console
+// would insert an empty list that cannot be saved.
 
 const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
 const transport = { type: 'string', enum: ['tcp', 'udp'] } as const
-/** Durations as Go writes them: `1h30m`, `1.5s`. */
+/** Durations in the format of Go: `1h30m`, `1.5s`. */
 const goDuration = '^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$'
 
 function integer(minimum: number, maximum: number): JsonObject {
@@ -34,7 +34,7 @@ function listOf(items: JsonObject): JsonObject {
   return { type: 'array', items }
 }
 
-/** Schema of a set: at least one element, no duplicates. */
+/** Schema of a list without duplicates and with at least one element. */
 function setOf(name: string): JsonObject {
   return { allOf: [defined('inhabitedSet'), { items: defined(name) }] }
 }
@@ -53,13 +53,13 @@ const hostSchemas = 'http://ziti-edge.netfoundry.io/schemas/'
 
 const int16 = integer(0, 65_535)
 /**
- * Host names, addresses, CIDRs and `*.` wildcards. The format is only information for readers; it
- * validates nothing.
+ * Host names, addresses, CIDRs and `*.` wildcards. The `format` only documents this; it validates
+ * nothing.
  */
 const address = { type: 'string', format: 'idn-hostname', not: { pattern: '^$' } } as const
 
 const healthCheckDefinitions = {
-  /** The pattern is not anchored, because clients know it in this form. */
+  /** The pattern is not anchored, so that it is the same as in OpenZiti, which clients know. */
   duration: { type: 'string', pattern: '[0-9]+(h|m|s|ms)' },
   method: { type: 'string', enum: ['GET', 'POST', 'PUT', 'PATCH'] },
   action: closed(
@@ -125,7 +125,10 @@ const tunnelDefinitions = {
   },
   ipv4AddressTranslation: translationOf('ipv4', 32),
   ipv6AddressTranslation: translationOf('ipv6', 128),
-  /** `oneOf` needs `from` or `to` to distinguish the two formats; without either, both match. */
+  /**
+   * `oneOf` needs `from` or `to` to distinguish the two formats; without these members, both would
+   * match.
+   */
   addressTranslation: {
     oneOf: [defined('ipv4AddressTranslation'), defined('ipv6AddressTranslation')],
   },
@@ -173,7 +176,10 @@ const listenOptions = closed({
   precedence: { type: 'string', enum: ['default', 'required', 'failed'] },
 })
 
-/** With `forward…: true`, the list of allowed values is required; otherwise the plain field. */
+/**
+ * With `forward…: true`, the list of allowed values is required; otherwise, the plain field is
+ * required.
+ */
 function forwarded(forward: string, allowed: string, plain: string): JsonObject {
   return {
     if: { properties: { [forward]: { const: true } }, required: [forward] },

@@ -1,6 +1,6 @@
 /**
- * Types that an identity can have. The controllers distinguish only `Router`; the other types are
- * for people and their tools. `level` is the feature level that added the record.
+ * Types that an identity can have. The controllers only distinguish `Router` from the rest; the
+ * other types are for users and their tools. `level` is the feature level that added the record.
  */
 export const seededIdentityTypes = [
   { id: 'Default', level: 1 },

@@ -1,6 +1,9 @@
 import { create } from '@bufbuild/protobuf'
 import { type SeedRecord, SeedRecordSchema } from '../../../proto/gen/command_pb.ts'
-import { openPrimary, openSecondary } from '../../entities/parts/auth-policy-factors.ts'
+import {
+  permissivePrimaryRules,
+  permissiveSecondaryRules,
+} from '../../entities/parts/auth-policy-factors.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
@@ -18,8 +21,8 @@ const macos = { type: 'macOS', versions: ['10.15', '11.0'] }
 const windows = { type: 'Windows', versions: ['Vista', '7', '8', '10', '2000'] }
 
 /**
- * The types of posture checks that every OpenZiti installation lists. The forming entry contains
- * them, so a cluster has those of the version that created it.
+ * The types of posture checks that every OpenZiti installation lists. The first log entry of a
+ * cluster contains them, so a cluster has the types of the version that created it.
  */
 const seededPostureTypes: readonly {
   readonly id: string
@@ -45,10 +48,11 @@ interface FormingInput {
   readonly adminId: string
   readonly adminAuthenticatorId: string
   /**
-   * User name with which the default admin logs in; its identity has the same name as in OpenZiti.
+   * User name with which the default administrator logs in; the name of its identity is the same as
+   * in OpenZiti.
    */
   readonly adminName: string
-  /** Argon2id hash as a PHC string. */
+  /** Argon2id hash of the password, as a PHC string. */
   readonly passwordHash: string
 }
 
@@ -59,15 +63,15 @@ function seed(entity: KindName, id: string, fields: Readonly<Record<string, unkn
   return create(SeedRecordSchema, { entity, id, json })
 }
 
-/** The records that every OpenZiti installation has, without an administrator. */
+/** The records that every OpenZiti installation contains, without an administrator. */
 export function commonRecords(): SeedRecord[] {
   return [
     ...seededIdentityTypes.map(({ id }) => seed('identityType', id, { name: id })),
     seed('authPolicy', 'default', {
       name: 'Default',
       isSystem: true,
-      primary: openPrimary,
-      secondary: openSecondary,
+      primary: permissivePrimaryRules,
+      secondary: permissiveSecondaryRules,
     }),
     ...seededConfigTypes.map(({ id, name, target, schema }) =>
       seed('configType', id, { name, target, schema }),
@@ -78,8 +82,8 @@ export function commonRecords(): SeedRecord[] {
   ]
 }
 
-/** Records of a new cluster for the forming command: the common ones, and its administrator. */
-export function formingRecords(input: FormingInput): SeedRecord[] {
+/** Records for the first command of a new cluster: the common records, and the administrator. */
+export function initialRecords(input: FormingInput): SeedRecord[] {
   return [
     ...commonRecords(),
     seed('identity', input.adminId, {

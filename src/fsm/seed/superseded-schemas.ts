@@ -8,9 +8,8 @@ import type { State } from '../records/state.ts'
 const SCHEMAS_LEVEL = 2
 
 /**
- * SHA-256, in hex, of the canonical JSON of the schemas with which clusters of feature level 1
- * started, by the id of the config type. With these schemas, OpenZiti's console could not save a
- * config.
+ * SHA-256 (hex) of the canonical JSON of the schemas in clusters created at feature level 1, by id
+ * of the config type. With these schemas, OpenZiti's console could not save a config.
  */
 const superseded: ReadonlyMap<string, string> = new Map([
   [
@@ -25,8 +24,8 @@ const superseded: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The record of a config type with the current schema, if it still has the schema of the version
- * that created the cluster; null if the schema is current or was changed by a user.
+ * The config type with the current schema, if it still has the schema from the version that created
+ * the cluster; null if its schema is current, or was changed by a user.
  */
 export function upgradeConfigTypeSchema(configType: ConfigType): ConfigType | null {
   const known = superseded.get(configType.id)
@@ -36,7 +35,7 @@ export function upgradeConfigTypeSchema(configType: ConfigType): ConfigType | nu
   return seed === undefined ? null : { ...configType, schema: seed.schema }
 }
 
-/** Updates the config types that exist when an entry raises the level. */
+/** Updates the schemas of existing config types when an entry raises the feature level. */
 export function upgradeConfigTypes(
   state: State,
   from: number,

@@ -6,7 +6,7 @@ import type { KindRules, AllowedWrite } from '../apply/context.ts'
 
 export const configTypeRules: KindRules<ConfigType> = { judgeWrite: judgeConfigType }
 
-/** Refuses the name `all`, which clients use for every type. */
+/** Refuses the name `all`, which clients use for "every type". */
 function judgeConfigType(_state: State, { after }: AllowedWrite<ConfigType>): Outcome | null {
   if (after.name !== 'all') return null
   return fieldFaultOutcome({

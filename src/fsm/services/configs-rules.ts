@@ -6,8 +6,8 @@ import type { State } from '../records/state.ts'
 import type { AllowedWrite } from '../apply/context.ts'
 
 /**
- * Checks the configs that a record references: each type must fit the kind, and a type may occur
- * once.
+ * Checks the configs that a record references: each config type must be allowed for the kind, and
+ * must occur only once.
  */
 export function checkConfigTypes(
   state: State,

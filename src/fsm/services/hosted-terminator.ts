@@ -26,13 +26,13 @@ import {
 import { createConsequences, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
-  /** Maximum terminators of clients of one router. */
+  /** Maximum terminators that the clients of one router host. */
   terminatorsPerRouterMax: 65_536,
-  /** Maximum terminators that one identity hosts, on all routers. */
+  /** Maximum terminators that one identity hosts, over all routers. */
   terminatorsPerIdentityMax: 4096,
   /**
-   * Maximum number of peer data keys that a host sends to dialing clients, and characters of each
-   * value.
+   * Maximum number of peer data keys that a host sends to dialing clients, and maximum characters
+   * of each value.
    */
   peerDataKeysMax: 32,
   peerDataCharactersMax: 4096,
@@ -41,19 +41,22 @@ export const hostedTerminatorLimits = {
 } as const
 const limits = hostedTerminatorLimits
 
-/** Feature level from which all hosts of one instance must have the same identity. */
+/** Feature level from which all hosts of one service instance must have the same identity. */
 const ONE_IDENTITY_LEVEL = 2
-/** Feature level from which a router is refused that removes a terminator of another router. */
+/**
+ * Feature level from which a router's request is refused if it removes a terminator at another
+ * router.
+ */
 const OWN_TERMINATORS_LEVEL = 2
 
-/** Feature level from which the tunnel of a router hosts services itself. */
+/** Feature level from which the tunnel of a router can host services. */
 const TUNNELS_LEVEL = 2
 
 /**
- * Creates a terminator for a service hosted at a router. The service session determines the host
- * and ends with its bind permission, so a router can host only services that one of its clients may
- * host. The router's tunnel has no session; the router's identity needs the bind permission
- * instead. Repeating the same request, for example after a lost answer, succeeds.
+ * Creates a terminator for a service that is hosted at a router. The service session determines the
+ * host and ends with its bind permission, so a router can host only services that one of its
+ * clients may host. The router's tunnel has no session; instead, the router's identity needs the
+ * bind permission. Repeating the same request, for example after a lost response, succeeds.
  */
 export function createHostedTerminator(
   state: State,
@@ -99,8 +102,8 @@ interface Hosting {
   readonly identity: Identity
   readonly service: Service
   /**
-   * How the router reaches the host. `edge`: the host is one of its clients; `tunnel`: its own
-   * tunnel.
+   * How the router reaches the host. `edge`: the host is a client of the router; `tunnel`: the host
+   * is the router's own tunnel.
    */
   readonly binding: 'edge' | 'tunnel'
 }
@@ -114,7 +117,10 @@ function hostingOfSession(state: State, router: Router, sessionId: string): Host
   return { router, identity, service, binding: 'edge' }
 }
 
-/** A router reports no posture, so its tunnel cannot host under a policy with posture checks. */
+/**
+ * Hosting by a router's tunnel. A router reports no posture, so its tunnel cannot host under a
+ * policy with posture checks.
+ */
 function hostingOfTunnel(
   state: State,
   router: Router,
@@ -154,8 +160,8 @@ function insert(
     instanceSecret,
     peerData,
     isSystem: true,
-    // If the client names no cost, the identity's cost for the service applies, or else its default
-    // cost.
+    // If the client gives no cost, the identity's cost for the service is used, or else the
+    // identity's default cost.
     cost: cost > 0 ? cost : (identity.serviceHostingCosts[service.id] ?? defaultHostingCost),
     precedence:
       precedence !== 'default'
@@ -165,7 +171,7 @@ function insert(
   return acceptedOutcome(id)
 }
 
-/** Changes cost and precedence of a terminator of the acting router. */
+/** Changes cost and precedence of a terminator at the acting router. */
 export function updateHostedTerminator(
   state: State,
   payload: Uint8Array,
@@ -191,9 +197,9 @@ export function updateHostedTerminator(
 }
 
 /**
- * Removes terminators of a router; missing ones are ignored, because the router has given up all of
- * them. If one belongs to another router, none is removed; before feature level 2, that one was
- * skipped.
+ * Removes terminators at a router. Missing terminators are ignored, because the router no longer
+ * hosts them anyway. If one of them is at another router, none is removed; before feature level 2,
+ * only that terminator was skipped.
  */
 export function removeHostedTerminators(
   state: State,
@@ -251,8 +257,8 @@ function boundsFault(message: HostedTerminatorCreate): Outcome | null {
 }
 
 /**
- * Hosts that form one instance of a service must have the same identity and the same secret, so
- * that no other host can receive its dials.
+ * Fault of a host whose identity or secret differs from the other hosts of the same service
+ * instance. They must be equal, so that no other host can receive the instance's dials.
  */
 function instanceFault(
   state: State,

@@ -24,16 +24,19 @@ function judgePostureCheck(
   return judgeLoss(state, before, { ...before, ...after }, context)
 }
 
-/** Feature level from which a service policy cannot lose a posture check unnoticed. */
+/**
+ * Feature level from which a service policy is protected against losing a posture check through a
+ * write to the check.
+ */
 const KEPT_FROM_LEVEL = 2
-/** Maximum number of ids named in a refusal. */
+/** Maximum number of ids in a refusal. */
 const SHOWN_IDS_MAX = 20
 
 /**
- * Why a check may not be deleted (`after` is null) or changed; null when it may. Otherwise a
- * service policy that selects it by attribute would require less of devices. Only callers who may
- * change policies may cause that, by changing the policy itself. Checks that a policy selects by id
- * are protected by the reference.
+ * Reason why a check may not be deleted (`after` is null) or changed; null when it may. Otherwise a
+ * service policy that selects the check by attribute would require less of devices. Only callers
+ * who may change policies may cause this, by changing the policy itself. Checks that a policy
+ * selects by id are protected by the reference.
  */
 function judgeLoss(
   state: State,
@@ -72,7 +75,9 @@ function judgeLoss(
 const unpermitted =
   'a service policy selects the posture check by attribute; only an administrator or a holder of service-policy.update may take the check from it'
 
-/** Whether a check is the only one that a policy selects; equal role lists are resolved once. */
+/**
+ * Whether a check is the only one that a policy selects; equal role lists are evaluated only once.
+ */
 function isLastOf(state: State, checkId: string): (policy: ServicePolicy) => boolean {
   const known = new Map<string, boolean>()
   return ({ postureCheckRoles: roles, semantic }) => {
@@ -93,7 +98,10 @@ function selectsAnother(
   return false
 }
 
-/** A check without the fields of its type would pass or fail for every device. */
+/**
+ * Fault of a check without the fields that its type requires: it would pass or fail for every
+ * device.
+ */
 function contentFault(after: Partial<PostureCheck>): Outcome | null {
   const { typeId: type } = after
   if (type === undefined || !Object.hasOwn(postureFields, type)) {

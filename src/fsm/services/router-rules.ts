@@ -9,7 +9,9 @@ import type { State } from '../records/state.ts'
 import { checkConfigTypes } from './configs-rules.ts'
 import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
 
-/** Consequences for every router of the table; only edge routers can tunnel. */
+/**
+ * Consequences for all kinds of routers in the table, although only edge routers can have a tunnel.
+ */
 const common = { afterWrite: followRouter, afterDelete: removeTunneler } as const
 
 export const edgeRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeRouter }
@@ -31,8 +33,9 @@ function policyNameOf(id: string): string {
 }
 
 /**
- * A tunneling router has an identity and a system edge router policy that lets the identity use the
- * router; neither may clash with other records.
+ * A router with a tunnel has an identity, and a system edge router policy that allows the identity
+ * to use the router. This function refuses a router whose identity or policy would conflict with
+ * other records.
  */
 function judgeTunneler(state: State, { id, after }: AllowedWrite<Router>): Outcome | null {
   if (after.isTunnelerEnabled !== true) return null
@@ -60,7 +63,7 @@ function isOther(owner: string | undefined, id: string): boolean {
   return owner !== undefined && owner !== id
 }
 
-/** Whether the record was created with a router, not by a caller. */
+/** Whether the record was created together with a router, not by a caller. */
 function isOwned(record: EdgeRouterPolicy | Identity): boolean {
   return 'typeId' in record ? record.typeId === 'Router' : record.isSystem
 }

@@ -9,14 +9,15 @@ import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
 /**
- * Maximum config overrides of one identity, because each list of its services reads all of them.
+ * Maximum config overrides of one identity; limited because each list of its services reads all of
+ * them.
  */
 export const serviceConfigsPerIdentityMax = 16_384
 
 interface Association {
   /**
-   * Id of the record: composed of identity, service and config type, so that a second config of the
-   * same type replaces the first.
+   * Id of the override: composed of identity, service and config type, so that a second config of
+   * the same type replaces the first.
    */
   readonly id: string
   readonly serviceId: string
@@ -45,7 +46,7 @@ function decode(state: State, payload: Uint8Array, context: CommandContext): Jud
   return { identityId, associations }
 }
 
-/** Adds all given config overrides, or none if one of them is refused. */
+/** Adds all given config overrides; if one of them is refused, adds none. */
 export function associateServiceConfigs(
   state: State,
   payload: Uint8Array,
@@ -92,8 +93,8 @@ function put(
 }
 
 /**
- * Removes an identity's config overrides by service and by the types of the given configs; missing
- * ones are ignored.
+ * Removes an identity's config overrides for the given services and the types of the given configs;
+ * missing overrides are ignored.
  */
 export function disassociateServiceConfigs(
   state: State,

@@ -13,7 +13,9 @@ export const fabricTerminatorRules: KindRules<Terminator> = {
   afterWrite: markFabricOnly,
 }
 
-/** Elsewhere an empty reference is allowed; a terminator must have both service and router. */
+/**
+ * A terminator must have both a service and a router, although references may be empty in general.
+ */
 function judgeTerminator(
   _state: State,
   { after }: AllowedWrite<Terminator>,
@@ -26,8 +28,8 @@ function judgeTerminator(
 }
 
 /**
- * Marks terminators of a service that is not visible in the other APIs, so that they are not
- * visible there either.
+ * Marks a new terminator if its service is visible only in the fabric API, so that the terminator
+ * is visible only there too.
  */
 function markFabricOnly(
   { before, after }: CompletedWrite<Terminator>,

@@ -28,8 +28,9 @@ function keepLastSeen(session: ApiSession, { state, context }: Consequences): vo
 }
 
 /**
- * Routers verify OIDC tokens themselves, and close the circuits of a session when they receive its
- * revocation. A session without a redeemed code never had a token.
+ * Revokes the OIDC tokens of an ended session: routers verify these tokens themselves, and close
+ * the session's circuits when they receive the revocation. A session whose code was not redeemed
+ * never had a token.
  */
 function revokeTokens({ id, clientId, codeHash }: ApiSession, consequences: Consequences): void {
   // Sessions created before feature level 2 have neither field.

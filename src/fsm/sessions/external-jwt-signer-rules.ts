@@ -3,7 +3,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
-import { endSessionsRefusedBy } from '../apply/session-standing.ts'
+import { endSessionsInvalidatedBy } from '../apply/session-standing.ts'
 
 export const externalJwtSignerRules: KindRules<ExternalJwtSigner> = {
   judgeWrite: judgeSigner,
@@ -15,7 +15,7 @@ function endSessionsOfDisabled(
   consequences: Consequences,
 ): void {
   // @guard sessions-of-a-disabled-signer--ended
-  if (!after.enabled) endSessionsRefusedBy(consequences, 'signerId', after.id)
+  if (!after.enabled) endSessionsInvalidatedBy(consequences, 'signerId', after.id)
 }
 
 function judgeSigner(state: State, { id, after }: AllowedWrite<ExternalJwtSigner>): Outcome | null {
@@ -23,8 +23,8 @@ function judgeSigner(state: State, { id, after }: AllowedWrite<ExternalJwtSigner
 }
 
 /**
- * Tokens are verified either with one certificate or with the keys at one address. With both, it
- * would be unclear which one decides.
+ * Fault unless a signer has either one certificate or one address for keys. With both, it would be
+ * unclear which of them verifies tokens.
  */
 function keyFault(after: Partial<ExternalJwtSigner>): Outcome | null {
   const hasCertificate = isText(after.certPem)
@@ -43,7 +43,8 @@ function isText(value: unknown): boolean {
 }
 
 /**
- * The auth policy for enrolled identities must accept the credential that the enrollment creates.
+ * Fault if the auth policy for enrolled identities does not accept the credential that the
+ * enrollment creates.
  */
 function enrollmentFault(
   state: State,

@@ -14,7 +14,7 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Longer than the lifetime of any token that a revocation can name, except tokens of sessions,
+   * Longer than the lifetime of any token that a revocation can name, except for session tokens,
    * which end with their session.
    */
   lifetimeMs: 24 * 60 * 60_000,
@@ -25,7 +25,8 @@ export const revocationLimits = {
    */
   sessionRevocationMs: 60 * 60_000,
   /**
-   * Session revocations have a separate limit: repeated log-ins and log-outs exhaust only this one.
+   * Session revocations have a separate limit, so that repeated log-ins and log-outs cannot exhaust
+   * the limit for other revocations.
    */
   sessionRevocationsMax: 100_000,
 } as const
@@ -42,7 +43,7 @@ function judgeRevocation(
 ): Outcome | null {
   const { logTimeMs } = context
   const type = after.type as Revocation['type']
-  // A caller may end the sessions of an identity only if it may act on that identity.
+  // Refuse the revocation if the caller may not act on the identity whose sessions it would end.
   const denial =
     before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
   if (denial !== null) return denial
@@ -71,8 +72,9 @@ function tooMany(max: number): Outcome {
 }
 
 /**
- * Ends the API sessions that a revocation names, with their service sessions, or the enrollment
- * with that token. The revocation expires by log time; expired ones are removed in the same entry.
+ * Ends the API sessions that a revocation names, with their service sessions, or removes the
+ * enrollment with the revoked token. The revocation expires by log time; expired revocations are
+ * removed in the same log entry.
  */
 function settle({ before, after }: CompletedWrite<Revocation>, consequences: Consequences): void {
   const { context, put } = consequences
@@ -89,12 +91,14 @@ function removeExpired({ state, context, remove }: Consequences): void {
 }
 
 /**
- * Thousands of sessions may end one by one, so only every 256th revocation removes expired ones.
+ * Expired revocations are removed only with every 256th revocation, because thousands of sessions
+ * may end one by one.
  */
 const PURGE_EVERY = 256
 
 /**
- * Revokes the tokens of a session that ended for any reason, because they may not have expired yet.
+ * Revokes the tokens of a session that has ended for any reason, because the tokens may not have
+ * expired yet.
  */
 export function revokeSession(id: string, consequences: Consequences): void {
   const { state, context, put } = consequences
@@ -103,7 +107,7 @@ export function revokeSession(id: string, consequences: Consequences): void {
   if (rows.size >= max || (rows.size > 0 && rows.size % PURGE_EVERY === 0)) {
     removeExpired(consequences)
   }
-  // Beyond this limit no revocation is stored, so routers accept the tokens until they expire.
+  // Above this limit no revocation is stored, so routers accept the tokens until the tokens expire.
   if (rows.size >= max) return
   const expiresAt = context.logTimeMs + revocationLimits.sessionRevocationMs
   put('revocation', id, { type: 'API_SESSION', expiresAt })
@@ -121,7 +125,7 @@ function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): 
   }
 }
 
-/** Identity whose tokens the revocation revokes; '' if unknown. */
+/** The identity whose tokens are revoked; '' if unknown. */
 function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
   if (type === 'IDENTITY') return id
   if (type === 'JTI') return enrollmentBy(state, id)?.identityId ?? ''
@@ -134,9 +138,7 @@ function enrollmentBy(state: State, token: string): Enrollment | undefined {
   return id === undefined ? undefined : state.get('enrollment', id)
 }
 
-/**
- * Revocations in the order of their ids, so that every controller processes them in the same order.
- */
+/** Revocations sorted by id, so that every controller processes them in the same order. */
 function revocations(state: State): Revocation[] {
   return [...state.table('revocation').ids].flatMap((id) => state.get('revocation', id) ?? [])
 }

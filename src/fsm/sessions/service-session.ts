@@ -24,20 +24,25 @@ import {
 import { removeWithReferences } from '../apply/references.ts'
 
 export const serviceSessionLimits = {
-  /** Maximum number in the whole network. */
+  /** Maximum service sessions in the whole network. */
   serviceSessionsMax: 2_000_000,
-  /** Enough for two sessions for each service of a large network. */
+  /**
+   * Maximum service sessions of one API session; enough for two sessions for each service of a
+   * large network.
+   */
   serviceSessionsPerApiSessionMax: 32_768,
-  /** Maximum number over all API sessions of an identity. */
+  /** Maximum service sessions of one identity, over all its API sessions. */
   serviceSessionsPerIdentityMax: 32_768,
-  /** Maximum bytes of the tags of all service sessions of an identity, as canonical JSON. */
+  /**
+   * Maximum total bytes of the tags on all service sessions of an identity, as canonical JSON.
+   */
   serviceSessionTagsBytesPerIdentityMax: 262_144,
 } as const
 
 /**
- * Permits an API session to dial or host a service. The order of the checks reveals only what the
- * caller may know: a service without access looks like a missing one. The checks apply to
- * administrators, too.
+ * Creates the service session with which an API session may dial or host a service. The order of
+ * the checks reveals only what the caller may know: a service without access looks like a missing
+ * service. The checks apply to administrators, too.
  */
 export function createServiceSession(
   state: State,
@@ -63,7 +68,8 @@ export function createServiceSession(
   if (granting.length === 0) {
     return fieldFaultOutcome({ field: 'ServiceId', reason: 'service not found', value: serviceId })
   }
-  // If a check has changed since it was evaluated, it may now require something else.
+  // A check counts as passing only at the revision that was evaluated; if it has changed since, its
+  // requirements may differ.
   const vouchedFor = new Map(passingChecks.map((one) => [one.id, Number(one.revision)]))
   const isPassing = (check: PostureCheck): boolean => vouchedFor.get(check.id) === check.revision
   if (!isGrantedByAny(state, granting, isPassing)) return refusedOutcome('INVALID_POSTURE')
@@ -76,7 +82,9 @@ export function createServiceSession(
   return insert(state, wanted, context)
 }
 
-/** Ends the given service sessions that still exist; refused when none exists. */
+/**
+ * Ends those of the given service sessions that still exist; refused when none of them exists.
+ */
 export function endServiceSessions(
   state: State,
   payload: Uint8Array,
@@ -121,7 +129,7 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
   return acceptedOutcome(id)
 }
 
-/** The limit of its identity that one more service session would exceed; null: none. */
+/** The limit of the identity that another service session would exceed; null: no limit. */
 function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null {
   const { serviceSessionsPerIdentityMax, serviceSessionTagsBytesPerIdentityMax } =
     serviceSessionLimits

@@ -15,7 +15,7 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { hasUndecidedApi } from '../apply/session-reach.ts'
+import { isNotBoundToApi } from '../apply/session-reach.ts'
 import { identityAuthPolicy, acceptsLogIns } from '../apply/authentication.ts'
 import { enabledSigner, claimNamesIdentity, acceptsTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
@@ -31,22 +31,26 @@ import {
 import { deletePasswordAttempts } from '../identities/password-attempt.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
-/** Maximum number in the whole network. Expiry keeps the real number far below it. */
+/**
+ * Maximum API sessions in the whole network. Because sessions expire, the actual number is far
+ * below.
+ */
 export const apiSessionsMax = 1_000_000
 /**
  * Maximum API sessions of one identity. Many programs may share an identity, so the limit is far
- * above normal use; it is far below `apiSessionsMax`, so that no identity can use up the total.
+ * above normal use; but it is far below `apiSessionsMax`, so that one identity cannot exhaust the
+ * total.
  */
 export const apiSessionsPerIdentityMax = 1000
 /**
- * Maximum number of sessions of one identity that wait for a second factor in the code flow. The
- * password alone is enough to begin one.
+ * Maximum number of sessions of one identity that wait for a second factor in the code flow;
+ * limited because the password alone is enough to begin such a session.
  */
 export const begunSessionsPerIdentityMax = 20
 
 /**
- * Stores the environment and SDK details that the client reported; empty bytes keep the stored
- * ones.
+ * Stores the environment and SDK details that the client reported; empty bytes leave the stored
+ * details unchanged.
  */
 function noteClient(
   state: State,
@@ -60,8 +64,8 @@ function noteClient(
     envInfo: envInfoJson.length === 0 ? identity.envInfo : parseFields(envInfoJson),
     sdkInfo: sdkInfoJson.length === 0 ? identity.sdkInfo : parseFields(sdkInfoJson),
   }
-  // Clients report the same details at each log-in; skip the write, which would reach every
-  // controller's disk.
+  // Skip the write if nothing changed: clients report the same details at each log-in, and every
+  // controller writes each change to disk.
   if (
     isSameJson(reported.envInfo, identity.envInfo) &&
     isSameJson(reported.sdkInfo, identity.sdkInfo)
@@ -71,8 +75,8 @@ function noteClient(
 }
 
 /**
- * Stores whether the certificate of the last log-in was issued under a root of the network, so that
- * operators can plan its renewal.
+ * Stores whether the certificate used for the last log-in chains to a root certificate of the
+ * network, so that operators can plan its renewal.
  */
 function noteChain(
   state: State,
@@ -85,8 +89,8 @@ function noteChain(
 }
 
 /**
- * Whether the certificate of a log-in is still valid for its identity: the authenticator may have a
- * new certificate, and the CA may no longer be accepted.
+ * Whether the log-in certificate is still valid for its identity: the authenticator may have a new
+ * certificate, and the CA may no longer be accepted.
  */
 function isStillHeld(
   state: State,
@@ -103,8 +107,8 @@ function isStillHeld(
 }
 
 /**
- * Whether the identity's policy still allows this method of log-in; it may have changed since the
- * credential was checked.
+ * Whether the identity's auth policy still allows this log-in method; the policy may have changed
+ * since the credential was checked.
  */
 function isMethodAllowed(
   state: State,
@@ -117,8 +121,8 @@ function isMethodAllowed(
 }
 
 /**
- * Whether a token still identifies the identity: its signer, its auth policy or the identity itself
- * may have changed meanwhile.
+ * Whether a token still identifies the identity: the token's signer, the auth policy or the
+ * identity itself may have changed meanwhile.
  */
 function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
   const signer = enabledSigner(state, signerId)
@@ -128,8 +132,8 @@ function isStillTaken(state: State, identity: Identity, { signerId, claim }: Tok
 }
 
 /**
- * Creates the session of a log-in. The credential was checked before the proposal; this checks that
- * the identity still exists and may log in.
+ * Creates the session for a log-in. The credential was checked before the proposal; this function
+ * checks that the identity still exists and may log in.
  */
 export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
@@ -148,7 +152,8 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   }
   if (token !== undefined && !isStillTaken(state, identity, token))
     return refusedOutcome('INVALID_AUTH')
-  // The credential was correct, even if the session is refused for another reason.
+  // Reset the failed attempts: the credential was correct, even if the session is refused for
+  // another reason.
   deletePasswordAttempts(state, message.authenticatorId)
   if (message.oidc?.isBegun === true) return redeemCode(state, message, message.oidc, context)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
@@ -202,7 +207,10 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   return acceptedOutcome(message.id)
 }
 
-/** Ends the oldest incomplete flow of the identity when it begins another one. */
+/**
+ * If the identity has too many flows without a redeemed code, ends the oldest one before another
+ * begins.
+ */
 function endOldestBegun(state: State, identityId: string, context: CommandContext): void {
   const begun = [...state.table('apiSession').indexes.ids('identityId', identityId)]
     .flatMap((id) => state.get('apiSession', id) ?? [])
@@ -214,8 +222,9 @@ function endOldestBegun(state: State, identityId: string, context: CommandContex
 }
 
 /**
- * Redeems the code of a session that was created to record a second factor. Its credential was
- * checked at creation. A code can be redeemed once, and an ended session is not created again.
+ * Redeems the code of an existing session, which was created earlier to record a second factor. The
+ * credential was checked when the session was created. A code can be redeemed only once, and an
+ * ended session is not created again.
  */
 function redeemCode(
   state: State,
@@ -252,15 +261,15 @@ export function deleteSession(state: State, payload: Uint8Array, context: Comman
 }
 
 /**
- * The time of activity never decreases, and never exceeds log time: a controller whose clock is
- * ahead cannot prolong a session.
+ * Updates the last activity of sessions. The value never decreases, and never exceeds log time: a
+ * controller whose clock is ahead cannot prolong a session.
  */
 export function touchSessions(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
     const session = state.get('apiSession', mark.id)
     const atMs = Math.min(Number(mark.atMs), context.logTimeMs)
     if (session === undefined) continue
-    const isFirstUse = hasUndecidedApi(session) && isApi(mark.api)
+    const isFirstUse = isNotBoundToApi(session) && isApi(mark.api)
     const lastActivityAt = Math.max(atMs, session.lastActivityAt ?? 0)
     // @guard oidc/code-flow--used
     const endsCode = (isFirstUse || mark.isRenewal) && Boolean(session.codeRedeemedAt)
@@ -283,8 +292,8 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
 const JUDGED_FROM_LEVEL = 2
 
 /**
- * Ends sessions without activity since the leader checked them, if log time has reached their end:
- * the leader's clock may be wrong. Refused when none of them remains.
+ * Ends sessions that had no activity since the leader checked them, if log time has reached their
+ * expiry (the leader's clock may be wrong). Refused when none of them remains.
  */
 export function expireSessions(
   state: State,
@@ -305,7 +314,10 @@ export function expireSessions(
   return ended === 0 && marks.length > 0 ? refusedOutcome('REVISION_MOVED') : acceptedOutcome('')
 }
 
-/** False for a command of an older member, which contains no end. */
+/**
+ * Whether log time has reached the expiry; false for a command from an older member, which contains
+ * no expiry.
+ */
 function hasEnded(
   { expiresAtMs }: Pick<SessionExpire_Mark, 'expiresAtMs'>,
   { logTimeMs }: CommandContext,

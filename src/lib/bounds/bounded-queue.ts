@@ -1,4 +1,4 @@
-/** A FIFO queue with a capacity: `push` refuses an item rather than growing without limit. */
+/** A FIFO queue with a capacity: a full queue refuses `push` instead of growing without limit. */
 export class BoundedQueue<T> {
   #items: T[] = []
   #head = 0

@@ -7,29 +7,30 @@ import type { KeyedRate } from './keyed-rate.ts'
 import { sourceNetwork } from './source.ts'
 
 export interface ConnectionBounds {
-  /** Maximum open connections of one source; further ones are closed at once. */
+  /** Maximum open connections of one source address; more are closed at once. */
   readonly connectionsPerSourceMax: number
   /**
-   * Maximum open connections; further ones are closed at once. `maxConnections` of a server does
-   * not count connections that another server accepted for it.
+   * Maximum open connections; more are closed at once. A server's `maxConnections` does not count
+   * connections that another server accepted for it.
    */
   readonly connectionsMax?: number
   /** Maximum time from the first packet to the end of the TLS handshake; null for plain HTTP. */
   readonly handshakeTimeoutMs: number | null
   /**
-   * Maximum handshakes in progress, in total and per source. One more ends the longest-running one
-   * of the source, or of the source with the most. Honest clients finish their handshake quickly,
-   * so slow ones cannot block them.
+   * Maximum handshakes in progress, in total and per source address. At the limit, a new handshake
+   * ends the oldest one of the same source, or, if the total is reached, the oldest one of the
+   * source with the most. Honest clients finish their handshake quickly, so slow clients cannot
+   * block them.
    */
   readonly handshakesMax?: number
   readonly handshakesPerSourceMax?: number
-  /** Maximum rate at which a source may open connections; those beyond are closed at once. */
+  /** Maximum rate at which one source address may open connections; more are closed at once. */
   readonly rate?: KeyedRate
   /** Connection capacity that the listener shares with others. */
   readonly room?: FairShare
 }
 
-/** Limits for connections that are not authenticated yet. */
+/** Limits for connections that have not authenticated yet. */
 type PendingBounds = Pick<
   ConnectionBounds,
   'handshakeTimeoutMs' | 'handshakesMax' | 'handshakesPerSourceMax'
@@ -42,11 +43,12 @@ interface Handshake {
 }
 
 /**
- * Limits how many connections one source opens and holds, and how long a TLS handshake may take.
- * The deadline counts from the first packet: Node's own handshake timeout restarts with each byte,
- * and leaves the connection open when it expires.
+ * Limits how many connections one source address opens and holds, and how long a TLS handshake may
+ * take. The deadline counts from the first packet: Node's own handshake timeout restarts with each
+ * byte, and leaves the connection open when it expires.
  *
- * Call it after the server has all its own listeners, which then do not see refused connections.
+ * Call this function after the server has all its other listeners, so that they do not see refused
+ * connections.
  */
 export function limitConnections(server: Server, bounds: ConnectionBounds): void {
   const sources = new KeyedCounts()
@@ -87,13 +89,14 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
 }
 
 /**
- * Connections that must authenticate within a deadline; too many of one source close its oldest.
+ * Connections that must authenticate before a deadline. If one source has too many, its oldest
+ * connection is closed.
  */
 export class PendingConnections {
   readonly #bounds: PendingBounds
   /**
-   * Handshakes by remote address and port: events of one connection name different sockets before
-   * and after the handshake. The oldest is first.
+   * Handshakes by remote address and port, because events of one connection refer to different
+   * socket objects before and after the handshake. The oldest is first.
    */
   readonly #underWay = new Map<string, Handshake>()
   readonly #sources = new KeyedCounts()
@@ -123,7 +126,7 @@ export class PendingConnections {
     this.#sources.add(handshake.source, -1)
   }
 
-  /** Closes all pending connections, because their listener stops. */
+  /** Closes all pending connections when their listener stops. */
   closeAll(): void {
     for (const [endpoint, { socket }] of Array.from(this.#underWay)) {
       this.end(endpoint)
@@ -142,8 +145,9 @@ export class PendingConnections {
 }
 
 /**
- * Remote address and port: a key that the TCP socket and the TLS socket of a connection share.
- * Behind a load balancer, they are those of the load balancer: two clients may report equal ones.
+ * Remote address and port: a key that is equal for the TCP socket and the TLS socket of a
+ * connection. Behind a load balancer, the key contains the load balancer's address, because the
+ * client addresses that load balancers report may be equal for two clients.
  */
 export function socketEndpoint({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs'
 import { FairShare } from './fair-share.ts'
 
 /**
- * Limits of file descriptors. When the process has none left, it can open no file and no
- * connection.
+ * Limits for file descriptors. A process without free descriptors can open neither files nor
+ * connections.
  */
 export const descriptorLimits = {
   /**
-   * Descriptors reserved from clients and routers, for the log, the state, peers and other files.
-   * At most half of all descriptors.
+   * Descriptors that clients and routers cannot use; they are reserved for the log, the state,
+   * peers and other files. At most half of all descriptors.
    */
   descriptorsReservedMax: 1024,
   /** Assumed limit if the system does not report one. */
@@ -19,7 +19,8 @@ export const descriptorLimits = {
 /** @returns the descriptor limit of this process; null when the system does not report it. */
 export function descriptorsMax(): number | null {
   try {
-    // Node raises the soft limit to the hard one at start, so it does not change afterwards.
+    // Read once: Node raises the soft limit to the hard limit at start, so the limit does not
+    // change afterwards.
     const line = /^Max open files +(\d+|unlimited) /m.exec(
       readFileSync('/proc/self/limits', 'utf8'),
     )
@@ -30,7 +31,7 @@ export function descriptorsMax(): number | null {
   }
 }
 
-/** Maximum sockets of clients and routers, given the number of descriptors. */
+/** Maximum sockets for clients and routers, if the process may have this many descriptors. */
 export function clientSocketsMax(descriptors: number): number {
   const half = Math.floor(descriptors / 2)
   return descriptors - Math.min(descriptorLimits.descriptorsReservedMax, half)

@@ -1,8 +1,8 @@
 import { FairShare } from './fair-share.ts'
 
 /**
- * A bounded queue shared by callers. Each caller has its own line, and the lines take turns, so a
- * caller that queues many items delays only itself.
+ * A bounded queue that callers share. Each caller has its own line, and `shift` serves the lines in
+ * turn, so a caller that queues many items delays only itself.
  */
 export class FairQueue<T> {
   readonly #lines = new Map<string, T[]>()
@@ -13,7 +13,7 @@ export class FairQueue<T> {
   }
 
   /**
-   * @param isNext puts the item at the front of the caller's line.
+   * @param isNext true: puts the item at the front of the caller's line.
    * @returns false when the queue is full, or the caller has used its share.
    */
   push(caller: string, item: T, isNext = false): boolean {
@@ -27,8 +27,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * Takes the first item of the next line.
-   * @param isReady returns false for a caller to skip, which keeps its place.
+   * Removes and returns the first item of the next line.
+   * @param isReady returns false for a caller that is skipped; it keeps its position.
    */
   shift(isReady: (caller: string) => boolean = () => true): T | undefined {
     for (const [caller, line] of this.#lines) {

@@ -1,14 +1,16 @@
 import { KeyedCounts } from './keyed-counts.ts'
 
-/** Maximum share of one caller. The rest stays available for others that arrive later. */
+/** Maximum fraction for one caller. The rest stays available for callers that arrive later. */
 const OWN_PART_MAX = 0.75
-/** Above this use, capacity is scarce and each caller is limited to an equal part. */
+/**
+ * If a larger fraction is in use, capacity is scarce, and each caller is limited to an equal share.
+ */
 const SCARCE_PART = 0.5
 
 /**
- * A fixed capacity shared by callers. While there is plenty, each caller takes what it needs. When
- * the capacity gets scarce, a caller that already has an equal share gets no more. No single caller
- * can take all of it.
+ * A fixed capacity that callers share fairly. While much of it is free, each caller may use what it
+ * needs. When it gets scarce, a caller that already has an equal share gets no more. No single
+ * caller can use all of it.
  */
 export class FairShare {
   readonly #max: number
@@ -24,14 +26,14 @@ export class FairShare {
     return this.#total >= this.#max
   }
 
-  /** The caller with the largest amount; '' when no caller has any. */
+  /** The caller that uses most; '' when no caller uses anything. */
   largest(): string {
     return this.#taken.largest()
   }
 
   /**
-   * Whether the caller may take more. The amount is not known yet, so the last take may exceed the
-   * limit.
+   * Whether the caller may take more. Since the amount is not known yet, the last `take` may exceed
+   * the limit.
    */
   hasRoomFor(caller: string): boolean {
     if (this.#total < this.#max * SCARCE_PART) return true

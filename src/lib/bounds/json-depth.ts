@@ -1,7 +1,7 @@
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Nesting depth of a JSON text, ignoring strings; takes linear time. */
+/** Nesting depth of a JSON string; brackets inside of strings are ignored. Takes linear time. */
 export function jsonDepth(text: string): number {
   let depth = 0
   let deepest = 0

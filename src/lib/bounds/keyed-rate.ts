@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 
 interface Rate {
-  /** Uses allowed at once after an idle period. */
+  /** Number of uses that are allowed at once after an idle period. */
   readonly burst: number
   /** Sustained uses per second. */
   readonly perSecond: number
@@ -33,7 +33,7 @@ export class RateBudget {
 
 /**
  * A token bucket per key; the least recently used keys are evicted first. It does not limit the sum
- * over all keys: that is a `Quota`.
+ * over all keys; use a `Quota` for that.
  */
 export class KeyedRate {
   readonly #rate: Rate

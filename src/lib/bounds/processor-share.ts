@@ -3,30 +3,31 @@ import { FairQueue } from './fair-queue.ts'
 import { Problem } from '../problems.ts'
 
 interface ShareLimits {
-  /** Processor time that a caller may use without waiting, beyond its free part. */
+  /** Processor time that a caller may use at once without waiting, in addition to `FREE_PART`. */
   readonly processorBurstMs: number
   /** Time that waiting work gets per turn of the event loop. */
   readonly processorSliceMs: number
-  /** Maximum callers whose use is tracked. */
+  /** Maximum callers whose processor time is tracked. */
   readonly processorCallersMax: number
-  /** Maximum waiting tasks, shared by callers. */
+  /** Maximum waiting tasks, divided fairly among callers. */
   readonly waitingRequestsMax: number
 }
 
-/** Fraction of the main thread that a caller may use without waiting for others. */
+/** Fraction of the main thread's time that a caller may always use without waiting for others. */
 const FREE_PART = 0.25
 
 /** Delay before retrying when the queue of waiting tasks was full, ms. */
 const RETRY_MS = 10
 
 /**
- * Work that takes more slices counts as long: it goes to the end of its caller's line, or a rest
- * follows it. On a busy machine, work that fits in one slice may take two.
+ * Work that takes more slices than this is long: it goes to the end of its caller's line, or is
+ * followed by a rest. More than one, because on a busy machine, work that fits in one slice may
+ * take two.
  */
 const SHORT_SLICES_MAX = 3
 const REST_MS_MAX = 1000
 
-/** Recent processor time of a caller: a leaky bucket that drains at {@link FREE_PART}. */
+/** Recent processor time of a caller, as a leaky bucket that drains at {@link FREE_PART}. */
 interface Use {
   usedMs: number
   /** Monotonic ms. */
@@ -34,10 +35,10 @@ interface Use {
 }
 
 /**
- * Shares the processor time of the main thread between callers. A caller that has used little
- * lately is served at once. The work of other callers waits in a line per caller; the lines take
- * turns, and between slices the event loop serves everything else. Long work consists of steps, so
- * that it can be interrupted.
+ * Shares the processor time of the main thread between callers. A caller that used little recently
+ * is served at once. The work of other callers waits in one line per caller; the lines are served
+ * in turn, and between slices the event loop serves everything else. Long work consists of steps,
+ * so that it can be interrupted.
  */
 export class ProcessorShare {
   readonly #limits: ShareLimits
@@ -46,7 +47,7 @@ export class ProcessorShare {
   readonly #waiting: FairQueue<() => void>
   readonly #waitingCounts = new Map<string, number>()
   #isScheduled = false
-  /** Caller whose task is running; a task that it starts itself is part of that task. */
+  /** Caller whose task is running. A task that this task starts runs as part of it. */
   #running: string | null = null
 
   constructor(limits: ShareLimits, clock: Pick<Clock, 'monotonicMs'>) {
@@ -56,8 +57,8 @@ export class ProcessorShare {
   }
 
   /**
-   * Runs the task now, or when it is its caller's turn. A task that the caller's running task
-   * starts runs as part of it.
+   * Runs the task now, or when it is the caller's turn. A task that is started by the caller's
+   * running task runs as part of that task.
    * @returns whether the task had to wait.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many tasks of the caller, or of all
    * callers, already wait.
@@ -77,9 +78,9 @@ export class ProcessorShare {
   }
 
   /**
-   * Runs all steps: one slice at once, the rest in the caller's turns. Each step should take well
-   * below 1 ms. Short work ends before the next task of its caller continues: 32 lists built
-   * concurrently would all stay in memory until the last row.
+   * Runs all steps: one slice at once, the rest when it is the caller's turn. Each step should take
+   * well below 1 ms. Short work runs to its end before the caller's next task: otherwise, for
+   * example, 32 lists that are built concurrently would all stay in memory until their last row.
    * @throws errors of a step; SERVER_TOO_MANY_REQUESTS when too many tasks already wait.
    */
   finish<T>(caller: string, steps: Iterator<void, T>): T | Promise<T> {
@@ -97,7 +98,7 @@ export class ProcessorShare {
           fail(error)
         }
       }
-      // Steps that are stopped early must release their resources.
+      // Calls `return`, so that steps that are stopped early release their resources.
       const fail = (error: unknown): void => {
         steps.return?.()
         reject(error as Error)
@@ -111,10 +112,10 @@ export class ProcessorShare {
   }
 
   /**
-   * Starts the work now, or when it is its caller's turn, and runs all its steps. The work is never
-   * refused: it also waits for space in the queue, so a caller must start one at a time. Long work
-   * is followed by a rest as long as the work took. Otherwise a caller with endless work would use
-   * all remaining processor time, even of other processes.
+   * Starts the work now, or when it is the caller's turn, and runs all its steps. The work is never
+   * refused: it even waits for space in the queue, so a caller must not start a second one before
+   * the first has ended. Long work is followed by a rest that is as long as the work. Otherwise a
+   * caller with endless work would use all remaining processor time, even that of other processes.
    * @returns a promise for the end including the rest; null when the work is already complete.
    */
   begin(caller: string, work: () => Iterator<void> | null): Promise<void> | null {
@@ -171,8 +172,8 @@ export class ProcessorShare {
   }
 
   /**
-   * A caller with waiting tasks waits too, so that its requests start in the order of their
-   * arrival.
+   * Whether a new task of the caller must wait. It also waits if earlier tasks of the caller wait,
+   * so that the caller's requests start in the order of their arrival.
    */
   #mustWait(caller: string, nowMs: number): boolean {
     if (this.#waitingCounts.has(caller)) return true

@@ -1,18 +1,18 @@
 import type { Clock } from '../clock.ts'
 
 export interface QuotaLimits {
-  /** Maximum of one caller in a window of time. */
+  /** Maximum uses by one caller in a time window. */
   readonly ofOneMax: number
-  /** Maximum of all callers together. */
+  /** Maximum uses by all callers together in a time window. */
   readonly allMax: number
   readonly windowMs: number
 }
 
 /**
- * A limit per caller and a limit in total, in each window of time. To limit only the rate of each
+ * Limits the uses in each time window, per caller and in total. To limit only the rate of each
  * caller, use a `KeyedRate`.
  */
-export class Quota {
+export class WindowedQuota {
   readonly #limits: QuotaLimits
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #onDropped: (dropped: number) => void
@@ -22,7 +22,8 @@ export class Quota {
   #dropped = 0
 
   /**
-   * @param onDropped called at the end of a window with the number of refusals, if there were any.
+   * @param onDropped called at the end of a window with the number of refused uses, if there were
+   * any.
    */
   constructor(
     limits: QuotaLimits,
@@ -40,7 +41,7 @@ export class Quota {
     return Math.max(0, this.#limits.windowMs - (this.#clock.monotonicMs() - this.#beganMs))
   }
 
-  /** @returns whether `take` would return true; does not count. */
+  /** @returns what `take` would return, without counting a use. */
   hasLeft(caller: string, ofOneMax = this.#limits.ofOneMax): boolean {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#beganMs >= this.#limits.windowMs) this.#startNext(nowMs)
@@ -53,7 +54,7 @@ export class Quota {
       this.#dropped += 1
       return false
     }
-    // The total limit also bounds the number of callers.
+    // The map cannot grow without limit, because the total limit also bounds the number of callers.
     this.#takenBy.set(caller, (this.#takenBy.get(caller) ?? 0) + 1)
     this.#taken += 1
     return true

@@ -1,10 +1,12 @@
-/** Smaller buffers are left to the garbage collector, which costs less than this call. */
+/**
+ * Smaller buffers are left to the garbage collector, which costs less than releasing them here.
+ */
 const LARGE_BYTES = 64 * 1024
 
 /**
  * Frees the memory of a large buffer at once; `bytes` and all its views are empty afterwards.
  * Buffers do not count toward the heap size, so hundreds of megabytes may accumulate before a
- * collection. A view of a part of a buffer is left alone.
+ * garbage collection. If `bytes` is only a part of its buffer, nothing is freed.
  */
 export function releaseBuffer(bytes: Uint8Array): void {
   const { buffer } = bytes

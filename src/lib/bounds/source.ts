@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net'
 
 /**
- * The network that counts as one client: the /64 of an IPv6 address, because one customer holds a
- * whole /64 (RFC 6177); otherwise the address itself.
+ * The network that counts as one client: the /64 of an IPv6 address, because one customer usually
+ * has a whole /64 (RFC 6177); otherwise the address itself.
  */
 export function sourceNetwork(address: string): string {
   // A quick check first, because `isIPv6` is slow and rarely needed.

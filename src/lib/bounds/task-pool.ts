@@ -7,8 +7,8 @@ interface WaitingTask {
 }
 
 /**
- * Runs up to `workersMax` tasks at once. Callers share the workers and the queue fairly: a caller
- * whose tasks never end leaves workers to the others.
+ * Runs up to `workersMax` tasks at once. Callers share the workers and the queue fairly: even if a
+ * caller's tasks never end, some workers remain for other callers.
  */
 export class TaskPool {
   readonly #workers: FairShare
@@ -21,7 +21,8 @@ export class TaskPool {
 
   /**
    * @param task must not reject.
-   * @returns false when the task is refused: too many wait, or too many of this caller.
+   * @returns false when the task is refused because too many tasks wait, in total or for this
+   * caller.
    */
   run(caller: string, task: () => Promise<void>): boolean {
     // @guard dials-of-one-client--workers

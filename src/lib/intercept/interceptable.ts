@@ -23,12 +23,15 @@ const {
 
 const FAULT_LENGTH_MAX = 256
 
-/** A target that a service intercepts; a domain is `example` for `*.example`. */
+/** A target that a service intercepts. For `*.example`, the domain is stored as `example`. */
 export type InterceptTarget =
   | { readonly type: 'network'; readonly network: Network }
   | { readonly type: 'name' | 'domain'; readonly name: string }
 
-/** @param text an address, `address/prefix`, a name or `*.domain`. null for any other text. */
+/**
+ * @param text an address, `address/prefix`, a name or `*.domain`; the result is null for any other
+ * string.
+ */
 export function readInterceptTarget(text: string): InterceptTarget | null {
   const address = parseIp(text)
   const network = address === null ? parseCidr(text) : singleAddressNetwork(address)
@@ -45,7 +48,7 @@ const localNetworks = ['127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', 'fe80::/1
   .flatMap((text) => parseCidr(text) ?? [])
   .map(({ address }) => address)
 
-/** Why no host intercepts the network; null if some may. */
+/** The reason why no host can intercept the network; null if some host may be able to. */
 export function networkFault(network: Network): string | null {
   const text = formatNetwork(network)
   // @guard addresses-a-service-takes--large
@@ -61,32 +64,35 @@ export function networkFault(network: Network): string | null {
 }
 
 /**
- * Whether a network also includes addresses of this host or its links, although its first address
- * is another one.
+ * Whether a network also includes addresses of this host or its links, although the network's first
+ * address is not one of them.
  */
 function takesLocal(network: Network): boolean {
   return localNetworks.some((address) => networkContains(network, address))
 }
 
 /** How a tunnel listens for connections to one port range of a network. */
-export type ListeningWay =
+export type ListeningMode =
   /** A port at each address. */
   | 'each'
-  /** One port at all addresses of the host. */
+  /** Listens on one port at all addresses of the host. */
   | 'all'
-  /** One port for the whole range, to which a rule of the host redirects the others. */
+  /**
+   * One port for the whole range; a firewall rule of the host redirects the other ports of the
+   * range to it.
+   */
   | 'redirected'
 
 /**
- * @param portsLeft listening ports that the service may still have.
- * @returns the way, or why there is none.
+ * @param portsLeft number of listening ports that the service may still use.
+ * @returns the way to listen, or the reason why there is none.
  */
 export function listeningWay(
   network: Network,
   protocol: string,
   ports: number,
   portsLeft: number = listenersMax,
-): { readonly way: ListeningWay } | { readonly fault: string } {
+): { readonly way: ListeningMode } | { readonly fault: string } {
   const size = networkSize(network)
   if (size <= eachMax && size * ports <= portsLeft) return { way: 'each' }
   // @guard addresses-a-service-takes--ports
@@ -101,8 +107,8 @@ export function listeningWay(
 }
 
 /**
- * Parts of the data of a config that no tunnel of Flotilla intercepts, as clauses; only the first
- * ones of many. Data that does not follow the schema of the type has none.
+ * Parts of a config's data that no Flotilla tunnel can intercept, as clauses; if there are many,
+ * only the first. Returns none for data that does not match the schema of the config type.
  */
 export function interceptFaults(typeName: string, data: unknown): readonly string[] {
   const faults = [...new Set(allFaults(typeName, data))]
@@ -136,7 +142,10 @@ function targetFaults(texts: readonly unknown[]): readonly string[] {
   })
 }
 
-/** Faults of ports. Only the widest range is checked, because narrower ones need fewer ports. */
+/**
+ * Faults of port ranges. Only the widest range is checked, because narrower ranges need fewer
+ * ports.
+ */
 function portFaults(
   addresses: readonly unknown[],
   fields: Readonly<Record<string, unknown>>,

@@ -10,18 +10,18 @@ export interface HttpProxy extends HostPort {
   readonly credentials: { readonly username: string; readonly password: string } | null
 }
 
-/** A proxy answered without opening a connection. */
+/** The proxy responded without opening a connection. */
 export class ProxyRefusal extends Error {
   override readonly name = 'ProxyRefusal'
 }
 
-/** Maximum bytes of the head of a proxy's answer. */
+/** Maximum bytes in the head of a proxy's response. */
 const HEAD_BYTES_MAX = 16 * 1024
 const HEAD_END = '\r\n\r\n'
 
 /**
  * Connects to a server through a proxy. The proxy resolves the server's name.
- * @throws {Error} one clause, without the credentials.
+ * @throws {Error} whose message is one clause, without the credentials.
  */
 export async function connectThroughProxy(
   proxy: HttpProxy,
@@ -39,7 +39,7 @@ export async function connectThroughProxy(
   const ended = AbortSignal.any(signals)
   const bound = localAddress === undefined ? {} : { localAddress }
   const socket = connect({ host, port, ...bound })
-  // Not removed, because a later error without a listener would end the process.
+  // This listener stays, because a later error without a listener would end the process.
   socket.on('error', () => undefined)
   try {
     await once(socket, 'connect', { signal: ended })
@@ -54,9 +54,9 @@ export async function connectThroughProxy(
 }
 
 /**
- * Requests a connection to a server from the proxy at the other end of a socket. The socket is
+ * Asks the proxy to which a socket is connected to open a connection to a server. The socket is
  * paused afterwards.
- * @returns bytes received after the head of the answer.
+ * @returns bytes received after the head of the response.
  * @throws {ProxyRefusal}
  */
 export async function requestTunnel(
@@ -120,9 +120,9 @@ function connectRequest({ credentials }: Pick<HttpProxy, 'credentials'>, server:
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The proxy of HTTPS_PROXY for a server that NO_PROXY does not exclude, as other programs read
- * them; null for none. This host is never reached through a proxy.
- * @throws {Error} when HTTPS_PROXY is no `http://host:port`.
+ * The proxy in HTTPS_PROXY, unless NO_PROXY excludes the server; interpreted as by other programs.
+ * Null if no proxy applies. This host itself is never reached through a proxy.
+ * @throws {Error} when HTTPS_PROXY is not `http://host:port`.
  */
 export function proxyFromEnvironment(environment: Environment, server: HostPort): HttpProxy | null {
   const text = environment['HTTPS_PROXY'] ?? environment['https_proxy'] ?? ''
@@ -149,7 +149,10 @@ function isThisHost(host: string): boolean {
   return isLoopback || host.toLowerCase() === 'localhost'
 }
 
-/** @param entry of NO_PROXY: `*`, an address, a network, or a name and all names below it. */
+/**
+ * @param entry entry of NO_PROXY: `*`, an address, a network, or a name, which also excludes all
+ * names below it.
+ */
 function excludes(entry: string, server: HostPort): boolean {
   if (entry === '' || entry === '*') return entry === '*'
   const host = server.host.toLowerCase()

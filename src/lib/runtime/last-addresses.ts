@@ -8,77 +8,80 @@ import type { Clock } from '../clock.ts'
 import { errorCode } from '../error-code.ts'
 import { isJsonObject } from '../text/json-value.ts'
 
-/** Limits for names whose last addresses are kept. */
+/** Limits for host names whose last addresses are stored. */
 export const lastAddressLimits = {
   hostsMax: 256,
   addressesPerHostMax: 8,
   hostCharactersMax: 253,
   fileBytesMax: 256 * 1024,
-  /** A lookup that takes longer does not delay a host whose last addresses are known. */
+  /** If the last addresses of a host are known, a lookup is awaited only for this long. */
   lookupWaitMs: 1500,
-  /** Time after an unanswered lookup in which a host with known addresses is not looked up. */
+  /**
+   * After a lookup without a response, a host with known addresses is not looked up again for this
+   * long.
+   */
   lookupAgainMs: 5000,
 } as const
 
 const { hostsMax, addressesPerHostMax, hostCharactersMax, fileBytesMax } = lastAddressLimits
 
 /** Result of one lookup. */
-export interface LookupAnswer {
+export interface LookupResult {
   readonly addresses: readonly string[]
-  /** False if no name server answered; true with no addresses if the name does not exist. */
+  /** False if no name server responded; true with no addresses if the name does not exist. */
   readonly isAnswered: boolean
 }
 
-export type LookUpHost = (host: string) => Promise<LookupAnswer>
+export type LookUpHost = (host: string) => Promise<LookupResult>
 
 export interface Resolution {
   readonly addresses: readonly string[]
   /**
-   * Why the addresses are those of an earlier lookup, or why there are none; one clause. Null if
-   * they are current.
+   * Why the addresses come from an earlier lookup, or why there are none; one clause. Null if the
+   * addresses are current.
    */
   readonly fault: string | null
 }
 
 interface LastAddressesOptions {
-  /** JSON file that keeps the addresses over a restart; null: only memory. */
+  /** JSON file in which the addresses survive a restart; null: they are only in memory. */
   readonly path: string | null
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly lookUp?: LookUpHost
 }
 
-const unanswered: LookupAnswer = { addresses: [], isAnswered: false }
-/** A name server has answered that the name has no address. */
+const unanswered: LookupResult = { addresses: [], isAnswered: false }
+/** Errors that mean that a name server responded and the name has no address. */
 const codesOfNoAddress = new Set(['ENOTFOUND', 'ENODATA'])
 
-/** Uses the resolver of the system. */
-export async function lookUpHost(host: string): Promise<LookupAnswer> {
+/** Looks up a host with the system's resolver. */
+export async function lookUpHost(host: string): Promise<LookupResult> {
   try {
     const found = await lookup(host, { all: true })
     return { addresses: found.map(({ address }) => address), isAnswered: true }
   } catch (error) {
-    return noAddress(error)
+    return failedLookup(error)
   }
 }
 
 /** @param error of a lookup. */
-export function noAddress(error: unknown): LookupAnswer {
+export function failedLookup(error: unknown): LookupResult {
   return { addresses: [], isAnswered: codesOfNoAddress.has(errorCode(error)) }
 }
 
 /**
- * Resolves host names, and keeps the last addresses of each, so that peers find each other while no
- * name server answers. An old address is no risk, because peers prove their identity with
- * certificates.
+ * Resolves host names, and stores the last addresses of each name, so that peers find each other
+ * while no name server responds. An outdated address is no risk, because peers prove their identity
+ * with certificates.
  */
-export class LastAddresses {
+export class CachedResolver {
   readonly #path: string | null
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #lookUp: LookUpHost
-  /** Host → addresses, the latest lookup last. */
+  /** Addresses by host; the host that was looked up last is last. */
   readonly #known: Map<string, readonly string[]>
-  readonly #pending = new Map<string, Promise<LookupAnswer>>()
-  /** Host → monotonic ms of a lookup without an answer. */
+  readonly #pending = new Map<string, Promise<LookupResult>>()
+  /** Monotonic ms of the last lookup that got no response, by host. */
   readonly #unansweredMs = new Map<string, number>()
   #saving: Promise<void> | null = null
   #mustSave = false
@@ -103,8 +106,8 @@ export class LastAddresses {
   }
 
   /**
-   * A lookup for a socket. @param onFault called if the addresses are not current, or if there are
-   * none.
+   * A lookup function for a socket.
+   * @param onFault called if the addresses are not current, or if there are none.
    */
   lookupFor(onFault: (fault: string) => void): LookupFunction {
     return (host, options, callback) => {
@@ -121,17 +124,17 @@ export class LastAddresses {
     }
   }
 
-  /** Resolves when the file contains everything. */
+  /** Resolves when everything is written to the file. */
   async saved(): Promise<void> {
     while (this.#saving !== null) await this.#saving
   }
 
-  async #answer(host: string): Promise<LookupAnswer> {
+  async #answer(host: string): Promise<LookupResult> {
     if (!this.#known.has(host)) return await this.#lookedUp(host)
     const unansweredMs = this.#unansweredMs.get(host) ?? -Infinity
     const sinceMs = this.#clock.monotonicMs() - unansweredMs
     if (sinceMs < lastAddressLimits.lookupAgainMs) return unanswered
-    const { promise, resolve } = Promise.withResolvers<LookupAnswer>()
+    const { promise, resolve } = Promise.withResolvers<LookupResult>()
     const timer = setTimeout(() => resolve(unanswered), lastAddressLimits.lookupWaitMs)
     const answer = await Promise.race([this.#lookedUp(host), promise])
     clearTimeout(timer)
@@ -139,13 +142,13 @@ export class LastAddresses {
     return answer
   }
 
-  /** One lookup of a host at a time. */
-  async #lookedUp(host: string): Promise<LookupAnswer> {
+  /** Looks up a host; concurrent calls for the same host share one lookup. */
+  async #lookedUp(host: string): Promise<LookupResult> {
     const pending = this.#pending.get(host) ?? this.#begin(host)
     return await pending
   }
 
-  #begin(host: string): Promise<LookupAnswer> {
+  #begin(host: string): Promise<LookupResult> {
     const lookedUp = this.#lookUp(host).then(
       (answer) => {
         this.#pending.delete(host)
@@ -173,7 +176,7 @@ export class LastAddresses {
       this.#known.delete(oldest)
       this.#unansweredMs.delete(oldest)
     }
-    // Name servers rotate the addresses of a name.
+    // Compared in sorted order, because name servers rotate the addresses of a name.
     if (before.toSorted().join() !== addresses.toSorted().join()) this.#save()
   }
 
@@ -191,14 +194,14 @@ export class LastAddresses {
         await writeFile(`${path}.new`, text, { mode: 0o600 })
         await rename(`${path}.new`, path)
       } catch {
-        // The addresses remain in memory, and the next change is written again.
+        // Ignored: the addresses remain in memory, and the next change writes the file again.
       }
     }
     this.#saving = null
   }
 }
 
-/** An unreadable file counts as none, because the addresses are only hints. */
+/** An unreadable file counts as empty, because the addresses are only hints. */
 function readFile(path: string): Map<string, readonly string[]> {
   try {
     if (statSync(path).size > fileBytesMax) return new Map()

@@ -1,16 +1,18 @@
-/** Upper bounds of the buckets, ms; longer latencies are only in the total count. */
+/** Upper bounds of the buckets, ms; longer latencies are included only in the total count. */
 export const LATENCY_BOUNDS_MS = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000,
 ] as const
 
-/** Plain numbers, so that they can be sent between threads. */
+/** Contains only plain numbers, so that it can be sent between threads. */
 export interface LatencyCounts {
   /** Since the start. */
   readonly count: number
   readonly sumMs: number
-  /** Cumulative counts since the start: latencies up to the bound at the same position. */
+  /**
+   * Cumulative counts since the start: number of latencies up to the bound at the same position.
+   */
   readonly buckets: readonly number[]
-  /** 99th percentile of the last ten seconds; 0 without values. */
+  /** 99th percentile of the last ten seconds; 0 if there were no values. */
   readonly p99Ms: number
 }
 

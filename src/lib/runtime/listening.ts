@@ -1,6 +1,6 @@
 import type { ListenOptions, Server } from 'node:net'
 
-/** Resolves when the server listens. After that, the caller handles its errors. */
+/** Resolves when the server listens. After that, the caller must handle the server's errors. */
 export async function listenAt(server: Server, place: ListenOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
@@ -9,13 +9,16 @@ export async function listenAt(server: Server, place: ListenOptions): Promise<vo
   server.off('error', reject)
 }
 
-/** The port that a server listens on, even if the system chose it; 0 when it has none. */
+/**
+ * The port on which a server listens, even if the system chose the port; 0 when the server has no
+ * port.
+ */
 export function listeningPort(server: Server): number {
   const address = server.address()
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-/** Stops accepting connections, and resolves when the last one has closed. */
+/** Stops accepting connections, and resolves when the last connection has closed. */
 export function closeServer(server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   server.close(() => resolve())

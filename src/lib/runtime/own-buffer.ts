@@ -1,8 +1,8 @@
 /**
- * Returns the bytes alone in their buffer, so that the buffer can be transferred to another thread.
- * A view of a larger buffer is copied, because cloning a view clones the whole buffer. Empty bytes
- * always get a new buffer: the message decoder may share one buffer for all empty fields, and a
- * transferred buffer cannot be transferred again.
+ * Returns the bytes in a buffer that contains nothing else, so that the buffer can be transferred
+ * to another thread. A view of a larger buffer is copied, because cloning a view clones the whole
+ * buffer. Empty bytes always get a new buffer: the message decoder may share one buffer for all
+ * empty fields, and a transferred buffer cannot be transferred again.
  */
 export function withOwnBuffer(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   if (bytes.byteLength === 0) return new Uint8Array(0)

@@ -4,42 +4,44 @@ import type { TLSSocket } from 'node:tls'
 import { unsupportedNode } from './supported-node.ts'
 
 /**
- * Maximum bytes of all certificates that a peer presents; a longer chain counts as none. OpenSSL
- * itself fails a handshake at 100 KiB. Chains of public and company authorities take 3 to 8 KiB.
+ * Maximum total bytes of the certificates that a peer presents; a longer chain is treated as
+ * absent. OpenSSL itself fails a handshake at 100 KiB. Chains from public and company authorities
+ * take 3 to 8 KiB.
  */
 export const PEER_CHAIN_BYTES_MAX = 32 * 1024
 
 /**
- * Other Node versions never free a chain of several certificates from `getPeerX509Certificate()`.
+ * Other Node versions never free a chain of several certificates that `getPeerX509Certificate()`
+ * returned.
  */
 const freesChains = unsupportedNode() === null
 
-/** A certificate and its issuer; one that is self-signed may name itself. */
+/** A certificate linked to its issuer; a self-signed certificate may be linked to itself. */
 interface LinkedCertificate {
   readonly raw: Uint8Array
   readonly issuerCertificate?: LinkedCertificate | undefined
 }
 
 /**
- * The certificate, in DER, that the peer of a TLS connection presented and proved to hold the key
- * of. Null when it presented none, or one of more than {@link PEER_CHAIN_BYTES_MAX} bytes, or when
- * the connection has ended.
+ * The certificate, in DER, that the peer of a TLS connection presented and whose key the peer has
+ * proved to hold. Null when the peer presented none or more than {@link PEER_CHAIN_BYTES_MAX}
+ * bytes, or when the connection has ended.
  */
 export function peerLeafDer(socket: TLSSocket): Uint8Array | null {
   const { raw } = linked(socket.getPeerCertificate()) ?? {}
   return raw === undefined || raw.length > PEER_CHAIN_BYTES_MAX ? null : Uint8Array.from(raw)
 }
 
-/** Lowercase hex SHA-256 of {@link peerLeafDer}; empty when that is null. */
+/** Lowercase hex SHA-256 of {@link peerLeafDer}; empty when that returns null. */
 export function peerLeafSha256(socket: TLSSocket): string {
   const der = peerLeafDer(socket)
   return der === null ? '' : createHash('sha256').update(der).digest('hex')
 }
 
 /**
- * The certificates that the peer presented, in DER, the leaf first and the others as presented. On
- * Node versions that never free them ({@link unsupportedNode}), only those that issued one another.
- *
+ * The certificates that the peer presented, in DER: the leaf first, the others in the presented
+ * order. On Node versions that never free them ({@link unsupportedNode}), only certificates that
+ * issued one another are returned.
  * @param certificatesMax maximum number returned.
  * @returns null like {@link peerLeafDer}; the size limit applies to all returned certificates
  * together.
@@ -66,7 +68,9 @@ export function peerChainDer(
   return bytes > PEER_CHAIN_BYTES_MAX ? null : chain
 }
 
-/** Node returns null once the connection has ended, and an empty object for no certificate. */
+/**
+ * Node returns null after the connection has ended, and an empty object if there is no certificate.
+ */
 function linked(certificate: object | null): LinkedCertificate | undefined {
   return certificate !== null && 'raw' in certificate
     ? (certificate as LinkedCertificate)

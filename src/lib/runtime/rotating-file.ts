@@ -14,30 +14,31 @@ const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
 
 export interface RotatingFileOptions {
   readonly path: string
-  /** Maximum file size; a single larger chunk may exceed it. */
+  /** Maximum file size; a single larger write may exceed it. */
   readonly bytesMax: number
-  /** Number of earlier files to keep; `path.1` is the newest. */
+  /** Number of earlier files that are retained; `path.1` is the newest. */
   readonly keep: number
 }
 
 /**
- * A file of lines that is rotated between two writes, so that no line is cut or lost. If a rotation
- * fails, for example on a full disk, lines continue in the open file and the next write tries
- * again. If another program has moved the file away, the next write creates a new one.
+ * A file of lines that is rotated only between two writes, so that no line is cut or lost. If a
+ * rotation fails, for example because the disk is full, lines continue in the open file and the
+ * next write tries to rotate again. If another program has moved the file away, the next write
+ * creates a new one.
  */
 export class RotatingFile {
   readonly #options: RotatingFileOptions
   #fd: number
 
-  /** @throws {Error} when it cannot be opened or is not a regular file. */
+  /** @throws {Error} when the file cannot be opened or is not a regular file. */
   constructor(options: RotatingFileOptions) {
     this.#options = options
     this.#fd = openLines(options.path)
   }
 
   /**
-   * The file descriptor for the next write of `bytes`. Call it before each write, while no write is
-   * in progress.
+   * The file descriptor for the next write of `bytes` bytes. Call it before each write, while no
+   * write is in progress.
    */
   fdFor(bytes: number): number {
     try {
@@ -45,7 +46,7 @@ export class RotatingFile {
       if (size > 0 && size + bytes > this.#options.bytesMax) this.#rotate()
       if (this.#isElsewhere()) this.#reopen()
     } catch {
-      // The open file receives the lines until a later write can rotate.
+      // If the rotation fails, lines go to the open file until a later write can rotate.
     }
     return this.#fd
   }
@@ -60,11 +61,11 @@ export class RotatingFile {
   }
 
   /**
-   * Files are shifted only up to the first gap: repeating a failed rotation must not drop older
-   * files.
+   * Renames each file to the next number, but only up to the first unused number: a failed rotation
+   * that is repeated must not drop older files.
    */
   #rotate(): void {
-    // After a rotation that could not open the next file, the open file already has its rotated
+    // If an earlier rotation could not open the next file, the open file already has its rotated
     // name.
     if (this.#isElsewhere()) return
     const { path, keep } = this.#options
@@ -88,7 +89,9 @@ export class RotatingFile {
   }
 }
 
-/** Does not follow links, and refuses pipes and devices, which could block the thread. */
+/**
+ * Opens a file without following links; refuses pipes and devices, which could block the thread.
+ */
 function openLines(path: string): number {
   const fd = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, OWNER_ONLY)
   try {

@@ -1,8 +1,8 @@
 import { getHeapStatistics } from 'node:v8'
 
 /**
- * Memory of the calling thread. `process.memoryUsage` opens a file for its process values, so it
- * fails when no descriptor is left.
+ * Memory of the calling thread. `process.memoryUsage` is not used, because it opens a file for its
+ * process-wide values and fails when no descriptor is left.
  */
 export function threadMemory(): {
   readonly heapUsedBytes: number
@@ -18,13 +18,13 @@ export function threadMemory(): {
   }
 }
 
-/** Memory of the process; the last known values while no file can be opened. */
+/** Memory of the process; while no file can be opened, the last known values. */
 export function processMemory(): NodeJS.MemoryUsage {
   // @guard no-descriptors-left--process
   try {
     last = process.memoryUsage()
   } catch {
-    // No descriptor is left, which must not fail the caller.
+    // Ignored: no file descriptor is left, and that must not fail the caller.
   }
   return last
 }

@@ -7,12 +7,12 @@ export interface WebSocketBounds {
   readonly messageBytesMax: number
   /** Maximum fragments of one message. */
   readonly fragmentsMax: number
-  /** Time in which the peer answers a close frame. */
+  /** Timeout for the peer to answer a close frame. */
   readonly closeMs: number
 }
 
 /**
- * The server side of web sockets of one listener, without compression. The user of a web socket
+ * The server side of WebSockets for one listener, without compression. The user of a WebSocket
  * answers pings, because only the user knows whether the peer reads.
  */
 export function webSocketUpgrades(bounds: WebSocketBounds): WebSocketServer {

@@ -5,8 +5,8 @@ export interface JsonObject {
 
 /**
  * JSON with object keys in code-unit order, so that equal values give equal bytes on every
- * controller (after RFC 8785; numbers as ECMAScript prints them). Members that are undefined are
- * left out.
+ * controller (after RFC 8785; numbers as ECMAScript prints them). Members with the value undefined
+ * are omitted.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
@@ -14,7 +14,7 @@ export function canonicalJson(value: unknown): string {
     const record = value as Record<string, unknown>
     const parts: string[] = []
     const keys = Object.keys(record)
-    // Most objects are already in order, because they were parsed from canonical text.
+    // Most objects are already in order, because they were parsed from canonical JSON.
     let at = 1
     while (at < keys.length && (keys[at - 1] ?? '') < (keys[at] ?? '')) at += 1
     if (at < keys.length) keys.sort()
@@ -28,8 +28,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * Whether two values are equal, ignoring the order of object members. Creates no text, even for
- * large values.
+ * Whether two values are equal, ignoring the order of object members. Builds no JSON string, even
+ * for large values.
  */
 export function isSameJson(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true

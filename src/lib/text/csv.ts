@@ -1,6 +1,6 @@
-/** A row of a CSV text (RFC 4180). */
+/** A row of a CSV file (RFC 4180). */
 export interface CsvRow {
-  /** Line on which it begins, from 1. */
+  /** Line on which the row begins, from 1. */
   readonly line: number
   readonly cells: readonly string[]
 }
@@ -11,8 +11,8 @@ export interface CsvFault {
 }
 
 /**
- * Parses a CSV text: cells separated by commas, in quotes if they contain commas, quotes (doubled)
- * or line breaks. Empty lines are left out. Takes time linear in the text.
+ * Parses a CSV string: cells are separated by commas, and quoted if they contain commas, quotes
+ * (doubled) or line breaks. Empty lines are skipped. Takes time linear in the length.
  */
 export function parseCsv(text: string): {
   readonly rows: readonly CsvRow[]
@@ -48,7 +48,7 @@ export function parseCsv(text: string): {
 
 interface Cell {
   readonly value: string
-  /** Position of the comma or line break that ends the cell. */
+  /** Position of the comma or line break after the cell. */
   readonly end: number
   readonly lineBreaks: number
   readonly problem: string | null

@@ -1,6 +1,6 @@
 /**
- * Text of a file or pipe that a person or a program wrote. PowerShell writes UTF-16, and UTF-8 with
- * a byte order mark; the mark names the encoding and is no part of the text.
+ * Decodes text from a file or pipe that a person or a program wrote. PowerShell writes UTF-16, and
+ * UTF-8 with a byte order mark. The mark determines the encoding and is removed.
  */
 export function decodeText(bytes: Uint8Array): string {
   const [first, second] = bytes

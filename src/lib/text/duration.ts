@@ -12,7 +12,10 @@ const DURATION =
   /^[+-]?(?:0|(?:(?:[0-9]{1,12}(?:\.[0-9]{0,12})?|\.[0-9]{1,12})(?:ns|us|µs|μs|ms|s|m|h)){1,8})$/
 const PART = /([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h)/g
 
-/** Parses a duration as Go writes it, `1h30m` or `1.5s`, into ms; null when the text is invalid. */
+/**
+ * Parses a duration in Go's notation, such as `1h30m` or `1.5s`, into ms; null when the string is
+ * invalid.
+ */
 export function parseDuration(text: string): number | null {
   if (!DURATION.test(text)) return null
   let ms = 0

@@ -1,6 +1,6 @@
 /**
- * The hexadecimal digits of a text in lower case, for comparing hashes, fingerprints and hardware
- * addresses.
+ * The hexadecimal digits in a string, in lower case, for comparing hashes, fingerprints and
+ * hardware addresses.
  */
 export function hexDigits(text: string): string {
   return text.toLowerCase().replace(/[^0-9a-f]/g, '')

@@ -4,16 +4,17 @@ import { domainToASCII } from 'node:url'
 const NAME =
   /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/
 
-/** Far longer than a name; a longer text is not converted. */
+/** Far longer than any host name; longer strings are rejected without conversion. */
 const TEXT_LENGTH_MAX = 1024
 
 /**
- * Normalized name in ASCII (an internationalized one as punycode), or null. A numeric last label is
- * rejected: resolvers treat such names as addresses in old notations (`127.1`, `0x7f000001`), which
- * would bypass the address rules.
+ * The normalized name in ASCII (an internationalized name as punycode), or null if invalid. A name
+ * whose last label is a number is rejected: resolvers treat such names as addresses in old
+ * notations (`127.1`, `0x7f000001`), which would bypass the rules for addresses.
  */
 export function parseDnsName(text: string): string | null {
-  // The conversion maps forms such as full-width digits to ASCII, so all checks look at its result.
+  // All checks are made after the conversion, because it maps other characters, such as full-width
+  // digits, to ASCII.
   if (text.length > TEXT_LENGTH_MAX) return null
   const ascii = isAscii(text) ? text : domainToASCII(text)
   const name = ascii.toLowerCase().replace(/\.$/, '')

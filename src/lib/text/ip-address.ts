@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-/** A normalized IP address; IPv4-mapped IPv6 addresses are IPv4 addresses. */
+/** A normalized IP address; an IPv4-mapped IPv6 address becomes an IPv4 address. */
 export interface IpAddress {
   readonly text: string
   readonly family: 'ipv4' | 'ipv6'
@@ -9,7 +9,8 @@ export interface IpAddress {
 const MAPPED = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/
 
 /**
- * null when it is not an address. Zone ids are rejected, because they name interfaces of this host.
+ * null when the string is not an address. Addresses with a zone id are rejected, because a zone id
+ * names an interface of this host.
  */
 export function parseIp(text: string): IpAddress | null {
   if (text.includes('%')) return null
@@ -25,7 +26,10 @@ export function parseIp(text: string): IpAddress | null {
   }
 }
 
-/** The URL parser converts every notation to that of RFC 5952, without dotted IPv4 parts. */
+/**
+ * Uses the URL parser, which converts every notation to the one in RFC 5952, without dotted IPv4
+ * parts.
+ */
 function normalIpv6(text: string): string {
   return new URL(`http://[${text}]/`).hostname.slice(1, -1)
 }

@@ -1,4 +1,4 @@
-/** The value of a JSON text; null for a text that is not JSON, and for `null`. */
+/** Parses JSON; null for a string that is not JSON, and for the JSON value `null`. */
 export function jsonOrNull(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
@@ -7,7 +7,7 @@ export function jsonOrNull(text: string): unknown {
   }
 }
 
-/** Whether the value is an object that is neither a list nor null. */
+/** Whether the value is an object, but not a list or null. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -10,7 +10,7 @@ export interface Network {
 const widths = { ipv4: 32, ipv6: 128 } as const
 const CIDR = /^([^/]+)\/([0-9]{1,3})$/
 
-/** @param text `address/prefix`. null when it is not a network. */
+/** @param text `address/prefix`; the result is null when it is not a network. */
 export function parseCidr(text: string): Network | null {
   const [, base = '', length = ''] = CIDR.exec(text) ?? []
   return isIP(base) === 0 ? null : createNetwork(base, Number(length))
@@ -21,12 +21,12 @@ export function createNetwork(text: string, prefix: number): Network | null {
   const address = parseIp(text)
   if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
   const isMapped = address.family === 'ipv4' && text.includes(':')
-  // The prefix of an IPv4-mapped network counts from the IPv6 address.
+  // For an IPv4-mapped network, the prefix length refers to the IPv6 address, so 96 is subtracted.
   const own = isMapped ? prefix - 96 : prefix
   return own < 0 || own > widths[address.family] ? null : { address, prefix: own }
 }
 
-/** False for addresses of another family (IPv4, IPv6). */
+/** False if the address is of the other family (IPv4 or IPv6). */
 export function networkContains(network: Network, ip: IpAddress): boolean {
   return network.address.family === ip.family && offsetOf(network, ip) !== null
 }
@@ -45,19 +45,21 @@ export function singleAddressNetwork(address: IpAddress): Network {
   return { address, prefix: widths[address.family] }
 }
 
-/** The address at this offset from the first one; null when the network is smaller. */
+/**
+ * The address at this offset from the network's first address; null when the network is smaller.
+ */
 export function addressAt(network: Network, offset: number): IpAddress | null {
   return offset >= networkSize(network) ? null : addressFrom(network, BigInt(offset))
 }
 
-/** Canonical text of a network: its first address and the prefix. */
+/** Canonical form of a network: its first address and the prefix length. */
 export function formatNetwork(network: Network): string {
   return `${addressFrom(network, 0n)?.text ?? ''}/${network.prefix}`
 }
 
 /**
- * Translates an address to another network by keeping its host bits; null when it is not in the
- * first network.
+ * Translates an address from one network to another: the host bits stay the same. null when the
+ * address is not in the first network.
  */
 export function translateAddress(address: IpAddress, from: Network, to: Network): IpAddress | null {
   const { family } = address
@@ -67,7 +69,7 @@ export function translateAddress(address: IpAddress, from: Network, to: Network)
   return offset === null ? null : addressFrom(to, offset)
 }
 
-/** Host bits of an address of the same family; null when it is outside of the network. */
+/** Host bits of an address of the same family; null when the address is outside the network. */
 function offsetOf(network: Network, ip: IpAddress): bigint | null {
   const offset = valueOf(ip) - firstValue(network)
   return offset >= 0n && offset < BigInt(networkSize(network)) ? offset : null

@@ -1,5 +1,7 @@
-/** Copies the beginning of a text. A slice would keep the whole original text in memory. */
-export function copyTextStart(text: string, charactersMax: number): string {
+/**
+ * Copies the first characters of a string. A slice would keep the whole original string in memory.
+ */
+export function copyPrefix(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text
   // @guard reports-of-a-router--own
   return Buffer.from(text.slice(0, charactersMax), 'utf8').toString('utf8')

@@ -11,8 +11,8 @@ export function integer(value: bigint): number {
 }
 
 /**
- * Checks a decoded message, so that later readers can convert each of its integers.
- * @throws {RangeError} when one of them is not a safe integer.
+ * Checks all integers of a decoded message, so that later readers can convert each of them.
+ * @throws {RangeError} when one is not a safe integer.
  */
 export function assertSafeIntegers(value: unknown): void {
   if (typeof value === 'bigint') integer(value)

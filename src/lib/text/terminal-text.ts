@@ -4,7 +4,7 @@
  */
 const UNPRINTABLE =
   '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
-/** The same, without those that JSON and YAML escape or use between values. */
+/** Those of the characters above that JSON and YAML neither escape nor use between values. */
 const UNESCAPED = '\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
 
 const one = new RegExp(`[${UNPRINTABLE}]`)
@@ -13,24 +13,33 @@ const runsWithinLines = new RegExp(`(?![\\t\\n])[${UNPRINTABLE}]`, 'g')
 const unescaped = new RegExp(`[${UNESCAPED}]`, 'g')
 const WHITE = /^[\t\n\v\f\r\u0085\u2028\u2029]+$/
 
-/** The first character that a terminal would interpret, as `U+001B`; null when there is none. */
+/**
+ * The first character that a terminal would interpret, in the form `U+001B`; null when there is
+ * none.
+ */
 export function firstUnprintable(text: string): string | null {
   const found = one.exec(text)
   return found === null ? null : `U+${hexOf(found[0]).toUpperCase()}`
 }
 
-/** Makes untrusted text one safe line: a space for line breaks and tabs, `?` for other controls. */
+/**
+ * Turns untrusted text into one safe line: line breaks and tabs become spaces, other control
+ * characters become `?`.
+ */
 export function printableLine(text: string, charactersMax = Infinity): string {
   const line = text.replace(runs, (run) => (WHITE.test(run) ? ' ' : '?'))
   return line.length > charactersMax ? line.slice(0, charactersMax) : line
 }
 
-/** Makes untrusted text of several lines safe: line feeds and tabs stay. */
+/**
+ * Makes untrusted multi-line text safe: only line feeds and tabs stay, other control characters are
+ * replaced.
+ */
 export function printableText(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(runsWithinLines, '?')
 }
 
-/** A copy of a JSON value with every text in it passed through {@link printableLine}. */
+/** A copy of a JSON value in which {@link printableLine} was applied to every string. */
 export function printableValue<T>(value: T): T {
   if (typeof value === 'string') return printableLine(value) as T
   if (Array.isArray(value)) return (value as unknown[]).map(printableValue) as T
@@ -43,8 +52,8 @@ export function printableValue<T>(value: T): T {
 }
 
 /**
- * Escapes such characters in JSON, or in YAML whose scalars with such characters are double-quoted.
- * The result parses to the same value.
+ * Escapes characters that a terminal interprets, in JSON or in YAML whose scalars with such
+ * characters are double-quoted. The result still parses to the same value.
  */
 export function escapeUnprintable(text: string): string {
   return text.replace(unescaped, (character) => `\\u${hexOf(character)}`)

@@ -1,21 +1,26 @@
-/** Longest step of the search from the end of a list; the search is binary from there. */
+/**
+ * Largest step of the search backward from the end of a list; from there, the search is binary.
+ */
 const NEAR_END_STEP_MAX = 8
 const HIGH_UNIT = /[\ud800-\uffff]/
 
-/** Surrogates encode characters above U+FFFF, but are smaller numbers than U+E000 to U+FFFF. */
+/**
+ * Order of a UTF-16 unit. Surrogates encode characters above U+FFFF, but their numbers are smaller
+ * than those of U+E000 to U+FFFF.
+ */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
 
-/** Whether `<` compares this text correctly with any other text. */
+/** Whether `<` compares this string correctly with every other string. */
 export function isPlainText(text: string): boolean {
   return !HIGH_UNIT.test(text)
 }
 
 /**
- * Compares texts by their UTF-8 bytes: negative, 0 or positive if `a` is before, equal to or after
- * `b`. `<` compares UTF-16 units, which differs between characters above U+FFFF and those from
- * U+E000 on.
+ * Compares strings by their UTF-8 bytes: negative, 0 or positive if `a` is before, equal to or
+ * after `b`. `<` compares UTF-16 units, which gives another order for characters above U+FFFF and
+ * characters from U+E000 on.
  */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0
@@ -31,19 +36,20 @@ export function compareText(a: string, b: string): number {
 
 /** Sorts in place, by {@link compareText}. */
 export function sortTexts(texts: string[]): string[] {
-  // Without a comparison function, `sort` compares UTF-16 units and is several times faster.
+  // If possible, sorts without a comparison function: `sort` then compares UTF-16 units and is
+  // several times faster.
   return texts.every(isPlainText) ? texts.sort() : texts.sort(compareText)
 }
 
 /**
- * First position in a sorted list whose text is not below `text`.
+ * First position in a sorted list at which the string is not less than `text`.
  * @param isPlain result of `isPlainText(text)`.
  */
 export function lowerBound(sorted: readonly string[], text: string, isPlain: boolean): number {
   let low = 0
   let high = sorted.length
-  // Ids mostly arrive in order, of their creation or of the store. So the last few are compared
-  // first: older texts are seldom in the processor's cache.
+  // Searches backward from the end first: ids usually arrive sorted (by creation or by store
+  // order), and the last strings are more likely to be in the CPU cache.
   let step = 1
   while (low < high) {
     const isNearEnd = step <= NEAR_END_STEP_MAX && step <= high - low
@@ -61,8 +67,8 @@ export function lowerBound(sorted: readonly string[], text: string, isPlain: boo
 }
 
 /**
- * Index of the chunk that holds or would hold a text, in a sorted list of sorted chunks; 0 if there
- * is none.
+ * Index of the chunk, in a sorted list of sorted chunks, that contains the string or in which it
+ * would be inserted; 0 if there is no chunk.
  * @param isPlain result of `isPlainText(text)`.
  */
 export function chunkIndex(

@@ -2,16 +2,17 @@ export interface TextPattern {
   matches(text: string): boolean
 }
 
-/** Maximum pattern length; a longer one is invalid. */
+/** Maximum pattern length; a longer pattern is invalid. */
 export const patternCharactersMax = 256
 
-/** Unsupported regular expression characters. */
+/** Characters of regular expressions that are not supported. */
 const REFUSED = /[\\[\](){}+?]/
 
 /**
- * Parses the subset of regular expressions that metric filters use: text, `.`, `.*`, `*` after any
- * character as in a shell, `^`, `$` and `|`; `\.` is a dot. Matching takes time proportional to the
- * product of both lengths, while a caller's regular expression could take forever.
+ * Parses the subset of regular expressions that metric filters use: literal text, `.`, `.*`, `*`
+ * after any other character (meaning any text, as in a shell), `^`, `$` and `|`; `\.` is a literal
+ * dot. Matching takes time proportional to the product of both lengths, whereas a caller's regular
+ * expression could take forever.
  * @returns null when the pattern is invalid.
  */
 export function parsePattern(text: string): TextPattern | null {
@@ -46,7 +47,10 @@ function parseBranch(text: string): Branch | null {
   return isAtEnd ? pieces : [...pieces, 'any']
 }
 
-/** Backtracks only to the last `any`, which suffices because patterns have no other repetition. */
+/**
+ * Backtracks only to the last `any`. That is enough, because patterns have no other kind of
+ * repetition.
+ */
 function isMatch(pieces: Branch, text: string): boolean {
   let [at, piece, anyPiece, anyAt] = [0, 0, -1, 0]
   while (at < text.length) {

@@ -1,15 +1,16 @@
 /**
- * Up to this length the built-in search is always fast: it costs at most this many comparisons per
+ * Up to this length, the built-in search is always fast: it needs at most this many comparisons per
  * character.
  */
 const shortCharactersMax = 16
 
-/** Finds a pattern in a text, starting at `from`; -1: not found. */
+/** Finds a pattern in a string, starting at `from`; -1 if it is not found. */
 type TextSearch = (text: string, from: number) => number
 
 /**
- * A search in linear time for any pattern. With some long patterns the built-in search takes time
- * proportional to the product of both lengths, and an attacker may choose pattern and text.
+ * Creates a search that takes linear time for any pattern. With some long patterns, the built-in
+ * search takes time proportional to the product of both lengths, and an attacker may choose both
+ * pattern and text.
  */
 export function createTextSearch(pattern: string): TextSearch {
   // @guard costly-texts--search
@@ -17,7 +18,7 @@ export function createTextSearch(pattern: string): TextSearch {
   return linearSearch(pattern)
 }
 
-/** The algorithm of Knuth, Morris and Pratt. */
+/** The Knuth-Morris-Pratt algorithm. */
 function linearSearch(pattern: string): TextSearch {
   // For each matched length: the longest proper prefix that is also a suffix.
   const borders = [0]

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** The 16 bytes of a UUID in its text form (RFC 9562), or null when the text is none. */
+/** The 16 bytes of a UUID in text form (RFC 9562); null when the string is not a UUID. */
 export function parseUuid(text: string): Uint8Array | null {
   if (!UUID.test(text)) return null
   return Uint8Array.from(Buffer.from(text.replaceAll('-', ''), 'hex'))
@@ -13,7 +13,7 @@ export function formatUuid(bytes: Uint8Array): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** UTC ms of a UUIDv7 (RFC 9562 section 5.7), or null for another version. */
+/** The time in a UUIDv7 (RFC 9562, section 5.7), UTC ms; null for another version. */
 export function uuidv7TimeMs(bytes: Uint8Array): number | null {
   if (bytes.length !== 16 || (bytes[6] ?? 0) >>> 4 !== 7) return null
   let time = 0
@@ -21,7 +21,7 @@ export function uuidv7TimeMs(bytes: Uint8Array): number | null {
   return time
 }
 
-/** 16 bytes (RFC 9562, 5.7); ids sort by time to the millisecond. */
+/** A new UUIDv7 (RFC 9562, 5.7), 16 bytes; such ids sort by creation time, to the millisecond. */
 export function newUuidv7(nowMs: number): Uint8Array {
   const bytes = Uint8Array.from(randomBytes(16))
   let rest = nowMs

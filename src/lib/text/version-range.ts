@@ -8,11 +8,14 @@ const FULL = `${NUMBER}\\.${NUMBER}\\.${NUMBER}${SUFFIX}`
 /** `1.x`, `1.x.x`, `1.2.x`. */
 const WILD = `${NUMBER}\\.(?:x(?:\\.x)?|${NUMBER}\\.x)`
 const COMPARATOR = new RegExp(`^(>=|<=|==|!=|>|<|=|!)?(${FULL}|${WILD})$`)
-/** Devices report versions such as `5.15.0-091`, with a leading zero. */
+/**
+ * Accepts versions such as `5.15.0-091`, which has a leading zero, because devices report such
+ * versions.
+ */
 const LOOSE = true
 const WHOLE = new RegExp(`^${FULL}$`)
 
-/** Splits a range at blanks, except a blank between an operator and its version. */
+/** Splits a range at blanks, except at a blank between an operator and its version. */
 function groupsOf(range: string): string[][] {
   return range.split('||').map((group) =>
     group
@@ -23,8 +26,9 @@ function groupsOf(range: string): string[][] {
 }
 
 /**
- * Whether a text is a version range of a posture check. All comparators separated by blanks must
- * hold, in at least one of the groups separated by `||`. Example: `>=10.0.0 <11.0.0 || 12.x`.
+ * Whether a string is a version range as posture checks use it: groups separated by `||`, of
+ * comparators separated by blanks. A version is in the range if all comparators of at least one
+ * group hold. Example: `>=10.0.0 <11.0.0 || 12.x`.
  */
 export function isVersionRange(text: string): boolean {
   return groupsOf(text).every(
@@ -33,7 +37,7 @@ export function isVersionRange(text: string): boolean {
 }
 
 /**
- * Whether a text is one complete version, `1.2.3` or `1.2.3-rc.1+build` (Semantic Versioning
+ * Whether a string is one complete version, `1.2.3` or `1.2.3-rc.1+build` (Semantic Versioning
  * 2.0.0).
  */
 function isVersion(text: string): boolean {
@@ -53,7 +57,8 @@ function holds(version: string, comparator: string): boolean {
   const [, operator = '', bound = ''] = COMPARATOR.exec(comparator) ?? []
   const [first, beyond] = boundsOf(bound)
   const isBelow = compare(version, first, LOOSE) < 0
-  // A wildcard version covers all versions from its first up to, but not including, `beyond`.
+  // A wildcard version includes all versions from its first version up to, but not including,
+  // `beyond`.
   const isAbove =
     beyond === null ? compare(version, first, LOOSE) > 0 : compare(version, beyond, LOOSE) >= 0
   switch (operator) {
@@ -74,8 +79,8 @@ function holds(version: string, comparator: string): boolean {
 }
 
 /**
- * The first version that a bound covers and the first version after it; null: it is a single
- * version.
+ * The first version that the bound includes, and the first version after it; null if the bound is a
+ * single version.
  */
 function boundsOf(bound: string): readonly [first: string, beyond: string | null] {
   if (!bound.includes('x') || isVersion(bound)) return [bound, null]

@@ -7,32 +7,37 @@ import { type LeafElement, PAGE_HEADER_BYTES, PageBytes, pageFlags } from './pag
 const BUCKET_HEADER_BYTES = 16
 const PROGRESS_PAGES = 4096
 
-/** A bucket: a tree of pages, or one leaf page inside the value that represents it. */
+/**
+ * A bucket: either a tree of pages, or one leaf page inside the value by which its parent refers to
+ * it.
+ */
 export interface Bucket {
   /** 0: inline. */
   readonly rootPage: number
   readonly inline: Uint8Array
-  /** Number of buckets that contain it. */
+  /** Number of buckets around this bucket. */
   readonly depth: number
 }
 
-/** A key with its value or the bucket below it. The bytes are valid until the file is closed. */
+/**
+ * A key with its value or with the bucket below it. The bytes are valid until the file is closed.
+ */
 export interface BoltEntry {
   readonly key: Uint8Array
   readonly value: Uint8Array
-  /** null: the entry has a value. */
+  /** null if the entry has a value. */
   readonly bucket: Bucket | null
 }
 
 /** Result of checking the whole file. */
-export interface BoltCensus {
-  /** Pages of buckets and of the free list. */
+export interface BoltCheckResult {
+  /** Number of pages that belong to buckets and the free list. */
   readonly reachablePages: number
   readonly freePages: number
   readonly entries: number
 }
 
-/** Bounds of the keys below a branch element; null: none. */
+/** Bounds of the keys below a branch element; null: no bound. */
 interface KeyRange {
   readonly from: Uint8Array | null
   readonly below: Uint8Array | null
@@ -41,14 +46,14 @@ interface KeyRange {
 const anyKey: KeyRange = { from: null, below: null }
 
 /**
- * Reads a bbolt file without trusting it. Every walk visits a page at most once, so the size of the
- * file limits time and memory. Writes nothing and takes no lock.
+ * Reads a bbolt file without trusting its content. Every walk visits a page at most once, so time
+ * and memory are limited by the size of the file. Writes nothing and locks nothing.
  */
 export class BoltFile {
   readonly meta: BoltMeta
   readonly #source: ByteSource
 
-  /** @throws {MigrateFault} when no version of the file is intact. */
+  /** @throws {MigrateFault} when neither of the file's two versions is intact. */
   constructor(source: ByteSource) {
     this.#source = source
     this.meta = readBoltMeta(source)
@@ -59,11 +64,11 @@ export class BoltFile {
   }
 
   /**
-   * Reads every page, and checks that each page is used once or free.
-   * @param onProgress called with the share of the file that was read, 0 to 1.
+   * Reads every page, and checks that each page is either used once or free.
+   * @param onProgress called with the fraction of the file that was read, 0 to 1.
    * @throws {MigrateFault} DAMAGED.
    */
-  check(onProgress: (share: number) => void = () => undefined): BoltCensus {
+  check(onProgress: (share: number) => void = () => undefined): BoltCheckResult {
     const visited = new PageSet(this.meta, onProgress)
     let entries = 0
     const count = (bucket: Bucket): void => {
@@ -82,12 +87,15 @@ export class BoltFile {
     return { reachablePages: reachable, freePages, entries }
   }
 
-  /** A new set of visited pages for {@link entries}. */
+  /** Creates an empty set of visited pages for {@link entries}. */
   visitedPages(): PageSet {
     return new PageSet(this.meta, () => undefined)
   }
 
-  /** The bucket below some names, or null. @throws {MigrateFault} DAMAGED. */
+  /**
+   * The bucket at a path of names; null if it does not exist.
+   * @throws {MigrateFault} DAMAGED.
+   */
   find(...names: readonly string[]): Bucket | null {
     const visited = this.visitedPages()
     let bucket: Bucket | null = this.root
@@ -105,7 +113,8 @@ export class BoltFile {
 
   /**
    * The entries of a bucket in the order of their keys.
-   * @param visited pages that are not read again. @throws {MigrateFault} DAMAGED.
+   * @param visited pages that were visited before; visiting one again is damage.
+   * @throws {MigrateFault} DAMAGED.
    */
   *entries(bucket: Bucket, visited: PageSet): Generator<BoltEntry> {
     if (bucket.rootPage === 0) {
@@ -211,7 +220,7 @@ export class BoltFile {
   }
 }
 
-/** Pages that a walk has visited. */
+/** Pages that one walk has visited. */
 export class PageSet {
   readonly #bits: Uint8Array
   readonly #highWaterMark: number
@@ -234,7 +243,11 @@ export class PageSet {
     return ((this.#bits[id >>> 3] ?? 0) & (1 << (id & 7))) !== 0
   }
 
-  /** @throws {MigrateFault} DAMAGED for a page that the set has, or that the file lacks. */
+  /**
+   * Adds a page with the pages after it.
+   * @throws {MigrateFault} DAMAGED if the page is already in the set, or does not exist in the
+   * file.
+   */
   add(id: number, pages: number): void {
     if (id + pages > this.#highWaterMark) {
       throw damagedDatabaseFault(`page ${id} continues after the last page`)

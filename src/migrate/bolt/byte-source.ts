@@ -5,7 +5,7 @@ import { MigrateFault } from '../fault.ts'
 /** Bytes that are read by position. Nothing is written or locked. */
 export interface ByteSource {
   readonly size: number
-  /** @returns fewer bytes than `length` only at the end. */
+  /** @returns `length` bytes; fewer only at the end of the file. */
   read(offset: number, length: number): Uint8Array
 }
 
@@ -35,7 +35,7 @@ export class FileSource implements ByteSource {
     return bytes.subarray(0, have)
   }
 
-  /** Device and inode, by which the system lists locks. */
+  /** Device and inode number, by which the system lists locks. */
   get identity(): { readonly device: number; readonly inode: number } {
     const { dev, ino } = fstatSync(this.#fd)
     return { device: dev, inode: ino }

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 
-/** Bits of a device number as Linux encodes it for user space. */
+/** Bits of a device number in the encoding that Linux uses for user space. */
 const MINOR_LOW = 0xff
 const MAJOR_SHIFT = 8
 
 /**
- * Whether another process holds a lock on the file, as a running controller does. Only Linux lists
- * locks; elsewhere, and for processes that this one cannot see, the answer is false.
+ * Whether another process has a lock on the file, as a running controller does. Only Linux lists
+ * locks; on other systems, and for processes that are not visible to this one, the result is false.
  */
 export function isLocked({
   device,
@@ -24,7 +24,10 @@ export function isLocked({
   return lockedInodes(text).has(`${deviceText(device)}:${inode}`)
 }
 
-/** `major:minor:inode` of each file in lines as `1: FLOCK ADVISORY WRITE 812 08:01:1234 0 EOF`. */
+/**
+ * `major:minor:inode` of each locked file, from lines such as `1: FLOCK ADVISORY WRITE 812
+ * 08:01:1234 0 EOF`.
+ */
 export function lockedInodes(text: string): ReadonlySet<string> {
   return new Set(
     [...text.matchAll(/^\d+:\s+(?!->)\S+\s+\S+\s+\S+\s+-?\d+\s+([0-9a-f]+:[0-9a-f]+:\d+)\s/gm)].map(

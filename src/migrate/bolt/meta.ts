@@ -9,28 +9,28 @@ import { PAGE_HEADER_BYTES, PageBytes, pageFlags } from './page-bytes.ts'
 
 const MAGIC = 0xed0cdaed
 const VERSION = 2
-/** Bytes of a meta from the magic number to its checksum. */
+/** Size of a meta page's content, from the magic number to its checksum. */
 const SUMMED_BYTES = 56
 const META_BYTES = PAGE_HEADER_BYTES + SUMMED_BYTES + 8
 const PAGE_SIZE_MIN = 1024
 const PAGE_SIZES = 15
 const PAGE_SIZE_MAX = PAGE_SIZE_MIN << (PAGE_SIZES - 1)
-/** Meta pages, root and free list of an empty database. */
+/** Minimum number of pages: an empty database has two meta pages, a root and a free list. */
 const PAGES_MIN = 4
 
-/** A consistent version of the file. */
+/** One consistent version of the file. */
 export interface BoltMeta {
   readonly isLittleEndian: boolean
   readonly pageSize: number
   readonly rootPage: number
   readonly freeListPage: number
-  /** Number of pages that were ever used. */
+  /** Number of pages that have ever been used. */
   readonly highWaterMark: number
   readonly transaction: number
 }
 
 /**
- * The meta with the higher transaction of those that are intact.
+ * Of the intact meta pages, the one with the higher transaction number.
  * @throws {MigrateFault} NOT_A_DATABASE, CUT_OFF, DAMAGED or TOO_LARGE.
  */
 export function readBoltMeta(source: ByteSource): BoltMeta {
@@ -54,7 +54,9 @@ function newer(first: BoltMeta | null, second: BoltMeta | null): BoltMeta | null
   return second.transaction > first.transaction ? second : first
 }
 
-/** The page size of a file with a damaged first page is unknown. */
+/**
+ * Searches for the second meta page, because without an intact first page the page size is unknown.
+ */
 function findSecond(source: ByteSource): BoltMeta | null {
   for (let size = PAGE_SIZE_MIN; size <= PAGE_SIZE_MAX; size *= 2) {
     const meta = metaAt(source, size, size)

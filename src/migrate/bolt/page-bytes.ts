@@ -17,12 +17,12 @@ export interface LeafElement {
 
 /** An element of a branch page. */
 export interface BranchElement {
-  /** First key that the child may hold. */
+  /** Lowest key that the child may contain. */
   readonly key: Uint8Array
   readonly child: number
 }
 
-/** One page with its overflow pages, or the page of an inline bucket. */
+/** One page with its overflow pages, or the page inside an inline bucket's value. */
 export class PageBytes {
   readonly #bytes: Uint8Array
   readonly #view: DataView
@@ -43,7 +43,7 @@ export class PageBytes {
   get count(): number {
     return this.#view.getUint16(10, this.#isLittleEndian)
   }
-  /** Number of further pages that belong to this one. */
+  /** Number of overflow pages that belong to this page. */
   get overflow(): number {
     return this.u32(12)
   }
@@ -52,7 +52,7 @@ export class PageBytes {
     return this.#view.getUint32(offset, this.#isLittleEndian)
   }
 
-  /** Inexact above 2^53, but all limits are lower. */
+  /** Inexact above 2^53, which does not matter because all limits are lower. */
   u64(offset: number): number {
     const [high, low] = this.#isLittleEndian ? [offset + 4, offset] : [offset, offset + 4]
     return this.u32(high) * 0x1_0000_0000 + this.u32(low)
@@ -114,7 +114,7 @@ export class PageBytes {
   }
 }
 
-/** Checks that elements lie in their page and together are no larger than it. */
+/** Checks that all elements are inside their page, and together are no larger than the page. */
 class ElementTable {
   readonly end: number
   readonly #length: number

@@ -12,18 +12,18 @@ import {
   type TypedValue,
 } from './typed-value.ts'
 
-/** A key and its value, or the entries of the bucket below it. */
+/** A key and its value, or the entries of the bucket under this key. */
 export interface StoredEntry {
   readonly key: Uint8Array
   readonly value: Uint8Array
-  /** null: the entry has a value. */
+  /** null if the entry has a value. */
   readonly entries: readonly StoredEntry[] | null
 }
 
-/** Key of the length of a list in a map. */
+/** Key under which a map stores the length of a list. */
 const LIST_SIZE = Buffer.from('__list__size__36484231-110c-4767-afe2-01b6e3db107a')
 
-/** Number of entries and bytes that the rest of a record may have. */
+/** Number of entries and bytes that the rest of a record may still have. */
 interface Allowance {
   entries: number
   bytes: number
@@ -31,7 +31,8 @@ interface Allowance {
 
 /**
  * Reads a record into memory.
- * @param isSkipped names of links, which are derived from other records and may be long.
+ * @param isSkipped selects names that are not read: links, which are derived from other records and
+ * may be long.
  * @throws {MigrateFault} TOO_LARGE, DAMAGED.
  */
 export function readStoredEntries(
@@ -66,7 +67,7 @@ function take(allowance: Allowance, bytes: number): void {
   throw new MigrateFault('TOO_LARGE', 'it is larger than a record may be')
 }
 
-/** The texts of a set, in the order of their bytes; null if it is not a set. */
+/** The strings of a set, in the order of their bytes; null if the entries are not a set. */
 export function decodeTextSet(entries: readonly StoredEntry[]): string[] | null {
   const texts: string[] = []
   for (const { key, value, entries: below } of entries) {
@@ -77,7 +78,7 @@ export function decodeTextSet(entries: readonly StoredEntry[]): string[] | null 
   return texts
 }
 
-/** A map, list or value as JSON; undefined if it is none of these. */
+/** Converts a map, list or value to JSON; undefined if the entry is none of these. */
 export function decodeJson(entry: StoredEntry, depth = 0): Json | undefined {
   if (depth > migrateLimits.valueDepthMax) return undefined
   const { entries } = entry
@@ -88,7 +89,7 @@ export function decodeJson(entry: StoredEntry, depth = 0): Json | undefined {
   return mapJson(entries, depth)
 }
 
-/** The members of a map; undefined if one of them is not JSON. */
+/** Converts the members of a map to JSON; undefined if a member cannot be converted. */
 export function mapJson(
   entries: readonly StoredEntry[],
   depth = 0,
@@ -100,7 +101,7 @@ export function mapJson(
     if (name === null || value === undefined) return undefined
     members.push([name, value])
   }
-  // Not assigned one by one, because a member may be named `__proto__`.
+  // `fromEntries` instead of assignments, because a member may be named `__proto__`.
   return Object.fromEntries(members)
 }
 

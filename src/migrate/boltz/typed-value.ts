@@ -1,17 +1,17 @@
 /**
- * Values of OpenZiti's boltz. Source: ziti 804f55abb,
+ * Typed values in OpenZiti's boltz. Source: ziti 804f55abb,
  * controller/storage/boltz/typed_bucket.go:35-587.
  */
 import { Buffer } from 'node:buffer'
 
-/** A value with its type. Bytes that are not valid for their type are `unknown`. */
+/** A value with its type; `unknown` if the bytes are not valid for their type. */
 export type TypedValue =
   | { readonly type: 'boolean'; readonly value: boolean }
   | { readonly type: 'int32'; readonly value: number }
   | { readonly type: 'int64'; readonly value: bigint }
   | { readonly type: 'float64'; readonly value: number }
   | { readonly type: 'text'; readonly value: string }
-  /** UTC ms; null: the zero time, which means unset. */
+  /** UTC ms; null for Go's zero time, which means unset. */
   | { readonly type: 'time'; readonly value: number | null }
   | { readonly type: 'nil' }
   | { readonly type: 'unknown' }
@@ -25,9 +25,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** Seconds from year 1, where Go's times begin, to 1970. */
 const UNIX_SECONDS = 62_135_596_800n
 const TIME_BYTES = 15
-/** Version 2 adds the seconds of the time zone. */
+/** Size in version 2 of the format, which adds the seconds of the time zone. */
 const TIME_BYTES_2 = 16
-/** Last millisecond of the year 9999. */
+/** Last millisecond of the year 9999, UTC ms. */
 const TIME_MS_MAX = 253_402_300_799_999
 
 export function decodeTypedValue(bytes: Uint8Array): TypedValue {
@@ -65,7 +65,9 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
   }
 }
 
-/** Go's binary form of a time: version, seconds, nanoseconds, minutes of the zone. */
+/**
+ * Decodes Go's binary form of a time: version, seconds, nanoseconds, minutes of the time zone.
+ */
 function decodeTime(bytes: Buffer): TypedValue {
   const version = bytes[0]
   const isWhole =

@@ -16,7 +16,7 @@ import {
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
-import { validityWithin } from '../../pki/authority/renewal.ts'
+import { validityLimitedBy } from '../../pki/authority/renewal.ts'
 import { checkSigner } from '../../pki/authority/signer.ts'
 import { parsePublicKey } from '../../pki/public-key.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
@@ -26,11 +26,14 @@ import type { MigrationReport } from '../report.ts'
 import type { PemIdentity, OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
 import { configurationFault } from './settings.ts'
 
-/** A controller of the new network: one of the old network with its id, addresses and key. */
+/**
+ * A controller of the new network, with the id, addresses and key of a controller of the old
+ * network.
+ */
 export interface MigratedController {
   readonly id: string
   readonly configuration: OpenZitiConfiguration
-  /** Leaf, then intermediates. */
+  /** PEM chain: leaf first, then the intermediates. */
   readonly certificatePem: string
   readonly privateKeyPem: string
   readonly serverCertificates: readonly CertifiedKey[]
@@ -40,19 +43,19 @@ export interface MigratedController {
 export interface MigratedAuthorities {
   readonly trustDomain: string
   readonly caPem: string
-  /** Signs certificates from now on. */
+  /** The authority that signs new certificates. */
   readonly issuing: CertifiedKey
   readonly controllers: readonly MigratedController[]
 }
 
-/** Store of findings about configurations and certificates. */
+/** Store name in findings about configurations and certificates. */
 const STORE = 'configuration'
 
 type Chain = readonly [Certificate, ...Certificate[]]
 
 /**
- * Takes ids, keys and authorities from the configurations of the old controllers, and reports what
- * changes.
+ * Reads ids, keys and authorities from the configurations of the old controllers, and reports what
+ * will change.
  * @throws {MigrateFault} CONFIGURATION, one sentence.
  */
 export async function migrateAuthorities(
@@ -82,7 +85,7 @@ export async function migrateAuthorities(
   return { trustDomain, caPem: certificatesPem(anchors), issuing, controllers }
 }
 
-/** All roots and intermediates of all controllers, each once. */
+/** All root and intermediate certificates of all controllers, without duplicates. */
 function bundleOf(configurations: readonly OpenZitiConfiguration[]): Certificate[] {
   const found = new Map<string, Certificate>()
   for (const { identity, signer, path } of configurations) {
@@ -100,8 +103,8 @@ function bundleOf(configurations: readonly OpenZitiConfiguration[]): Certificate
 }
 
 /**
- * The trust domain, determined as in OpenZiti: from the certificates, from the authorities, from
- * the configuration, or the SHA-1 of the root.
+ * The trust domain, determined as OpenZiti does: from the certificates; otherwise from the
+ * authorities, from the configuration, or as SHA-1 of the root.
  */
 function trustDomainOf(
   configurations: readonly OpenZitiConfiguration[],
@@ -130,7 +133,7 @@ function trustDomainOf(
 }
 
 function domainOfUri(uri: string): string[] {
-  // The SPIFFE id of an authority has no path.
+  // The SPIFFE id of an authority has only a trust domain and no path.
   const bare = /^spiffe:\/\/([a-z0-9._-]+)\/?$/.exec(uri)?.[1]
   return bare === undefined ? [parseSpiffeId(uri)?.trustDomain ?? ''].filter(Boolean) : [bare]
 }
@@ -170,8 +173,8 @@ function noteOtherSigner(
 }
 
 /**
- * The CA of an HTTPS listener may be a public one, which issues certificates to anybody. It is not
- * trusted unless routers and controllers trust it already.
+ * Reports CAs of HTTPS listeners that are not migrated: such a CA may be public and issue
+ * certificates to anybody, so it is trusted only if routers and controllers trust it already.
  */
 function noteWebAuthorities(
   { webIdentities, path }: OpenZitiConfiguration,
@@ -230,16 +233,16 @@ async function migrateController(
 }
 
 /**
- * The identity whose key signs enrollment tokens: that of the listener for clients. Clients and
- * routers verify a token with the key of the certificate that the listener shows.
+ * The identity whose key signs enrollment tokens: the one of the listener for clients, because
+ * clients and routers verify a token with the key of the certificate that this listener presents.
  */
 function servingIdentity({ identity, webIdentities }: OpenZitiConfiguration): PemIdentity {
   return webIdentities.find(({ isForClients }) => isForClients) ?? identity
 }
 
 /**
- * Server certificates beside the one of the controller, each once. Those that a listener cannot
- * show are reported; the controller starts without them.
+ * Server certificates in addition to the controller's own, without duplicates. Those that a
+ * listener cannot use are reported; the controller starts without them.
  */
 function otherCertificates(
   id: string,
@@ -283,7 +286,9 @@ function noteFiles(
   report.note('decide', { store: STORE, id, field: 'ctrl.listener' }, reason)
 }
 
-/** Id of the controller: in its SPIFFE id, or the common name of its client certificate. */
+/**
+ * Id of the controller: from its SPIFFE id, otherwise the common name of its client certificate.
+ */
 function idOf(server: Certificate, client: Certificate, options: ControllerOptions): string {
   const { path } = options.configuration
   const ids = [...server.uris, ...client.uris].flatMap(
@@ -305,7 +310,7 @@ function checkKey(leaf: Certificate, key: PemText, path: string): void {
   }
 }
 
-/** Why the certificate cannot be kept, one clause; null: it can. */
+/** Why the controller cannot keep its certificate, as one clause; null if it can. */
 function leafFault(chain: Chain, id: string, options: ControllerOptions): string | null {
   const { trustDomain, anchors, nowMs } = options
   try {
@@ -323,7 +328,10 @@ function leafFault(chain: Chain, id: string, options: ControllerOptions): string
   return null
 }
 
-/** @param leaves whose names the certificate has; the first one has its key. */
+/**
+ * @param leaves certificates whose names the new certificate contains; the first one determines its
+ * key.
+ */
 async function reissued(
   leaves: readonly [Certificate, ...Certificate[]],
   id: string,
@@ -342,7 +350,7 @@ async function reissued(
     trustDomain,
     id,
     hosts: [...new Set([...named, ...advertised])],
-    validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
+    validity: validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS),
     publicKeySpki: Uint8Array.from(
       leaves[0].native.publicKey.export({ type: 'spki', format: 'der' }),
     ),

@@ -13,14 +13,12 @@ import { configurationFault } from './settings.ts'
 
 const STORE = 'configuration'
 const MINUTE_MS = 60_000
-/**
- * The port of the mesh is this much above the port of the first HTTPS listener, as in a quickstart.
- */
+/** The mesh port is the port of the first HTTPS listener plus this number, as in a quickstart. */
 const MESH_PORT_OFFSET = 200
 const PORT_MAX = 65_535
 const EVERY_HOST: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
-/** A file of a migrated controller; its folder has the name of the controller. */
+/** A file for a migrated controller; its folder is named after the controller. */
 export interface ControllerFile {
   readonly name: string
   readonly text: string
@@ -28,7 +26,7 @@ export interface ControllerFile {
 }
 
 /**
- * The configuration of a migrated controller and the files that it names.
+ * The configuration of a migrated controller, and the files to which it refers.
  * @throws {MigrateFault} CONFIGURATION.
  */
 export function controllerFiles(
@@ -52,8 +50,8 @@ export function controllerFiles(
 }
 
 /**
- * Checks the configuration now. With a faulty one, the controller would refuse to start during the
- * maintenance window.
+ * Checks the new configuration now; otherwise a fault would prevent the controller's start during
+ * the maintenance window.
  */
 function requireUsable(text: string, path: string): void {
   const parsed = parseControllerConfig(join(dirname(path), 'config.yml'), text, {})
@@ -97,7 +95,8 @@ function configurationText(
     '# flotilla controller check config.yml says whether the controller can start.',
   ]
   if (unused.length === 0) return `${[...head, text].join('\n')}`
-  // Lists only the keys: values may be secrets, and everybody on the host can read this file.
+  // Only the keys are listed, because values may be secrets and everybody on the host can read this
+  // file.
   const rest = unused.map((key) => printableLine(`#   ${key}`))
   return [
     ...head,
@@ -124,7 +123,10 @@ function clusterOf(first: WebListener, { routers, path }: OpenZitiConfiguration)
   }
 }
 
-/** Routers get the host of the cluster's address and the port of `bind`, if none is set. */
+/**
+ * The address that routers use: if none is configured, the host of the cluster address with the
+ * port of `bind`.
+ */
 function advertiseOf({ bind, advertise }: NonNullable<OpenZitiConfiguration['routers']>) {
   const isUsual = parseHostPort(bind)?.port === parseHostPort(advertise)?.port
   return isUsual ? {} : { advertise }
@@ -150,10 +152,10 @@ function listenerOf(
   }
 }
 
-/** APIs that the console uses, at its own address. */
+/** APIs that the console needs at its own address. */
 const consoleApis = ['edge-management', 'fabric'] as const
 
-/** Names of Flotilla's APIs for an API of OpenZiti; null: unknown. */
+/** Flotilla's names of the APIs for one OpenZiti API; null if the API is unknown. */
 function apiNames(api: string): readonly string[] | null {
   if (api === 'edge-oidc') return []
   if (api === 'zac') return ['console']
@@ -188,7 +190,7 @@ function millisecondsOf(text: string | null): number | null {
   return text === null ? null : parseDuration(text)
 }
 
-/** An address to listen at, in Flotilla's notation. */
+/** Converts an address to listen on to Flotilla's notation. */
 function bindOf(text: string, path: string): string {
   const { host, port } = hostPortOf(text, path)
   return formatHostPort({ host: EVERY_HOST.has(host) ? '0.0.0.0' : host, port })

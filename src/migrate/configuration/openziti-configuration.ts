@@ -11,9 +11,9 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 import { systemErrorText } from './system-error.ts'
 import { configurationFault, OpenZitiSettings } from './settings.ts'
 
-/** A PEM text and where it comes from. */
+/** A PEM string and where it comes from. */
 export interface PemText {
-  /** Path of the file; null: it is in the configuration. */
+  /** Path of the file; null if the PEM is in the configuration itself. */
   readonly path: string | null
   readonly text: string
 }
@@ -22,32 +22,34 @@ export interface PemText {
 export interface WebListener {
   /** host:port to listen at. */
   readonly bind: string
-  /** host:port that clients connect to. */
+  /** host:port to which clients connect. */
   readonly advertise: string
   readonly apis: readonly string[]
 }
 
 /** A section `identity`. */
 export interface PemIdentity {
-  /** Leaf, then intermediates; client side. */
+  /** Client certificate: leaf first, then the intermediates. */
   readonly clientCertificate: PemText
   readonly serverCertificate: PemText
-  /** Key of the server certificate. */
+  /** Private key of the server certificate. */
   readonly key: PemText
   readonly ca: PemText
   readonly alternatives: readonly { readonly certificate: PemText; readonly key: PemText }[]
 }
 
-/** Identity of an HTTPS listener that has one beside that of the controller. */
+/**
+ * The identity of an HTTPS listener that has its own, in addition to the controller's identity.
+ */
 export interface WebIdentity extends PemIdentity {
-  /** Whether clients use the listener: its key signs enrollment tokens. */
+  /** Whether clients connect to the listener; if so, its key signs enrollment tokens. */
   readonly isForClients: boolean
 }
 
 export interface OpenZitiConfiguration {
   /** Absolute. */
   readonly path: string
-  /** Shown on the control channel, and on HTTPS listeners without an identity. */
+  /** Presented on the control channel, and on HTTPS listeners without their own identity. */
   readonly identity: PemIdentity
   readonly webIdentities: readonly WebIdentity[]
   readonly signer: {
@@ -55,24 +57,26 @@ export interface OpenZitiConfiguration {
     readonly key: PemText
     readonly ca: PemText | null
   }
-  /** Database of the controller; null: the configuration names none. */
+  /** Path of the controller's database; null if the configuration contains none. */
   readonly databasePath: string | null
   readonly isClustered: boolean
-  /** host:port to listen at for routers, and the one that they connect to. */
+  /**
+   * host:port on which the controller listens for routers, and host:port to which routers connect.
+   */
   readonly routers: { readonly bind: string; readonly advertise: string } | null
   readonly web: readonly WebListener[]
   readonly trustDomain: string | null
   readonly sessionTimeout: string | null
   readonly identityEnrollment: string | null
   readonly routerEnrollment: string | null
-  /** Keys without a counterpart here. */
+  /** Keys that have no counterpart in Flotilla. */
   readonly unused: readonly string[]
 }
 
 const PEM_BYTES_MAX = 1024 * 1024
 
 /**
- * Reads a configuration and the files that it names.
+ * Reads a configuration and the files to which it refers.
  * @throws {MigrateFault} CONFIGURATION, one sentence.
  */
 export function readOpenZitiConfiguration(
@@ -110,7 +114,7 @@ export function readOpenZitiConfiguration(
 function identityOf(section: OpenZitiSettings, folder: string): PemIdentity {
   const clientCertificate = requiredPem(section, 'cert', folder)
   const serverKey = optionalPem(section, 'server_key', folder)
-  // A controller with a key for its server certificate alone may name no other.
+  // With a separate key for the server certificate, the section may omit `key`.
   const ownKey = optionalPem(section, 'key', folder)
   const key = serverKey ?? ownKey ?? requiredPem(section, 'key', folder)
   return {
@@ -147,7 +151,7 @@ function requireVersion(settings: OpenZitiSettings, file: string): void {
 function databaseOf(settings: OpenZitiSettings, folder: string) {
   const single = settings.text('db')
   if (single !== null) return { databasePath: resolve(folder, single), isClustered: false }
-  // `raft` is the older name of the section.
+  // `raft` is the older name of the section `cluster`.
   const clustered = settings.has('cluster') ? 'cluster' : 'raft'
   const data = settings.section(clustered).text('dataDir')
   return {
@@ -161,7 +165,7 @@ function routersOf(settings: OpenZitiSettings): OpenZitiConfiguration['routers']
   const listener = control.text('listener')
   if (listener === null) return null
   const options = control.section('options')
-  // `newListener` is the address for routers after a change of address.
+  // Marks `newListener` as read; it is the future address for routers while the address is changed.
   options.text('newListener')
   const bind = withoutScheme(listener)
   return { bind, advertise: withoutScheme(options.text('advertiseAddress') ?? listener) }
@@ -191,7 +195,7 @@ function optionalPem(section: OpenZitiSettings, name: string, folder: string): P
   return value === null ? null : readPem(section, name, value, folder)
 }
 
-/** A value is PEM itself (`pem:`), or the path of a file. */
+/** A value is either PEM (`pem:`) or the path of a file. */
 function readPem(section: OpenZitiSettings, name: string, value: string, folder: string): PemText {
   if (value.startsWith('pem:')) return { path: null, text: value.slice('pem:'.length) }
   if (/^[a-z0-9+]+:/i.test(value) && !/^(file:|[a-z]:[\\/])/i.test(value)) {

@@ -11,11 +11,11 @@ interface SettingsSource {
   readonly used: Set<string>
 }
 
-/** A section of OpenZiti's configuration. Records which keys were read. */
+/** A section of OpenZiti's configuration; it records which keys were read. */
 export class OpenZitiSettings {
   readonly #tree: YamlTree | null
   readonly #source: SettingsSource
-  /** `web[0].options.`; empty at the top. */
+  /** For example `web[0].options.`; empty at the top level. */
   readonly #prefix: string
 
   private constructor(tree: YamlTree | null, source: SettingsSource, prefix: string) {
@@ -53,7 +53,7 @@ export class OpenZitiSettings {
     )
   }
 
-  /** The sections of a list; none if it is absent. */
+  /** The sections in a list; none if the list is absent. */
   sections(name: string): OpenZitiSettings[] {
     const tree = this.#member(name)
     if (tree === null || isEmpty(tree)) return []
@@ -64,7 +64,7 @@ export class OpenZitiSettings {
     })
   }
 
-  /** A value as text, with environment variables replaced; null: absent or empty. */
+  /** A value as a string, with environment variables replaced; null if it is absent or empty. */
   text(name: string): string | null {
     const tree = this.#member(name)
     if (tree === null) return null
@@ -77,14 +77,14 @@ export class OpenZitiSettings {
     throw this.fault(name, `the environment variable ${variable} is not set`, tree)
   }
 
-  /** @throws {MigrateFault} CONFIGURATION if it is absent. */
+  /** @throws {MigrateFault} CONFIGURATION if the value is absent. */
   requiredText(name: string): string {
     const found = this.text(name)
     if (found !== null) return found
     throw configurationFault(`${this.#source.file}: ${this.#key(name)} is missing`)
   }
 
-  /** Keys of values that were not read. */
+  /** Keys whose values were not read. */
   unused(): string[] {
     const found: string[] = []
     const visit = (tree: YamlTree, key: string): void => {

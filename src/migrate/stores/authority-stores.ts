@@ -1,17 +1,17 @@
 /**
- * Third parties and authentication policies. Source: ziti 804f55abb,
+ * CAs, external JWT signers and authentication policies. Source: ziti 804f55abb,
  * controller/db/ca_store.go:25-176, auth_policy_store.go:24-48,
  * external_jwt_signer_store.go:31-195.
  */
 import { isLoopback } from '../../pki/authority/router-names.ts'
 import {
   CLAIM_POINTERS_VERSION,
-  choiceOf,
+  choiceOrFirst,
   type Conversion,
-  knownChoiceOf,
+  choiceOrNull,
   type StoreTable,
 } from './conversion.ts'
-import { baseRows, carried, converted, linkRow } from './field-rows.ts'
+import { baseRows, migratedUnchanged, converted, linkRow } from './field-rows.ts'
 import { certificateOf } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
@@ -26,24 +26,24 @@ export const cas: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    certPem: carried('text'),
+    name: migratedUnchanged('text'),
+    certPem: migratedUnchanged('text'),
     fingerprint: converted('text', 'computed from certPem'),
-    isVerified: carried('boolean'),
-    verificationToken: carried('text'),
-    isAutoCaEnrollmentEnabled: carried('boolean'),
-    isOttCaEnrollmentEnabled: carried('boolean'),
-    isAuthEnabled: carried('boolean'),
-    identityRoles: carried('texts'),
-    identityNameFormat: carried('text'),
-    externalIdClaim: carried('section', {
+    isVerified: migratedUnchanged('boolean'),
+    verificationToken: migratedUnchanged('text'),
+    isAutoCaEnrollmentEnabled: migratedUnchanged('boolean'),
+    isOttCaEnrollmentEnabled: migratedUnchanged('boolean'),
+    isAuthEnabled: migratedUnchanged('boolean'),
+    identityRoles: migratedUnchanged('texts'),
+    identityNameFormat: migratedUnchanged('text'),
+    externalIdClaim: migratedUnchanged('section', {
       fields: {
-        [`${claim}.location`]: carried('text'),
-        [`${claim}.matcher`]: carried('text'),
-        [`${claim}.matcherCriteria`]: carried('text'),
-        [`${claim}.parser`]: carried('text'),
+        [`${claim}.location`]: migratedUnchanged('text'),
+        [`${claim}.matcher`]: migratedUnchanged('text'),
+        [`${claim}.matcherCriteria`]: migratedUnchanged('text'),
+        [`${claim}.parser`]: migratedUnchanged('text'),
         [`${claim}.parserSeparator`]: converted('text', 'is parserCriteria here'),
-        [`${claim}.index`]: carried('int64'),
+        [`${claim}.index`]: migratedUnchanged('int64'),
       },
     }),
     enrollments: linkRow,
@@ -77,10 +77,10 @@ export const cas: StoreTable = {
 
 function claimOf(section: StoredRecord | null) {
   if (section === null || !section.has(`${claim}.location`)) return null
-  const location = knownChoiceOf(section, `${claim}.location`, claimLocations)
-  const matcher = knownChoiceOf(section, `${claim}.matcher`, claimMatchers)
-  const parser = knownChoiceOf(section, `${claim}.parser`, claimParsers)
-  // Another claim could be that of another identity.
+  const location = choiceOrNull(section, `${claim}.location`, claimLocations)
+  const matcher = choiceOrNull(section, `${claim}.matcher`, claimMatchers)
+  const parser = choiceOrNull(section, `${claim}.parser`, claimParsers)
+  // Not migrated with other values, because another claim could contain another identity's id.
   if (location === null || matcher === null || parser === null) return null
   return {
     index: section.integer(`${claim}.index`),
@@ -98,20 +98,20 @@ export const authPolicies: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    'primary.cert.allowed': carried('boolean'),
-    'primary.cert.allowExpiredCerts': carried('boolean'),
-    'primary.updb.allowed': carried('boolean'),
-    'primary.updb.minPasswordLength': carried('int64'),
-    'primary.updb.requireSpecialChar': carried('boolean'),
-    'primary.updb.requireNumberChar': carried('boolean'),
-    'primary.updb.requireMixedCase': carried('boolean'),
-    'primary.updb.maxAttempts': carried('int64'),
-    'primary.updb.lockoutDurationMinutes': carried('int64'),
-    'primary.extJwt.allowed': carried('boolean'),
-    'primary.extJwt.allowedSigners': carried('texts'),
-    'secondary.requireTotp': carried('boolean'),
-    'secondary.requireExtJwtSigner': carried('text'),
+    name: migratedUnchanged('text'),
+    'primary.cert.allowed': migratedUnchanged('boolean'),
+    'primary.cert.allowExpiredCerts': migratedUnchanged('boolean'),
+    'primary.updb.allowed': migratedUnchanged('boolean'),
+    'primary.updb.minPasswordLength': migratedUnchanged('int64'),
+    'primary.updb.requireSpecialChar': migratedUnchanged('boolean'),
+    'primary.updb.requireNumberChar': migratedUnchanged('boolean'),
+    'primary.updb.requireMixedCase': migratedUnchanged('boolean'),
+    'primary.updb.maxAttempts': migratedUnchanged('int64'),
+    'primary.updb.lockoutDurationMinutes': migratedUnchanged('int64'),
+    'primary.extJwt.allowed': migratedUnchanged('boolean'),
+    'primary.extJwt.allowedSigners': migratedUnchanged('texts'),
+    'secondary.requireTotp': migratedUnchanged('boolean'),
+    'secondary.requireExtJwtSigner': migratedUnchanged('text'),
   },
   convert: (record, conversion) => {
     const signers = record.texts('primary.extJwt.allowedSigners')
@@ -148,7 +148,10 @@ export const authPolicies: StoreTable = {
 const PASSWORD_CHARACTERS_MIN = 5
 const PASSWORD_CHARACTERS_MAX = 100
 
-/** Rules are enforced here when a password is set; OpenZiti only stores them. */
+/**
+ * Minimum password length. Flotilla enforces the rule when a password is set; OpenZiti only stores
+ * it.
+ */
 function passwordLengthOf(record: StoredRecord): number {
   const name = 'primary.updb.minPasswordLength'
   const stored = record.integer(name, PASSWORD_CHARACTERS_MIN)
@@ -163,28 +166,28 @@ export const externalJwtSigners: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    issuer: carried('text'),
-    audience: carried('text'),
-    certPem: carried('text'),
-    jwksEndpoint: carried('text'),
+    name: migratedUnchanged('text'),
+    issuer: migratedUnchanged('text'),
+    audience: migratedUnchanged('text'),
+    certPem: migratedUnchanged('text'),
+    jwksEndpoint: migratedUnchanged('text'),
     fingerprint: converted('text', 'computed from certPem'),
-    kid: carried('text'),
+    kid: migratedUnchanged('text'),
     commonName: converted('text', 'computed from certPem'),
     notBefore: converted('time', 'computed from certPem'),
     notAfter: converted('time', 'computed from certPem'),
-    enabled: carried('boolean'),
-    externalAuthUrl: carried('text'),
-    useExternalId: carried('boolean'),
-    clientId: carried('text'),
-    scopes: carried('texts'),
-    targetToken: carried('text'),
+    enabled: migratedUnchanged('boolean'),
+    externalAuthUrl: migratedUnchanged('text'),
+    useExternalId: migratedUnchanged('boolean'),
+    clientId: migratedUnchanged('text'),
+    scopes: migratedUnchanged('texts'),
+    targetToken: migratedUnchanged('text'),
     claimsProperty: converted('text', 'to a JSON pointer, before 2.0'),
-    enrollToCertEnabled: carried('boolean', { since: '2.0' }),
-    enrollToTokenEnabled: carried('boolean', { since: '2.0' }),
-    enrollAttributeClaimsSelector: carried('text', { since: '2.0' }),
-    enrollNameClaimsSelector: carried('text', { since: '2.0' }),
-    enrollAuthPolicyId: carried('text', { since: '2.0' }),
+    enrollToCertEnabled: migratedUnchanged('boolean', { since: '2.0' }),
+    enrollToTokenEnabled: migratedUnchanged('boolean', { since: '2.0' }),
+    enrollAttributeClaimsSelector: migratedUnchanged('text', { since: '2.0' }),
+    enrollNameClaimsSelector: migratedUnchanged('text', { since: '2.0' }),
+    enrollAuthPolicyId: migratedUnchanged('text', { since: '2.0' }),
     authPolicies: linkRow,
   },
   convert: (record, conversion) => {
@@ -210,7 +213,7 @@ export const externalJwtSigners: StoreTable = {
       externalAuthUrl: record.text('externalAuthUrl') ?? '',
       clientId: record.text('clientId') ?? '',
       scopes: record.texts('scopes'),
-      targetToken: choiceOf(record, 'targetToken', ['ACCESS', 'ID']),
+      targetToken: choiceOrFirst(record, 'targetToken', ['ACCESS', 'ID']),
       commonName: certificate?.commonName ?? '',
       fingerprint: certificate?.sha1 ?? '',
       notBefore: certificate?.notBeforeMs ?? null,
@@ -221,7 +224,8 @@ export const externalJwtSigners: StoreTable = {
 
 /**
  * The claim as a JSON pointer. Versions before 2.0 store a plain name, in which `~` and `/` have no
- * meaning; the schema version of 1.7.2 is that of 2.0, so the slash decides there.
+ * special meaning. Version 1.7.2 has the same schema version as 2.0, so for that schema version a
+ * leading slash decides.
  */
 function pointerOf(property: string, { version }: Conversion): string {
   if (version >= CLAIM_POINTERS_VERSION && property.startsWith('/')) return property
@@ -229,7 +233,10 @@ function pointerOf(property: string, { version }: Conversion): string {
   return `/${property.replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** Keys are fetched by HTTPS, and not from this host unless an option allows it. */
+/**
+ * Reports addresses from which Flotilla will not fetch keys: only HTTPS is used, and this host only
+ * if an option allows it.
+ */
 function noteAddress(record: StoredRecord): void {
   const text = record.text('jwksEndpoint') ?? ''
   if (text === '') return

@@ -8,17 +8,23 @@ import type { MigrationReport } from '../report.ts'
 import type { FieldRows } from './field-rows.ts'
 import type { StoredRecord } from './stored-record.ts'
 
-/** Schema versions of the databases that are read: OpenZiti 1.5 to 2.1. */
+/** Schema versions of databases that can be migrated: OpenZiti 1.5 to 2.1. */
 export const SCHEMA_VERSION_MIN = 37
 export const SCHEMA_VERSION_MAX = 48
-/** Services have no section `edge` any more. */
+/** Schema version from which services have no section `edge`. */
 export const FLAT_SERVICES_VERSION = 47
-/** OpenZiti 1.7.2 and 2.0: the first with claims as JSON pointers, from 2.0. */
+/**
+ * Schema version of OpenZiti 1.7.2 and 2.0. Claims are JSON pointers from 2.0, so with this schema
+ * version they may be either.
+ */
 export const CLAIM_POINTERS_VERSION = 44
 
 type OwnFields<K extends KindName> = Partial<Omit<RecordOf<K>, keyof BaseFields>>
 
-/** Target of a migration, and the facts that records need about each other. */
+/**
+ * The target of a migration, and information that the conversion of one record needs about other
+ * records.
+ */
 export interface Conversion {
   readonly version: number
   readonly nowMs: number
@@ -26,53 +32,62 @@ export interface Conversion {
   /** Third-party CAs by id. */
   readonly authorities: Map<string, Certificate>
   readonly fabricServices: Set<string>
-  /** Certificates of routers that the database lacks, by id of the router. */
+  /** Router certificates that the database does not contain, by router id. */
   readonly routerCertificates: ReadonlyMap<string, string>
-  /** Hosts of the controllers, in normalized spelling. */
+  /** Hosts of the controllers, normalized. */
   readonly controllerHosts: ReadonlySet<string>
-  /** Fields of an encrypted second factor. */
+  /**
+   * Encrypts a second factor.
+   * @returns the fields that store the encrypted factor.
+   */
   sealFactor(identityId: string, factor: FactorSecrets): Readonly<Record<string, Json>>
-  /** Writes the record of a stored one, with its id, times and tags. */
+  /** Writes the migrated form of a record, with the record's id, times and tags. */
   put<K extends KindName>(kind: K, from: StoredRecord, fields: OwnFields<K>): void
-  /** Writes a record that OpenZiti stores as a field of another record. */
+  /** Writes a record for data that OpenZiti stores as a field of another record. */
   putOther<K extends KindName>(kind: K, from: StoredRecord, id: string, fields: OwnFields<K>): void
 }
 
 /** A store of OpenZiti's database. */
 export interface StoreTable {
   readonly store: string
-  /** null: no record is carried. */
+  /** null if the records of this store are not migrated. */
   readonly kind: KindName | null
-  /** Reason why no record is carried; '' if they are. */
+  /** Reason why the records are not migrated; '' if they are. */
   readonly why: string
   readonly rows: FieldRows
   readonly convert: (record: StoredRecord, conversion: Conversion) => void
 }
 
-/** Records of this store are not carried, and nothing is lost by it. */
-export function leftOut(store: string, why: string): StoreTable {
+/** A store whose records are not migrated, without any loss. */
+export function unmigratedStore(store: string, why: string): StoreTable {
   return { store, kind: null, why, rows: {}, convert: () => undefined }
 }
 
-/** OpenZiti stores the place in this list. */
+/** The precedence: OpenZiti stores its index in this list. */
 export function precedenceOf(record: StoredRecord, name: string, index: Json | undefined) {
   const found = precedences[Number(index ?? 0)]
   if (found === undefined) record.note('changed', name, 'an unknown precedence became default')
   return found ?? 'default'
 }
 
-/** The one of `values` that the field has, or the first one; a finding for any other text. */
-export function choiceOf<const T extends string>(
+/**
+ * The value of the field if `values` contains it; otherwise the first of `values`, and a finding
+ * unless the field is empty.
+ */
+export function choiceOrFirst<const T extends string>(
   record: StoredRecord,
   name: string,
   values: readonly [T, ...T[]],
 ): T {
   const isUnset = (record.text(name) ?? '') === ''
-  return (isUnset ? null : knownChoiceOf(record, name, values)) ?? values[0]
+  return (isUnset ? null : choiceOrNull(record, name, values)) ?? values[0]
 }
 
-/** The one of `values` that the field has; null and a finding for any other text. */
-export function knownChoiceOf<const T extends string>(
+/**
+ * The value of the field if `values` contains it; otherwise null, and a finding unless the field is
+ * empty.
+ */
+export function choiceOrNull<const T extends string>(
   record: StoredRecord,
   name: string,
   values: readonly T[],

@@ -1,4 +1,4 @@
-/** How a field of a record is stored. */
+/** How the database stores a field. */
 export type StoredType =
   | 'text'
   | 'boolean'
@@ -7,63 +7,72 @@ export type StoredType =
   | 'time'
   /** A set of texts. */
   | 'texts'
-  /** A map with values, maps and lists. */
+  /** A map that contains values, maps and lists. */
   | 'map'
   /** Bytes without a type. */
   | 'bytes'
-  /** Keys with bytes without a type. */
+  /** Keys whose values are bytes without a type. */
   | 'bytes by key'
-  /** A bucket with further fields. */
+  /** A bucket that contains further fields. */
   | 'section'
   /** A section for each key. */
   | 'sections'
-  /** Other records, derived from fields of this one or of the others. */
+  /** Links to other records, derived from fields of this record or of the others. */
   | 'links'
 
-/** A field of a store, and what the migration does with it. */
-export interface FieldRow {
+/** A field in a store, and how the migration handles it. */
+export interface StoredFieldRule {
   readonly type: StoredType
-  /** First version of OpenZiti that stores it, after 1.5. */
+  /** OpenZiti version that introduced the field, if later than 1.5. */
   readonly since: string
   readonly fate: 'carried' | 'converted' | 'dropped' | 'derived'
-  /** Conversion, or reason for dropping; '' if it is carried as it is. */
+  /** How the field is converted, or why it is dropped; '' if it is migrated unchanged. */
   readonly how: string
   /** Fields of a section. */
   readonly fields: FieldRows
 }
 
-export type FieldRows = Readonly<Record<string, FieldRow>>
+export type FieldRows = Readonly<Record<string, StoredFieldRule>>
 
 interface RowOptions {
   readonly since?: string
   readonly fields?: FieldRows
 }
 
-function row(type: StoredType, fate: FieldRow['fate'], how: string, options: RowOptions): FieldRow {
+function row(
+  type: StoredType,
+  fate: StoredFieldRule['fate'],
+  how: string,
+  options: RowOptions,
+): StoredFieldRule {
   return { type, fate, how, since: options.since ?? '1.5', fields: options.fields ?? {} }
 }
 
-export function carried(type: StoredType, options: RowOptions = {}): FieldRow {
+export function migratedUnchanged(type: StoredType, options: RowOptions = {}): StoredFieldRule {
   return row(type, 'carried', '', options)
 }
 
-/** @param how one clause: the conversion. */
-export function converted(type: StoredType, how: string, options: RowOptions = {}): FieldRow {
+/** @param how one clause that describes the conversion. */
+export function converted(
+  type: StoredType,
+  how: string,
+  options: RowOptions = {},
+): StoredFieldRule {
   return row(type, 'converted', how, options)
 }
 
-/** @param why one clause: nothing is lost by it. */
-export function dropped(type: StoredType, why: string, options: RowOptions = {}): FieldRow {
+/** @param why one clause that says why nothing is lost. */
+export function dropped(type: StoredType, why: string, options: RowOptions = {}): StoredFieldRule {
   return row(type, 'dropped', why, options)
 }
 
 /** Links are not even read. */
-export const linkRow: FieldRow = row('links', 'derived', 'follows from other fields', {})
+export const linkRow: StoredFieldRule = row('links', 'derived', 'follows from other fields', {})
 
-/** Fields of all records but enrollments. */
+/** Fields that all records have, except enrollments. */
 export const baseRows: FieldRows = {
   createdAt: converted('time', 'to milliseconds'),
   updatedAt: converted('time', 'to milliseconds'),
-  tags: carried('map'),
-  isSystem: carried('boolean'),
+  tags: migratedUnchanged('map'),
+  isSystem: migratedUnchanged('boolean'),
 }

@@ -7,8 +7,15 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
 import { base32Bytes } from '../../pki/secrets/totp.ts'
-import { type Conversion, knownChoiceOf, precedenceOf, type StoreTable } from './conversion.ts'
-import { baseRows, carried, converted, dropped, type FieldRows, linkRow } from './field-rows.ts'
+import { type Conversion, choiceOrNull, precedenceOf, type StoreTable } from './conversion.ts'
+import {
+  baseRows,
+  migratedUnchanged,
+  converted,
+  dropped,
+  type FieldRows,
+  linkRow,
+} from './field-rows.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const environmentNames = {
@@ -29,7 +36,7 @@ const sdkNames = {
 } as const
 
 function textRows(names: Readonly<Record<string, string>>): FieldRows {
-  return Object.fromEntries(Object.keys(names).map((name) => [name, carried('text')]))
+  return Object.fromEntries(Object.keys(names).map((name) => [name, migratedUnchanged('text')]))
 }
 
 function textsOf(record: StoredRecord, names: Readonly<Record<string, string>>) {
@@ -47,22 +54,22 @@ export const identities: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    type: carried('text'),
-    isDefaultAdmin: carried('boolean'),
-    isAdmin: carried('boolean'),
-    authPolicyId: carried('text'),
-    externalId: carried('text'),
-    roleAttributes: carried('texts'),
-    appData: carried('map'),
-    defaultHostingCost: carried('int32'),
+    name: migratedUnchanged('text'),
+    type: migratedUnchanged('text'),
+    isDefaultAdmin: migratedUnchanged('boolean'),
+    isAdmin: migratedUnchanged('boolean'),
+    authPolicyId: migratedUnchanged('text'),
+    externalId: migratedUnchanged('text'),
+    roleAttributes: migratedUnchanged('texts'),
+    appData: migratedUnchanged('map'),
+    defaultHostingCost: migratedUnchanged('int32'),
     defaultHostingPrecedence: converted('int32', 'to its name'),
-    serviceHostingCosts: carried('map'),
+    serviceHostingCosts: migratedUnchanged('map'),
     serviceHostingPrecedences: converted('map', 'to their names'),
     serviceConfigs: converted('map', 'to further records'),
     disabledAt: converted('time', 'to milliseconds'),
     disabledUntil: converted('time', 'to milliseconds'),
-    permissions: carried('texts', { since: '2.0' }),
+    permissions: migratedUnchanged('texts', { since: '2.0' }),
     interfaces: dropped('map', 'its host reports them again', { since: '1.6' }),
     ...textRows(environmentNames),
     ...textRows(sdkNames),
@@ -147,25 +154,25 @@ export const authenticators: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    method: carried('text'),
-    identity: carried('text'),
-    updbUsername: carried('text'),
+    method: migratedUnchanged('text'),
+    identity: migratedUnchanged('text'),
+    updbUsername: migratedUnchanged('text'),
     updbPassword: converted('text', 'hash and salt become one text (PHC)'),
     updbSalt: converted('text', 'hash and salt become one text (PHC)'),
-    certPem: carried('text'),
+    certPem: migratedUnchanged('text'),
     certFingerprint: converted('text', 'computed from certPem'),
-    isIssuedByNetwork: carried('boolean'),
-    unverifiedCertPem: carried('text'),
+    isIssuedByNetwork: migratedUnchanged('boolean'),
+    unverifiedCertPem: migratedUnchanged('text'),
     unverifiedCertFingerprint: converted('text', 'computed from unverifiedCertPem'),
-    isExtendRequested: carried('boolean', { since: '1.6' }),
-    isKeyRollRequested: carried('boolean', { since: '1.6' }),
+    isExtendRequested: migratedUnchanged('boolean', { since: '1.6' }),
+    isKeyRollRequested: migratedUnchanged('boolean', { since: '1.6' }),
     extendRequestedAt: converted('time', 'to milliseconds', { since: '1.6' }),
     publicKeyPrint: converted('text', 'computed from certPem', { since: '1.6' }),
-    lastAuthResolvedToRoot: carried('boolean', { since: '1.6' }),
-    lastExtendRolledKeys: carried('boolean', { since: '1.6' }),
+    lastAuthResolvedToRoot: migratedUnchanged('boolean', { since: '1.6' }),
+    lastExtendRolledKeys: migratedUnchanged('boolean', { since: '1.6' }),
   },
   convert: (record, conversion) => {
-    const method = knownChoiceOf(record, 'method', ['updb', 'cert'])
+    const method = choiceOrNull(record, 'method', ['updb', 'cert'])
     if (method === 'updb') convertPassword(record, conversion)
     if (method === 'cert') convertCertificate(record, conversion)
   },
@@ -226,7 +233,7 @@ function convertCertificate(record: StoredRecord, conversion: Conversion): void 
   })
 }
 
-/** null and a finding: the record has no certificate, and no SHA-1 of one. */
+/** null, with a finding, if the record has neither a certificate nor the SHA-1 of one. */
 function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   const pem = record.text('certPem') ?? ''
   const stored = record.text('certFingerprint') ?? ''
@@ -244,7 +251,10 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   }
 }
 
-/** Without the certificate, nothing says who issued it; only the network's own are adopted. */
+/**
+ * Fields for a certificate of which only the fingerprint is stored. Without the certificate, its
+ * issuer is unknown; so it is accepted at first use only if the network's own authority issued it.
+ */
 function adoptableFieldsOf(record: StoredRecord, stored: string) {
   const adoptable = adoptableFingerprintOf(stored)
   if (adoptable === null) {
@@ -257,26 +267,26 @@ function adoptableFieldsOf(record: StoredRecord, stored: string) {
   return { fingerprint: adoptable, adoptableFingerprint: adoptable }
 }
 
-/** SHA-1 in the form of `fingerprint`; null if the text is none. */
+/** SHA-1 in the form of the field `fingerprint`; null if the string is not a SHA-1. */
 export function adoptableFingerprintOf(text: string): string | null {
   const plain = text.replaceAll(':', '').toLowerCase()
   return /^[0-9a-f]{40}$/.test(plain) ? plain : null
 }
 
-/** A PEM text as stored, which may have the authorities after the certificate. */
+/** A stored PEM string; certificates of authorities may follow the certificate. */
 export interface CertificateText {
   readonly pem: string
   readonly certificate: Certificate
 }
 
-/** The certificate that the holder was issued and has not used yet. */
+/** The certificate that was issued to the record's owner and not used yet. */
 export function nextCertificateOf(record: StoredRecord): CertificateText | null {
   const name = 'unverifiedCertPem'
   const pem = record.text(name) ?? ''
   return pem === '' ? null : certificateTextOf(record, name, pem)
 }
 
-/** null and a finding if the text has no certificate. */
+/** null, with a finding, if the string contains no certificate. */
 export function certificateTextOf(
   record: StoredRecord,
   name: string,
@@ -286,7 +296,7 @@ export function certificateTextOf(
   return certificate === null ? null : { pem, certificate }
 }
 
-/** The first certificate of a PEM text; null and a finding if it has none. */
+/** The first certificate in a PEM string; null, with a finding, if there is none. */
 export function certificateOf(record: StoredRecord, name: string, pem: string): Certificate | null {
   try {
     return parseCertificates(pem)[0]
@@ -296,7 +306,7 @@ export function certificateOf(record: StoredRecord, name: string, pem: string): 
   }
 }
 
-/** Id of the third-party CA that signed the certificate; '' if none did. */
+/** Id of the third-party CA that signed the certificate; '' if none of them did. */
 function issuerOf(leaf: Certificate, { authorities }: Conversion): string {
   for (const [id, { native }] of authorities) {
     if (leaf.native.checkIssued(native) && leaf.native.verify(native.publicKey)) return id
@@ -309,20 +319,20 @@ export const enrollments: StoreTable = {
   kind: 'enrollment',
   why: '',
   rows: {
-    token: carried('text'),
-    method: carried('text'),
-    identity: carried('text'),
-    edgeRouter: carried('text'),
-    transitRouter: carried('text'),
-    caId: carried('text'),
-    username: carried('text'),
+    token: migratedUnchanged('text'),
+    method: migratedUnchanged('text'),
+    identity: migratedUnchanged('text'),
+    edgeRouter: migratedUnchanged('text'),
+    transitRouter: migratedUnchanged('text'),
+    caId: migratedUnchanged('text'),
+    username: migratedUnchanged('text'),
     expiresAt: converted('time', 'to milliseconds'),
     issuedAt: converted('time', 'is the time of creation as well'),
-    jwt: carried('text'),
-    tags: carried('map'),
+    jwt: migratedUnchanged('text'),
+    tags: migratedUnchanged('map'),
   },
   convert: (record, conversion) => {
-    const method = knownChoiceOf(record, 'method', ['ott', 'ottca', 'updb', 'erott', 'trott'])
+    const method = choiceOrNull(record, 'method', ['ott', 'ottca', 'updb', 'erott', 'trott'])
     const token = record.text('token') ?? ''
     const expiresAt = record.time('expiresAt')
     if (token === '' || expiresAt === null) {
@@ -351,7 +361,7 @@ export const mfas: StoreTable = {
   rows: {
     ...baseRows,
     identity: converted('text', 'is the id of the record as well'),
-    isVerified: carried('boolean'),
+    isVerified: migratedUnchanged('boolean'),
     secret: converted('text', 'encrypted'),
     recoveryCodes: converted('texts', 'encrypted'),
     salt: dropped('text', 'it is empty'),

@@ -4,9 +4,9 @@
  */
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { precedences } from '../../entities/parts/terminator-fields.ts'
-import { hostKey, isLoopback, namedHostKeys } from '../../pki/authority/router-names.ts'
-import { choiceOf, type Conversion, type StoreTable } from './conversion.ts'
-import { baseRows, carried, converted, dropped, linkRow } from './field-rows.ts'
+import { normalizeHost, isLoopback, normalizedHosts } from '../../pki/authority/router-names.ts'
+import { choiceOrFirst, type Conversion, type StoreTable } from './conversion.ts'
+import { baseRows, migratedUnchanged, converted, dropped, linkRow } from './field-rows.ts'
 import {
   adoptableFingerprintOf,
   type CertificateText,
@@ -23,23 +23,23 @@ export const routers: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
+    name: migratedUnchanged('text'),
     fingerprint: converted('text', 'computed from certPem'),
-    cost: carried('int32'),
-    noTraversal: carried('boolean'),
-    disabled: carried('boolean'),
-    ctrlChanListeners: carried('map', { since: '2.0' }),
+    cost: migratedUnchanged('int32'),
+    noTraversal: migratedUnchanged('boolean'),
+    disabled: migratedUnchanged('boolean'),
+    ctrlChanListeners: migratedUnchanged('map', { since: '2.0' }),
     interfaces: dropped('map', REPORTED),
-    configs: carried('texts', { since: '2.1' }),
+    configs: migratedUnchanged('texts', { since: '2.1' }),
     terminators: linkRow,
-    edge: carried('section', {
+    edge: migratedUnchanged('section', {
       fields: {
-        certPem: carried('text'),
-        isVerified: carried('boolean'),
-        isTunnelerEnabled: carried('boolean'),
-        roleAttributes: carried('texts'),
-        appData: carried('map'),
-        unverifiedCertPem: carried('text'),
+        certPem: migratedUnchanged('text'),
+        isVerified: migratedUnchanged('boolean'),
+        isTunnelerEnabled: migratedUnchanged('boolean'),
+        roleAttributes: migratedUnchanged('texts'),
+        appData: migratedUnchanged('map'),
+        unverifiedCertPem: migratedUnchanged('text'),
         unverifiedFingerprint: converted('text', 'computed from unverifiedCertPem'),
         capabilitiesMask: dropped('int64', REPORTED, { since: '2.1' }),
         version: dropped('map', REPORTED, { since: '2.1' }),
@@ -50,10 +50,10 @@ export const routers: StoreTable = {
         services: linkRow,
       },
     }),
-    transitRouter: carried('section', {
+    transitRouter: migratedUnchanged('section', {
       fields: {
-        isVerified: carried('boolean'),
-        unverifiedCertPem: carried('text'),
+        isVerified: migratedUnchanged('boolean'),
+        unverifiedCertPem: migratedUnchanged('text'),
         unverifiedFingerprint: converted('text', 'computed from unverifiedCertPem'),
         enrollments: linkRow,
       },
@@ -65,7 +65,7 @@ export const routers: StoreTable = {
     const leaf = leafOf(record, edge, conversion)
     const renewing = edge ?? transit
     const next = renewing === null ? null : nextCertificateOf(renewing)
-    const names = leaf === null ? [] : namedHostKeys(leaf.certificate.names)
+    const names = leaf === null ? [] : normalizedHosts(leaf.certificate.names)
     conversion.put('router', record, {
       name: record.text('name') ?? '',
       cost: record.integer('cost'),
@@ -87,7 +87,7 @@ export const routers: StoreTable = {
   },
 }
 
-/** The client certificate of the router. OpenZiti stores only that of edge routers. */
+/** The router's client certificate. OpenZiti stores it only for edge routers. */
 function leafOf(
   record: StoredRecord,
   edge: StoredRecord | null,
@@ -108,7 +108,10 @@ function leafOf(
   return stored === null ? null : leaf
 }
 
-/** Without its certificate, a router is known by the SHA-1 until its first connection. */
+/**
+ * Fields that identify the router. Without its certificate, it is identified by the SHA-1 until its
+ * first connection.
+ */
 function credentialOf(record: StoredRecord, leaf: CertificateText | null) {
   if (leaf !== null) return { fingerprint: leaf.certificate.sha1, certPem: leaf.pem }
   const fingerprint = record.text('fingerprint') || null
@@ -126,15 +129,16 @@ function credentialOf(record: StoredRecord, leaf: CertificateText | null) {
 const ADOPTED = 'the first connection with the certificate stores it'
 
 /**
- * The names of the server certificate are in no record; the client certificate has the same. They
- * stay allowed, so that the next renewal keeps them.
+ * Hosts that the router's next server certificate may contain. No record contains the names of the
+ * server certificate, but the client certificate has the same names; they stay allowed, so that the
+ * next renewal keeps them.
  */
 function allowedNamesOf(
   record: StoredRecord,
   names: readonly string[],
   { controllerHosts }: Conversion,
 ): string[] {
-  const allowed = names.filter((name) => !isLoopback(hostKey(name)))
+  const allowed = names.filter((name) => !isLoopback(normalizeHost(name)))
   for (const name of allowed.filter((one) => controllerHosts.has(one))) {
     const reason = `its certificate names ${name}, the host of a controller; remove the name from allowedNames unless both run there`
     record.note('decide', 'allowedNames', reason)
@@ -148,17 +152,17 @@ export const terminators: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    service: carried('text'),
-    router: carried('text'),
-    binding: carried('text'),
-    address: carried('text'),
-    instanceId: carried('text'),
+    service: migratedUnchanged('text'),
+    router: migratedUnchanged('text'),
+    binding: migratedUnchanged('text'),
+    address: migratedUnchanged('text'),
+    instanceId: migratedUnchanged('text'),
     instanceSecret: converted('bytes', 'to base64'),
-    cost: carried('int32'),
-    precedence: carried('text'),
-    hostId: carried('text'),
+    cost: migratedUnchanged('int32'),
+    precedence: migratedUnchanged('text'),
+    hostId: migratedUnchanged('text'),
     savedPrecedence: dropped('text', 'a health check of the host sets it again'),
-    sourceCtrl: carried('text'),
+    sourceCtrl: migratedUnchanged('text'),
     peerData: converted('bytes by key', 'to base64'),
     isSystem: converted(
       'boolean',
@@ -179,7 +183,7 @@ export const terminators: StoreTable = {
       binding: record.text('binding') ?? '',
       address: record.text('address') ?? '',
       cost: record.integer('cost'),
-      precedence: choiceOf(record, 'precedence', precedences),
+      precedence: choiceOrFirst(record, 'precedence', precedences),
       instanceId: record.text('instanceId') ?? '',
       instanceSecret: secret === null ? '' : Buffer.from(secret).toString('base64'),
       hostId: record.text('hostId') ?? '',
@@ -192,14 +196,15 @@ export const terminators: StoreTable = {
 }
 
 /**
- * Whether the tunnel of a router hosts it, which needs no session. A router creates it again only
- * 10 s after it has reconnected, so that the service would be down as long.
+ * Whether a router's tunnel hosts the terminator, which needs no session. Such terminators are
+ * migrated, because a router recreates them only 10 s after it has reconnected, and the service
+ * would be down until then.
  */
 function isOfTunnel(record: StoredRecord): boolean {
   return record.text('binding') === 'tunnel' && record.text('hostId') === record.text('router')
 }
 
-/** Header numbers, as text, and their values in base64. */
+/** Header numbers as decimal strings, with their values in base64. */
 function peerDataOf(record: StoredRecord): Record<string, string> {
   const found: [string, Json & string][] = []
   for (const [key, value] of record.bytesByKey('peerData')) {

@@ -9,14 +9,21 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { migrateLimits } from '../limits.ts'
-import { choiceOf, FLAT_SERVICES_VERSION, type StoreTable } from './conversion.ts'
-import { baseRows, carried, converted, dropped, type FieldRows, linkRow } from './field-rows.ts'
+import { choiceOrFirst, FLAT_SERVICES_VERSION, type StoreTable } from './conversion.ts'
+import {
+  baseRows,
+  migratedUnchanged,
+  converted,
+  dropped,
+  type FieldRows,
+  linkRow,
+} from './field-rows.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const edgeServiceRows: FieldRows = {
-  roleAttributes: carried('texts'),
-  configs: carried('texts'),
-  encryptionRequired: carried('boolean'),
+  roleAttributes: migratedUnchanged('texts'),
+  configs: migratedUnchanged('texts'),
+  encryptionRequired: migratedUnchanged('boolean'),
   dialIdentities: linkRow,
   bindIdentities: linkRow,
   edgeRouters: linkRow,
@@ -32,10 +39,10 @@ export const services: StoreTable = {
   rows: {
     ...baseRows,
     ...edgeServiceRows,
-    name: carried('text'),
-    terminatorStrategy: carried('text'),
+    name: migratedUnchanged('text'),
+    terminatorStrategy: migratedUnchanged('text'),
     maxIdleTime: converted('int64', 'from nanoseconds to milliseconds, rounded up'),
-    isFabricOnly: carried('boolean', { since: '2.1' }),
+    isFabricOnly: migratedUnchanged('boolean', { since: '2.1' }),
     terminators: linkRow,
     edge: converted(
       'section',
@@ -77,9 +84,9 @@ export const configs: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    type: carried('text'),
-    data: carried('map'),
+    name: migratedUnchanged('text'),
+    type: migratedUnchanged('text'),
+    data: migratedUnchanged('map'),
     services: linkRow,
     routers: linkRow,
     identityServices: linkRow,
@@ -101,19 +108,19 @@ export const configTypes: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
+    name: migratedUnchanged('text'),
     schema: converted(
       'text',
       'from JSON; the types that every network has keep the schema of this program',
     ),
-    target: carried('text', { since: '2.1' }),
+    target: migratedUnchanged('text', { since: '2.1' }),
     configs: linkRow,
   },
   convert: (record, conversion) => {
     const seed = seeds.get(record.id)
     conversion.put('configType', record, {
       name: record.text('name') ?? '',
-      target: seed?.target ?? choiceOf(record, 'target', ['service', 'router', 'other']),
+      target: seed?.target ?? choiceOrFirst(record, 'target', ['service', 'router', 'other']),
       schema: seed?.schema ?? schemaOf(record),
     })
   },
@@ -128,7 +135,7 @@ function schemaOf(record: StoredRecord): JsonObject {
       return schema as JsonObject
     }
   } catch {
-    // Reported below, as any text that is no JSON object.
+    // Reported below, like any string that is not a JSON object.
   }
   record.note('lost', 'schema', 'it is no JSON object, or is nested too deep')
   return {}
@@ -142,12 +149,12 @@ export const servicePolicies: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    semantic: carried('text'),
+    name: migratedUnchanged('text'),
+    semantic: migratedUnchanged('text'),
     type: converted('int32', '1 is Dial, 2 is Bind'),
-    identityRoles: carried('texts'),
-    serviceRoles: carried('texts'),
-    postureCheckRoles: carried('texts'),
+    identityRoles: migratedUnchanged('texts'),
+    serviceRoles: migratedUnchanged('texts'),
+    postureCheckRoles: migratedUnchanged('texts'),
     identities: linkRow,
     services: linkRow,
     postureChecks: linkRow,
@@ -161,7 +168,7 @@ export const servicePolicies: StoreTable = {
     conversion.put('servicePolicy', record, {
       name: record.text('name') ?? '',
       type: type === 1 ? 'Dial' : 'Bind',
-      semantic: choiceOf(record, 'semantic', semantics),
+      semantic: choiceOrFirst(record, 'semantic', semantics),
       identityRoles: record.texts('identityRoles'),
       serviceRoles: record.texts('serviceRoles'),
       postureCheckRoles: record.texts('postureCheckRoles'),
@@ -176,17 +183,17 @@ export const edgeRouterPolicies: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    semantic: carried('text'),
-    identityRoles: carried('texts'),
-    edgeRouterRoles: carried('texts'),
+    name: migratedUnchanged('text'),
+    semantic: migratedUnchanged('text'),
+    identityRoles: migratedUnchanged('texts'),
+    edgeRouterRoles: migratedUnchanged('texts'),
     identities: linkRow,
     routers: linkRow,
   },
   convert: (record, conversion) => {
     conversion.put('edgeRouterPolicy', record, {
       name: record.text('name') ?? '',
-      semantic: choiceOf(record, 'semantic', semantics),
+      semantic: choiceOrFirst(record, 'semantic', semantics),
       identityRoles: record.texts('identityRoles'),
       edgeRouterRoles: record.texts('edgeRouterRoles'),
       isSystem: record.flag('isSystem'),
@@ -200,17 +207,17 @@ export const serviceEdgeRouterPolicies: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    semantic: carried('text'),
-    serviceRoles: carried('texts'),
-    edgeRouterRoles: carried('texts'),
+    name: migratedUnchanged('text'),
+    semantic: migratedUnchanged('text'),
+    serviceRoles: migratedUnchanged('texts'),
+    edgeRouterRoles: migratedUnchanged('texts'),
     services: linkRow,
     routers: linkRow,
   },
   convert: (record, conversion) => {
     conversion.put('serviceEdgeRouterPolicy', record, {
       name: record.text('name') ?? '',
-      semantic: choiceOf(record, 'semantic', semantics),
+      semantic: choiceOrFirst(record, 'semantic', semantics),
       serviceRoles: record.texts('serviceRoles'),
       edgeRouterRoles: record.texts('edgeRouterRoles'),
     })
@@ -225,40 +232,42 @@ export const postureChecks: StoreTable = {
   why: '',
   rows: {
     ...baseRows,
-    name: carried('text'),
-    typeId: carried('text'),
+    name: migratedUnchanged('text'),
+    typeId: migratedUnchanged('text'),
     version: dropped('int64', 'it is 1 for every check'),
-    roleAttributes: carried('texts'),
-    OS: carried('sections', { fields: { osType: carried('text'), osVersions: carried('texts') } }),
-    DOMAIN: carried('section', { fields: { domains: carried('texts') } }),
-    MAC: carried('section', { fields: { macAddresses: carried('texts') } }),
-    PROCESS: carried('section', {
+    roleAttributes: migratedUnchanged('texts'),
+    OS: migratedUnchanged('sections', {
+      fields: { osType: migratedUnchanged('text'), osVersions: migratedUnchanged('texts') },
+    }),
+    DOMAIN: migratedUnchanged('section', { fields: { domains: migratedUnchanged('texts') } }),
+    MAC: migratedUnchanged('section', { fields: { macAddresses: migratedUnchanged('texts') } }),
+    PROCESS: migratedUnchanged('section', {
       fields: {
-        os: carried('text'),
-        path: carried('text'),
-        hashes: carried('texts'),
-        fingerprint: carried('text'),
+        os: migratedUnchanged('text'),
+        path: migratedUnchanged('text'),
+        hashes: migratedUnchanged('texts'),
+        fingerprint: migratedUnchanged('text'),
       },
     }),
-    PROCESS_MULTI: carried('section', {
+    PROCESS_MULTI: migratedUnchanged('section', {
       fields: {
-        semantic: carried('text'),
-        processes: carried('sections', {
+        semantic: migratedUnchanged('text'),
+        processes: migratedUnchanged('sections', {
           fields: {
-            osType: carried('text'),
-            path: carried('text'),
-            hashes: carried('texts'),
-            signerFingerprints: carried('texts'),
+            osType: migratedUnchanged('text'),
+            path: migratedUnchanged('text'),
+            hashes: migratedUnchanged('texts'),
+            signerFingerprints: migratedUnchanged('texts'),
           },
         }),
       },
     }),
-    MFA: carried('section', {
+    MFA: migratedUnchanged('section', {
       fields: {
-        timeoutSeconds: carried('int64'),
-        promptOnWake: carried('boolean'),
-        promptOnUnlock: carried('boolean'),
-        ignoreLegacyEndpoints: carried('boolean'),
+        timeoutSeconds: migratedUnchanged('int64'),
+        promptOnWake: migratedUnchanged('boolean'),
+        promptOnUnlock: migratedUnchanged('boolean'),
+        ignoreLegacyEndpoints: migratedUnchanged('boolean'),
       },
     }),
     servicePolicies: linkRow,
@@ -307,7 +316,7 @@ function postureFieldsOf(record: StoredRecord, type: PostureType): Partial<Postu
       }
     case 'PROCESS_MULTI':
       return {
-        semantic: choiceOf(section, 'semantic', semantics),
+        semantic: choiceOrFirst(section, 'semantic', semantics),
         processes: section.sections('processes').map((one) => ({
           osType: one.text('osType') ?? '',
           path: one.text('path') ?? '',

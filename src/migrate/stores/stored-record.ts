@@ -4,20 +4,20 @@ import { sortTexts } from '../../lib/text/text-order.ts'
 import { decodeTextSet, mapJson, type StoredEntry } from '../boltz/stored-bucket.ts'
 import { decodeTypedValue, decodeUtf8, type TypedValue } from '../boltz/typed-value.ts'
 import type { FindingKind, MigrationReport } from '../report.ts'
-import type { FieldRow, FieldRows, StoredType } from './field-rows.ts'
+import type { StoredFieldRule, FieldRows, StoredType } from './field-rows.ts'
 
-/** Where a record is, and the report that its faults go to. */
+/** Where a record is in the database, and the report that receives its faults. */
 interface RecordPlace {
   readonly store: string
   readonly id: string
-  /** `edge.` for fields of a section. */
+  /** For example `edge.` for the fields of a section. */
   readonly prefix: string
   readonly report: MigrationReport
 }
 
 /**
- * The fields of a record of OpenZiti by the rows of its store. Reports fields without a row, and
- * values that are not of the type of their row.
+ * The fields of an OpenZiti record, read according to the rows of its store. Reports fields without
+ * a row, and values whose type differs from the type in their row.
  */
 export class StoredRecord {
   readonly store: string
@@ -34,7 +34,7 @@ export class StoredRecord {
     for (const entry of entries) {
       const name = decodeUtf8(entry.key)
       if (name !== null && Object.hasOwn(rows, name)) this.#entries.set(name, entry)
-      else this.note('lost', name ?? nameOfBytes(entry.key), 'this field is unknown')
+      else this.note('lost', name ?? decodeKeyForDisplay(entry.key), 'this field is unknown')
     }
   }
 
@@ -47,12 +47,12 @@ export class StoredRecord {
     return this.#entries.has(name)
   }
 
-  /** Whether the store has a field of this name. */
+  /** Whether the store has a field with this name. */
   isKnown(name: string): boolean {
     return Object.hasOwn(this.#rows, name)
   }
 
-  /** null: absent, nil or unreadable. */
+  /** A string field; null if it is absent, nil or unreadable. */
   text(name: string): string | null {
     const value = this.#value(name, 'text')
     return value?.type === 'text' ? value.value : null
@@ -63,7 +63,7 @@ export class StoredRecord {
     return value?.type === 'boolean' ? value.value : otherwise
   }
 
-  /** A number of type int32 or int64. */
+  /** A numeric field of type int32 or int64. */
   integer(name: string, otherwise = 0): number {
     const type = this.#row(name).type === 'int32' ? 'int32' : 'int64'
     const value = this.#value(name, type)
@@ -120,11 +120,11 @@ export class StoredRecord {
     return entries === null ? null : this.#inner(name, entries)
   }
 
-  /** The sections of each key, in the order of the keys. */
+  /** One section for each key, in the order of the keys. */
   sections(name: string): StoredRecord[] {
     const found: StoredRecord[] = []
     for (const { key, entries } of this.#bucket(name, 'sections') ?? []) {
-      const inner = decodeUtf8(key) ?? nameOfBytes(key)
+      const inner = decodeUtf8(key) ?? decodeKeyForDisplay(key)
       if (entries === null) this.note('lost', `${name}.${inner}`, 'it is a value and no bucket')
       else found.push(this.#inner(name, entries, `${name}.${inner}`))
     }
@@ -136,7 +136,7 @@ export class StoredRecord {
     return new StoredRecord(place, entries, this.#row(name).fields)
   }
 
-  #row(name: string): FieldRow {
+  #row(name: string): StoredFieldRule {
     const found = this.#rows[name]
     assert(found !== undefined, `${this.store} has no row for ${name}`)
     return found
@@ -168,7 +168,7 @@ export class StoredRecord {
   }
 }
 
-/** Shows a key that is no text. */
-export function nameOfBytes(key: Uint8Array): string {
+/** Decodes a key for display, even if the key is not text. */
+export function decodeKeyForDisplay(key: Uint8Array): string {
   return `0x${Buffer.from(key.subarray(0, 32)).toString('hex')}`
 }

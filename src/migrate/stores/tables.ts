@@ -1,5 +1,5 @@
 import { authPolicies, cas, externalJwtSigners } from './authority-stores.ts'
-import { leftOut, type StoreTable } from './conversion.ts'
+import { unmigratedStore, type StoreTable } from './conversion.ts'
 import { authenticators, enrollments, identities, mfas } from './identity-stores.ts'
 import { routers, terminators } from './router-stores.ts'
 import {
@@ -15,7 +15,9 @@ import {
 const SESSIONS_END =
   'all sessions end; clients log in again by themselves, people in browsers by hand'
 
-/** All stores of OpenZiti 1.5 to 2.1, in an order in which each one finds those that it needs. */
+/**
+ * All stores of OpenZiti 1.5 to 2.1. A store comes after the stores that its conversion needs.
+ */
 export const storeTables: readonly StoreTable[] = [
   configTypes,
   configs,
@@ -33,21 +35,21 @@ export const storeTables: readonly StoreTable[] = [
   serviceEdgeRouterPolicies,
   postureChecks,
   terminators,
-  leftOut('apiSessions', SESSIONS_END),
-  leftOut('apiSessionCertificates', SESSIONS_END),
-  leftOut('sessions', SESSIONS_END),
-  leftOut('revocations', 'they revoke tokens of sessions, which all end'),
-  leftOut('controllers', 'the controllers of the new cluster are those that join it'),
-  leftOut('identityTypes', 'every network has the same'),
-  leftOut('postureCheckTypes', 'every network has the same'),
-  leftOut(
+  unmigratedStore('apiSessions', SESSIONS_END),
+  unmigratedStore('apiSessionCertificates', SESSIONS_END),
+  unmigratedStore('sessions', SESSIONS_END),
+  unmigratedStore('revocations', 'they revoke tokens of sessions, which all end'),
+  unmigratedStore('controllers', 'the controllers of the new cluster are those that join it'),
+  unmigratedStore('identityTypes', 'every network has the same'),
+  unmigratedStore('postureCheckTypes', 'every network has the same'),
+  unmigratedStore(
     'eventualEvents',
     'they are work of the controller that has been done or follows from records',
   ),
 ]
 
-/** Buckets that are not stores: derived data, and facts about the file. */
-export const otherBuckets: ReadonlySet<string> = new Set([
+/** Root buckets that are not stores: derived data, and information about the file. */
+export const nonStoreBuckets: ReadonlySet<string> = new Set([
   'meta',
   'zdb',
   'index',

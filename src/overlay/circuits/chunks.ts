@@ -1,6 +1,6 @@
 import { bodyToStore, type Payload } from '../../channel/messages/payload.ts'
 
-/** Maximum bytes of the length before the first chunk, with seven bits each. */
+/** Maximum bytes of the encoded length before the first chunk; each byte carries seven bits. */
 const LENGTH_BYTES_MAX = 5
 const ROOM_BYTES_MIN = 4096
 
@@ -66,7 +66,7 @@ export class ChunkJoiner {
   }
 }
 
-/** A first chunk without a body is a complete, empty payload. */
+/** Reads the total length. A first chunk without a body is a complete, empty payload. */
 function readLength(body: Uint8Array): { total: number; bytes: number } | null {
   if (body.length === 0) return { total: 0, bytes: 0 }
   let total = 0

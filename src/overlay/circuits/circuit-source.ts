@@ -9,13 +9,13 @@ export class CircuitUnavailableError extends Error {
   override readonly name = 'CircuitUnavailable'
 }
 
-/** Data that the ends of a circuit exchange when it is created. */
+/** Data that the two endpoints of a circuit exchange when it is created. */
 export interface CircuitData {
   /** Service instance to dial; '' for any. */
   readonly instanceId: string
   readonly peerData: ReadonlyMap<number, Uint8Array>
   /**
-   * Receives the data of the other end.
+   * Receives the data of the other endpoint.
    * @returns a reason to reject the circuit, or null to open it.
    */
   readonly take: (
@@ -28,7 +28,7 @@ export interface CircuitData {
 export interface CircuitSource {
   /**
    * @param service its id or name.
-   * @param circuitData data for the other end of this circuit; absent: none.
+   * @param circuitData data for the other endpoint of this circuit; absent: none.
    * @throws {CircuitUnavailableError}
    */
   request(
@@ -40,9 +40,9 @@ export interface CircuitSource {
 }
 
 /** One form of circuit request to a controller. */
-export interface CircuitExchange {
+export interface CircuitRequestCodec {
   readonly message: OutboundMessage
-  /** @returns the circuit, or a text that explains why there is none. */
+  /** @returns the circuit, or a message that explains why there is none. */
   readonly read: (
     answer: ChannelMessage,
   ) => { readonly id: string; readonly address: string } | string

@@ -14,7 +14,10 @@ const byCode: ReadonlyMap<string, DialError> = new Map([
   ['ETIMEDOUT', dialError.timedOut],
 ])
 
-/** SDK hosts report failed dials only as text, in the words of the OpenZiti programs. */
+/**
+ * SDK hosts report failed dials only as text, with the messages of the OpenZiti programs. This
+ * table maps the messages to codes.
+ */
 const byText: readonly (readonly [string, DialError])[] = [
   ['no such host', dialError.unknownName],
   ['server misbehaving', dialError.unknownName],
@@ -22,7 +25,7 @@ const byText: readonly (readonly [string, DialError])[] = [
   ['rejected by application', dialError.rejected],
 ]
 
-/** Failure code for the answer to a dial. */
+/** Failure code for the response to a dial. */
 export function dialErrorCode(error: unknown): DialError {
   if (error instanceof DialFailure && error.code !== dialError.other) return error.code
   const known = byCode.get(errorCode(error))

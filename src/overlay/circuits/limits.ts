@@ -1,4 +1,4 @@
-/** Limits of circuits and their ends. */
+/** Limits of circuits and their endpoints. */
 export const circuitLimits = {
   /** Interval of the ticks for retransmissions and timeouts. */
   ticksEveryMs: 100,
@@ -9,18 +9,19 @@ export const circuitLimits = {
   payloadsQueuedBytesMax: 1024 * 1024,
   acknowledgementsQueuedBytesMax: 2 * 1024 * 1024,
   /**
-   * Maximum bytes buffered for all circuit ends of this router, shared by the dialing identities.
+   * Maximum bytes buffered for all circuit endpoints of this router, shared fairly by the dialing
+   * identities.
    */
   bufferedBytesMax: 512 * 1024 * 1024,
-  /** Maximum payloads that one end has sent and that are not acknowledged. */
+  /** Maximum payloads that one endpoint has sent and that are not acknowledged. */
   xgressInFlightMax: 8192,
   /**
-   * Maximum payloads and bytes that one end has not sent yet. Beyond them, the circuit ends,
+   * Maximum payloads and bytes that one endpoint has not sent yet. Above them, the circuit ends,
    * because its application ignores backpressure.
    */
   xgressUnsentMax: 8192,
   xgressUnsentBytesMax: 16 * 1024 * 1024,
-  /** Maximum payloads received out of order at one end. Further ones are dropped. */
+  /** Maximum payloads received out of order at one endpoint. Further ones are dropped. */
   xgressAheadMax: 16_384,
   /** Maximum bytes of a payload that arrives in chunks; also bounded by rxBufferSize. */
   xgressJoinedBytesMax: 4 * 1024 * 1024,

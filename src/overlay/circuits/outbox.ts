@@ -6,14 +6,14 @@ import {
   type Acknowledgement,
   payloadFlag,
   payloadMessage,
-  type Piece,
+  type PayloadContent,
   SEQUENCE_MAX,
 } from '../../channel/messages/payload.ts'
 import { type OutboundPayload, SendBuffer, payloadStamp } from './send-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /**
- * Kind of a frame. When the link is full, only a payload that is sent for the first time is kept;
+ * Kind of a frame. When the link is full, a payload that is sent for the first time stays queued;
  * all other frames are dropped.
  */
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
@@ -22,7 +22,7 @@ export type Transmit = (message: OutboundMessage, kind: TransmitKind) => 'sent' 
 interface OutboxDeps {
   /** Id of the circuit in its wire form. */
   readonly circuitId: Uint8Array
-  /** Flag in all messages of this end. */
+  /** Flag in all messages of this circuit endpoint. */
   readonly sideFlag: number
   readonly options: XgressOptions
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -31,23 +31,26 @@ interface OutboxDeps {
 
 const empty = new Uint8Array(0)
 /** Both flags end the stream of their sender. */
-export const END_FLAGS = payloadFlag.endOfFile | payloadFlag.circuitEnd
+export const STREAM_END_FLAGS = payloadFlag.endOfFile | payloadFlag.circuitEnd
 
-/** Payloads of one end with their sequence numbers, from the application to the acknowledgment. */
+/**
+ * Payloads of one circuit endpoint with their sequence numbers, from the application to the
+ * acknowledgment.
+ */
 export class Outbox {
   readonly #deps: OutboxDeps
   readonly #sent: SendBuffer
   /** Payloads that were never sent. */
   #unsent: BoundedQueue<OutboundPayload> | null = null
   #unsentBytes = 0
-  /** Payloads of the protocol itself, at most one of each kind. */
+  /** Payloads that the protocol itself sends, at most one of each kind. */
   #ahead: OutboundPayload[] | null = null
   #nextSequence = 0
   #isLinkFull = false
   #isTransmitting = false
-  /** Whether the other end supports a flag that ends a stream without ending the circuit. */
+  /** Whether the other endpoint supports a flag that ends a stream without ending the circuit. */
   peerCanEndOfFile = false
-  /** Time when the last payload was sent. */
+  /** Time when the payload with the end flag was sent. */
   sentAllMs = Infinity
 
   constructor(deps: OutboxDeps) {
@@ -86,7 +89,7 @@ export class Outbox {
   }
 
   /** @returns false when the application ignores backpressure and too much data waits. */
-  push(flags: number, { body, edgeFlags, traceId }: Piece): boolean {
+  push(flags: number, { body, edgeFlags, traceId }: PayloadContent): boolean {
     this.#unsent ??= new BoundedQueue(circuitLimits.xgressUnsentMax)
     this.#unsentBytes += body.length
     const payload = {
@@ -152,11 +155,11 @@ export class Outbox {
       this.#isLinkFull = true
       return false
     }
-    // A synchronous answer may have cleared all payloads.
+    // An acknowledgment that arrived synchronously may have cleared all payloads.
     if (this.#unsent === null) return false
     this.#unsent.shift()
     this.#unsentBytes -= payload.body.length
-    if ((payload.flags & END_FLAGS) !== 0) this.sentAllMs = this.#nowMs()
+    if ((payload.flags & STREAM_END_FLAGS) !== 0) this.sentAllMs = this.#nowMs()
     return true
   }
 
@@ -164,7 +167,7 @@ export class Outbox {
   #number(payload: OutboundPayload): void {
     payload.sequence = this.#takeSequence()
     const isEnd = (payload.flags & payloadFlag.endOfFile) !== 0
-    if (isEnd && !this.peerCanEndOfFile) payload.flags ^= END_FLAGS
+    if (isEnd && !this.peerCanEndOfFile) payload.flags ^= STREAM_END_FLAGS
   }
 
   transmitAgain(): void {
@@ -177,7 +180,9 @@ export class Outbox {
     }
   }
 
-  /** Sends the end of the circuit once; if it is lost, the controller ends the circuit. */
+  /**
+   * Sends the payload that ends the circuit, once; if it is lost, the controller ends the circuit.
+   */
   transmitEnd(): void {
     const flags = payloadFlag.circuitEnd | this.#deps.sideFlag
     const sequence = this.#takeSequence()

@@ -39,10 +39,10 @@ export class ReceiveBuffer {
   }
 
   /**
-   * Accepts a payload. One that was delivered or is buffered counts as accepted, so that its sender
-   * gets an acknowledgment again.
-   * @param isAtOnce whether the caller removes it immediately if it is the next one.
-   * @returns false when it was dropped; the sender will send it again.
+   * Accepts a payload. A payload that was already delivered or buffered counts as accepted, so that
+   * its sender gets an acknowledgment again.
+   * @param isAtOnce whether the caller removes the payload immediately if it is the next one.
+   * @returns false when the payload was dropped; the sender will resend it.
    */
   take(payload: Payload, isAtOnce: boolean): boolean {
     const { sequence, body } = payload

@@ -1,11 +1,13 @@
-import type { CircuitApplication, CircuitEnd } from './circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from './circuit-ends.ts'
 
-/** An end that is closed from the start; its application gets `onClosed` in a microtask. */
-export function refusedCircuitEnd(
+/**
+ * A circuit endpoint that is closed from the start; its application gets `onClosed` in a microtask.
+ */
+export function closedCircuitEndpoint(
   circuitId: string,
   application: CircuitApplication,
   reason: string,
-): CircuitEnd {
+): CircuitEndpoint {
   queueMicrotask(() => application.onClosed(reason, false))
   return {
     circuitId,

@@ -1,9 +1,13 @@
 import { circuitLimits } from './limits.ts'
-import { type Acknowledgement, type Piece, readSequenceAt } from '../../channel/messages/payload.ts'
+import {
+  type Acknowledgement,
+  type PayloadContent,
+  readSequenceAt,
+} from '../../channel/messages/payload.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
-/** A sent payload, kept until the other end acknowledges it. */
-export interface OutboundPayload extends Piece {
+/** A sent payload, retained until the other endpoint acknowledges it. */
+export interface OutboundPayload extends PayloadContent {
   /** -1 until it is first sent. */
   sequence: number
   flags: number
@@ -13,7 +17,10 @@ export interface OutboundPayload extends Piece {
 
 /** Interval of searches for payloads to retransmit. */
 const SEARCH_MS = 64
-/** Retransmission interval while the other end has no space; it reports when it has. */
+/**
+ * Retransmission interval while the other endpoint has no space; it reports when it has space
+ * again.
+ */
 const PROBE_MS = 1000
 const RETX_SCALE_STEP_DOWN = 0.01
 const RETX_SCALE_STEP_UP = 0.2
@@ -25,8 +32,8 @@ const RETX_SCALE_MAX = 10
 const STAMP_MODULUS = 0x1_0000
 
 /**
- * Payloads in flight of one end, and the window. The window grows with acknowledgments and shrinks
- * with retransmissions.
+ * Payloads in flight of one circuit endpoint, and the window. The window grows with acknowledgments
+ * and shrinks with retransmissions.
  */
 export class SendBuffer {
   readonly #options: XgressOptions
@@ -38,7 +45,10 @@ export class SendBuffer {
   #retxMs: number
   #retxScale: number
   #roundTripMs = 0
-  /** Counted since the window last grew; the bytes also since it last shrank. */
+  /**
+   * `#acknowledged` counts payloads since the window last grew. `#acknowledgedBytes` restarts also
+   * when the window shrinks.
+   */
   #acknowledged = 0
   #acknowledgedBytes = 0
   #duplicates = 0
@@ -73,7 +83,8 @@ export class SendBuffer {
 
   /**
    * One payload may always be in flight, because its acknowledgment reopens the window. All
-   * payloads in flight must fit into the buffer of the other end, which would drop them silently.
+   * payloads in flight must fit into the buffer of the other endpoint, which would drop the excess
+   * silently.
    */
   get isBlocked(): boolean {
     const sent = this.#sent
@@ -102,7 +113,7 @@ export class SendBuffer {
     if (this.#sent?.delete(payload.sequence) === true) this.#inFlightBytes -= payload.body.length
   }
 
-  /** Marks it for retransmission in the next search. */
+  /** Marks the payload for retransmission in the next search. */
   makeDue(payload: OutboundPayload): void {
     payload.sentMs = -Infinity
     this.#sentFromMs = -Infinity
@@ -144,7 +155,7 @@ export class SendBuffer {
     const last = this.#roundTripMs
     let roundTripMs = (payloadStamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
     if (last > 0) {
-      // With a scale of 1 the round trip time could never grow.
+      // The scale must not be 1, because the round trip time could then never grow.
       const scale = maxRttScale === 1 ? 2 : maxRttScale
       if (scale > 0) roundTripMs = Math.min(roundTripMs, last * scale)
       roundTripMs = Math.floor((roundTripMs + last) / 2)
@@ -202,7 +213,7 @@ const none: readonly OutboundPayload[] = []
 
 /** The low 16 bits of a clock in ms; 0 means no stamp. */
 export function payloadStamp(nowMs: number): number {
-  // The preceding value is used: with the following one, an answer within the same ms would seem
-  // older than its payload.
+  // 0 is replaced by the preceding value. With the following value, an acknowledgment within the
+  // same ms would seem older than its payload.
   return Math.floor(nowMs) % STAMP_MODULUS || STAMP_MODULUS - 1
 }

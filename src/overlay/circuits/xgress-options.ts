@@ -1,7 +1,7 @@
 import { flowOptions } from '../../config/router/shared-options.ts'
 import type { ConfigValues } from '../../config/engine/schema.ts'
 
-/** Options of a dialer or listener that apply to its circuit ends. */
+/** Options of a dialer or listener that apply to its circuit endpoints. */
 export type XgressOptions = Omit<
   ConfigValues<typeof flowOptions>,
   'getCircuitTimeout' | 'connectTimeout' | 'txPortalDupAckScale'

@@ -3,8 +3,8 @@ import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, splitBody } from './chunks.ts'
-import type { CircuitApplication, CircuitEnd } from './circuit-ends.ts'
-import { END_FLAGS, Outbox, type Transmit } from './outbox.ts'
+import type { CircuitApplication, CircuitEndpoint } from './circuit-ends.ts'
+import { STREAM_END_FLAGS, Outbox, type Transmit } from './outbox.ts'
 import {
   acknowledgementMessage,
   END_OF_FILE_CAPABILITY,
@@ -13,7 +13,7 @@ import {
   bodyToStore,
   type Payload,
   payloadFlag,
-  type Piece,
+  type PayloadContent,
   readAcknowledgement,
   readPayload,
   routeTraceAnswerMessage,
@@ -26,9 +26,9 @@ import {
 } from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
-/** Memory budget that ends share for unacknowledged and undelivered payloads. */
+/** Memory budget that circuit endpoints share for unacknowledged and undelivered payloads. */
 export interface BufferBudget {
-  /** Whether an end that already has buffered data may buffer more. */
+  /** Whether an endpoint that already has buffered data may buffer more. */
   readonly hasRoom: () => boolean
   /** @param bytes negative values release memory. */
   readonly take: (bytes: number) => void
@@ -42,49 +42,50 @@ export interface XgressDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly transmit: Transmit
   /**
-   * Called once, as the last callback; the owner must drop this end.
+   * Called once, as the last callback; the owner must drop this endpoint.
    * @param endsCircuit false when the circuit was already removed from this router.
    */
   readonly onClosed: (reason: string, endsCircuit: boolean) => void
   /**
-   * Called once, before `onClosed`, when both streams are complete; this end then only answers the
-   * other one.
+   * Called once, before `onClosed`, when both streams are complete; after that, this endpoint only
+   * responds to the other one.
    */
   readonly onEnded?: () => void
-  /** Identification of this end in answers to route trace requests. */
+  /** Identification of this endpoint in responses to route trace requests. */
   readonly traced?: { readonly type: string; readonly id: string }
   /** Called with the bytes of each delivered piece. */
   readonly onDelivered?: (bytes: number) => void
-  /** Memory budget for this end; absent: not limited. */
+  /** Memory budget for this endpoint; absent: not limited. */
   readonly room?: BufferBudget
   /** Random numbers in [0, 1) for the option randomDrops. */
   readonly random?: () => number
 }
 
 /**
- * Time after completion in which the other end may send payloads again whose acknowledgments were
+ * Time after completion in which the other endpoint may resend payloads whose acknowledgments were
  * lost.
  */
 const LINGER_MS = 5000
 /**
- * If this end has reported at least this many buffered bytes, it sends an update when half of them
- * are delivered.
+ * If this endpoint has reported at least this many buffered bytes, it sends an update when half of
+ * them are delivered.
  */
 const BUFFERED_SAID_MIN = 10_000
-/** Interval of answers to dropped payloads. */
+/** Interval of acknowledgments for dropped payloads. */
 const DROPPED_ANSWERED_EVERY_MS = 1000
 
-const nothing: Piece = { body: new Uint8Array(0), edgeFlags: 0, traceId: null }
+const nothing: PayloadContent = { body: new Uint8Array(0), edgeFlags: 0, traceId: null }
 
 type SendHalf = 'open' | 'finishing' | 'closed'
 type ReceiveHalf = 'open' | 'discarding' | 'ended'
 
 /**
- * One end of a circuit: a reliable stream of pieces over links that may lose, duplicate or reorder
- * frames. Has no timer and no socket. Calls only change the state, and a single loop performs the
- * resulting actions, so two ends and their applications can call each other without recursion.
+ * One endpoint of a circuit: a reliable stream of pieces over links that may lose, duplicate or
+ * reorder frames. Has no timer and no socket. Calls only change the state, and a single loop
+ * performs the resulting actions, so two endpoints and their applications can call each other
+ * without recursion.
  */
-export class Xgress implements CircuitEnd {
+export class Xgress implements CircuitEndpoint {
   readonly #deps: XgressDeps
   readonly #circuitId: Uint8Array
   readonly #sideFlag: number
@@ -114,7 +115,7 @@ export class Xgress implements CircuitEnd {
   #isOver = false
   #reason = ''
   #finishCalledMs = Infinity
-  /** Last time that the other end or the application made progress. */
+  /** Last time that the other endpoint or the application made progress. */
   #progressMs: number
   /** Bytes already counted in the memory budget. */
   #countedBytes = 0
@@ -162,7 +163,7 @@ export class Xgress implements CircuitEnd {
     return this.#outbox.windowBytes
   }
 
-  /** Sends the first payload of the circuit, at the end that requested it. */
+  /** Sends the first payload of the circuit, at the endpoint that requested it. */
   start(): void {
     if (this.#deps.isTerminator || this.#isStarted || this.#isOver) return
     this.#isStarted = true
@@ -198,7 +199,7 @@ export class Xgress implements CircuitEnd {
     this.#deps.transmit(traceRequestMessage(this.#circuitId, request), 'acknowledgement')
   }
 
-  /** @param nowMs of the monotonic clock. */
+  /** @param nowMs time of the monotonic clock. */
   tick(nowMs: number): void {
     if (this.#isOver) return
     this.#outbox.onLinkWritable()
@@ -218,12 +219,12 @@ export class Xgress implements CircuitEnd {
     this.#run()
   }
 
-  send({ body, edgeFlags, traceId }: Piece): boolean {
+  send({ body, edgeFlags, traceId }: PayloadContent): boolean {
     if (this.#sendHalf !== 'open') return false
     const { mtu } = this.#deps.options
     const piece = { body: bodyToStore(body), edgeFlags, traceId }
     if (mtu > 0 && body.length > mtu) {
-      let part: Omit<Piece, 'body'> = piece
+      let part: Omit<PayloadContent, 'body'> = piece
       for (const cut of splitBody(piece.body, mtu)) {
         this.#push(payloadFlag.chunk, { ...part, body: cut })
         part = nothing
@@ -278,12 +279,12 @@ export class Xgress implements CircuitEnd {
     return this.#deps.clock.monotonicMs()
   }
 
-  /** False after `finish`, and when the other end receives no more. */
+  /** False after `finish`, and when the other endpoint receives no more. */
   get #isSending(): boolean {
     return this.#sendHalf === 'open'
   }
 
-  #push(flags: number, piece: Piece): void {
+  #push(flags: number, piece: PayloadContent): void {
     if (this.#outbox.push(flags, piece)) return
     this.#over('the application sends without waiting', true)
   }
@@ -296,15 +297,15 @@ export class Xgress implements CircuitEnd {
   }
 
   /**
-   * The application has closed its end: nothing is delivered to it any more, but all data that it
-   * sent is transmitted.
+   * The application has closed its endpoint: nothing is delivered to it any more, but all data that
+   * it sent is transmitted.
    */
   #leave(reason: string): void {
     this.#reason ||= reason
     this.#chunks = null
     if (this.#receiveHalf === 'open') {
       this.#receiveHalf = 'discarding'
-      // Sent ahead of other payloads, so that the other end stops sending at once.
+      // Sent ahead of other payloads, so that the other endpoint stops sending at once.
       if (this.#isStarted && this.#sendHalf !== 'closed') {
         this.#outbox.pushAhead(payloadFlag.writeFailed, null)
       }
@@ -335,7 +336,7 @@ export class Xgress implements CircuitEnd {
     return randomDrops && (this.#deps.random ?? Math.random)() * drop1InN < 1
   }
 
-  /** Reports at intervals that this end is alive to a sender whose payloads are dropped. */
+  /** Reports at intervals to a sender whose payloads are dropped that this endpoint is alive. */
   #onDropped(): void {
     const nowMs = this.#nowMs()
     if (nowMs - this.#droppedAnsweredMs < DROPPED_ANSWERED_EVERY_MS) return
@@ -364,7 +365,7 @@ export class Xgress implements CircuitEnd {
     this.#outbox.acknowledge(acknowledgement)
   }
 
-  /** An end without buffered data always continues, even if the budget is used up. */
+  /** An endpoint without buffered data always continues, even if the budget is used up. */
   get #hasRoomAhead(): boolean {
     return this.bufferedBytes === 0 || this.#deps.room?.hasRoom() !== false
   }
@@ -407,14 +408,14 @@ export class Xgress implements CircuitEnd {
       this.#progressMs = this.#nowMs()
       this.#deliver(payload)
     }
-    // A sender whose data is discarded should stop sending it.
+    // No update is sent while received data is discarded, because the sender should stop sending.
     if (this.#receiveHalf !== 'open' || this.#bufferedSaid <= BUFFERED_SAID_MIN) return
     this.#isUpdateDue ||= this.#received.bytes < this.#bufferedSaid / 2
   }
 
   #deliver(payload: Payload): void {
     const { flags, capabilities } = payload
-    if ((flags & END_FLAGS) !== 0) {
+    if ((flags & STREAM_END_FLAGS) !== 0) {
       this.#onEnded()
       return
     }
@@ -433,7 +434,7 @@ export class Xgress implements CircuitEnd {
     else if (joined !== 'incomplete') this.#deliverPiece(joined)
   }
 
-  #deliverPiece({ body, edgeFlags, traceId }: Piece): void {
+  #deliverPiece({ body, edgeFlags, traceId }: PayloadContent): void {
     this.#callApplication(() => {
       this.#deps.onDelivered?.(body.length)
       const isTaken = this.#deps.application.deliver({ body, edgeFlags, traceId })
@@ -451,7 +452,10 @@ export class Xgress implements CircuitEnd {
     if (wasOpen) this.#callApplication(() => this.#deps.application.onFinished())
   }
 
-  /** An exception of the application counts as its end. */
+  /**
+   * Calls the application. If it throws, its endpoint is closed, as if the application had closed
+   * it.
+   */
   #callApplication(call: () => void): void {
     try {
       call()
@@ -489,7 +493,7 @@ export class Xgress implements CircuitEnd {
     this.#callApplication(() => this.#deps.application.onWritable())
   }
 
-  /** The application has finished, and the other end has acknowledged everything. */
+  /** The application has finished, and the other endpoint has acknowledged everything. */
   get #isSentWhole(): boolean {
     const { isAcknowledged, sentAllMs } = this.#outbox
     return this.#sendHalf === 'finishing' && sentAllMs !== Infinity && isAcknowledged
@@ -518,12 +522,15 @@ export class Xgress implements CircuitEnd {
     }
     if (this.#sendHalf === 'finishing') this.#judgeFinished(nowMs)
     if (this.#sendHalf !== 'closed' || this.#receiveHalf === 'open') return
-    // The other end may still need acknowledgments that were lost.
+    // The other endpoint may still need acknowledgments that were lost.
     if (this.#hasEnded && nowMs - this.#endedMs < LINGER_MS) return
     this.#over(this.#reason, true)
   }
 
-  /** The application and the owner of the circuit do not wait for late acknowledgments. */
+  /**
+   * Informs the application and the owner of the circuit, which do not wait for late
+   * acknowledgments.
+   */
   #onDone(): void {
     if (this.#isDone) return
     this.#isDone = true
@@ -534,7 +541,7 @@ export class Xgress implements CircuitEnd {
 
   /**
    * Ends the circuit if it is complete. While the application is present, it may wait for the other
-   * end without limit.
+   * endpoint without limit.
    */
   #judgeFinished(nowMs: number): void {
     const { isAcknowledged, sentAllMs } = this.#outbox
@@ -577,7 +584,7 @@ export class Xgress implements CircuitEnd {
     try {
       this.#deps.application.onClosed(this.#reason, this.#hasEnded && !this.#hasLostSent)
     } catch {
-      // The application has already gone.
+      // Errors are ignored, because the application has already gone.
     }
   }
 }

@@ -38,7 +38,8 @@ export function readDnsQuery(bytes: Buffer): DnsQuery | null {
   let at = HEADER_BYTES
   for (;;) {
     const length = bytes[at]
-    // Two high bits mark a pointer, but nothing precedes the question that it could refer to.
+    // A length with two high bits is a compression pointer. It is refused, because no name precedes
+    // the question.
     if (length === undefined || length > LABEL_BYTES_MAX) return null
     at += 1
     if (length === 0) break
@@ -59,7 +60,7 @@ export function readDnsQuery(bytes: Buffer): DnsQuery | null {
 }
 
 /** @param addresses IPv4 addresses for records of type A. */
-export function dnsAnswer(
+export function dnsResponse(
   { bytes, questionEnd }: DnsQuery,
   code: DnsCode,
   addresses: readonly string[] = [],
@@ -91,7 +92,9 @@ export function withDnsId(bytes: Uint8Array, id: number): Buffer {
   return copy
 }
 
-/** Whether the bytes are an answer to the query sent with this id: the question must be equal. */
+/**
+ * Whether the bytes are a response to the query sent with this id: the question must be equal.
+ */
 export function isDnsAnswer({ bytes, questionEnd }: DnsQuery, id: number, answer: Buffer): boolean {
   // @guard names-at-a-host--id
   if (answer.length < questionEnd || answer.readUInt16BE(0) !== id) return false

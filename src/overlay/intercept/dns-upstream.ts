@@ -12,12 +12,12 @@ export type UpstreamMode = 'parallel' | 'serial' | 'failover' | 'random'
 const DNS_IDS = 0x1_0000
 const { upstreamQueriesMax, upstreamQueryMs } = interceptLimits
 
-/** Forwards queries for other names to the configured name servers. */
+/** Forwards queries for names that are not service names to the configured name servers. */
 export class DnsUpstream {
   readonly #servers: readonly HostPort[]
   readonly #mode: UpstreamMode
   readonly #random: Random
-  /** Index of the server that answered last. */
+  /** Index of the server that responded last. */
   #preferred = 0
   #asked = 0
 
@@ -32,8 +32,8 @@ export class DnsUpstream {
   }
 
   /**
-   * @returns the answer with the id of the query; null when there is none, or when too many queries
-   * are pending.
+   * @returns the response with the id of the query; null when there is none, or when too many
+   * queries are pending.
    */
   async ask(query: DnsQuery): Promise<Buffer | null> {
     // @guard names-at-a-host--flood
@@ -74,9 +74,9 @@ export class DnsUpstream {
 }
 
 /**
- * Sends one query from a random port with a random id. Only a matching answer from the connected
+ * Sends one query from a random port with a random id. Only a matching response from the connected
  * server is accepted.
- * @throws {Error} when there is no answer in time.
+ * @throws {Error} when there is no response in time.
  */
 async function exchanged({ host, port }: HostPort, query: DnsQuery): Promise<Buffer> {
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')

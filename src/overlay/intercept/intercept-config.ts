@@ -9,15 +9,15 @@ import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/servi
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { Network } from '../../lib/text/networks.ts'
 
-/** Connections that a service intercepts at a host, and options for dialing it. */
-export interface InterceptTerms {
+/** Connections that a service intercepts at a host, and options for dialing the service. */
+export interface InterceptConfig {
   readonly protocols: ReadonlySet<TunnelProtocol>
   readonly networks: readonly Network[]
   readonly names: ReadonlySet<string>
-  /** `example` for `*.example`. */
+  /** Domains of wildcard names: `example` for `*.example`. */
   readonly domains: ReadonlySet<string>
   readonly ports: readonly PortRange[]
-  /** Addresses that were left out, as clauses. */
+  /** Why addresses of the config are not intercepted, one clause each. */
   readonly faults: readonly string[]
   /** null: the listener's option applies. */
   readonly connectTimeoutMs: number | null
@@ -33,7 +33,7 @@ export const interceptConfigTypes = ['intercept.v1', 'ziti-tunneler-client.v1'] 
 export type InterceptConfigType = (typeof interceptConfigTypes)[number]
 
 /** @throws {ServiceConfigFault} */
-export function parseInterceptConfig(type: InterceptConfigType, dataJson: string): InterceptTerms {
+export function parseInterceptConfig(type: InterceptConfigType, dataJson: string): InterceptConfig {
   const data = new ServiceConfigReader(type, jsonOrNull(dataJson))
   switch (type) {
     case 'intercept.v1':
@@ -52,7 +52,7 @@ export function parseInterceptConfig(type: InterceptConfigType, dataJson: string
   }
 }
 
-function termsOf(data: ServiceConfigReader): InterceptTerms {
+function termsOf(data: ServiceConfigReader): InterceptConfig {
   if (data.texts('allowedSourceAddresses').length > 0) {
     data.fault('allowedSourceAddresses', noSourceAddresses)
   }
@@ -87,7 +87,7 @@ function targetsOf(
   data: ServiceConfigReader,
   member: string,
   texts: readonly string[],
-): Pick<InterceptTerms, 'networks' | 'names' | 'domains' | 'faults'> {
+): Pick<InterceptConfig, 'networks' | 'names' | 'domains' | 'faults'> {
   const networks: Network[] = []
   const faults: string[] = []
   const [names, domains] = [new Set<string>(), new Set<string>()]

@@ -93,8 +93,8 @@ export class InterceptListeners {
       // @guard addresses-a-service-takes--unredirected
       if (port === null) return null
       const original = { ...ends, localAddress: address.text, localPort: port }
-      // Only programs of this host are redirected. Their source address is the address to which
-      // they connect.
+      // Only programs of this host are redirected. For UDP, the source address of a program is the
+      // address to which it connects.
       const source = protocol === 'udp' ? { remoteAddress: address.text } : {}
       return choose(protocol, { ...original, ...source })
     })
@@ -170,7 +170,10 @@ export class InterceptListeners {
   }
 }
 
-/** A listener on one address may be replaced by one on all addresses; its connections continue. */
+/**
+ * Closes a listener, whose connections continue: a listener on all addresses may replace a listener
+ * on one address.
+ */
 async function release(listener: Opened): Promise<void> {
   if (listener instanceof StreamListener) listener.release()
   else await listener.close()

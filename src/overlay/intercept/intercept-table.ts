@@ -1,5 +1,5 @@
 import type { TunnelProtocol } from '../services/host-config.ts'
-import type { InterceptTerms } from './intercept-config.ts'
+import type { InterceptConfig } from './intercept-config.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
 import { networkContains } from '../../lib/text/networks.ts'
 
@@ -7,14 +7,14 @@ import { networkContains } from '../../lib/text/networks.ts'
 export interface InterceptedService {
   readonly serviceId: string
   readonly service: string
-  readonly terms: InterceptTerms
+  readonly terms: InterceptConfig
 }
 
 /** The destination that a client connects to. */
 export interface InterceptedDestination {
   readonly protocol: TunnelProtocol
   readonly address: IpAddress
-  /** Name with this address; null when the client used the address itself. */
+  /** Service name to which this address belongs; null when the client used the address itself. */
   readonly hostname: string | null
   readonly port: number
 }
@@ -57,7 +57,7 @@ export class InterceptTable {
 }
 
 function exactnessOf(
-  terms: InterceptTerms,
+  terms: InterceptConfig,
   { protocol, address, hostname, port }: InterceptedDestination,
 ): Exactness | null {
   if (!terms.protocols.has(protocol)) return null
@@ -72,7 +72,7 @@ function exactnessOf(
 }
 
 function nameExactness(
-  { names, domains }: InterceptTerms,
+  { names, domains }: InterceptConfig,
   name: string,
 ): readonly [number, number] | null {
   // @guard addresses-a-service-takes--exact
@@ -84,7 +84,7 @@ function nameExactness(
 }
 
 function addressExactness(
-  { networks }: InterceptTerms,
+  { networks }: InterceptConfig,
   address: IpAddress,
 ): readonly [number, number] | null {
   const prefixes = networks

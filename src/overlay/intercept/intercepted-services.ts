@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
-import type { CircuitEnd, LocalCircuits } from '../circuits/circuit-ends.ts'
+import type { CircuitEndpoint, LocalCircuits } from '../circuits/circuit-ends.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
 import { serviceLimits } from '../services/limits.ts'
 import { interceptLimits } from './limits.ts'
@@ -20,7 +20,7 @@ import { SecureCircuits } from '../services/secure-circuits.ts'
 import type { UsableServices } from '../services/usable-services.ts'
 import {
   interceptConfigTypes,
-  type InterceptTerms,
+  type InterceptConfig,
   parseInterceptConfig,
 } from './intercept-config.ts'
 import { InterceptListeners } from './intercept-listeners.ts'
@@ -69,7 +69,7 @@ export interface InterceptedServicesDeps {
 /** An intercepted service and its open circuit ends. */
 interface Taken {
   readonly key: string
-  readonly ends: Set<Pick<CircuitEnd, 'close'>>
+  readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
 }
 
 interface Wanted extends InterceptedService {
@@ -79,7 +79,7 @@ interface Wanted extends InterceptedService {
 
 /** The terms of a service that are intercepted, none if nothing is, and why the rest is not. */
 type Planned =
-  | { readonly terms: InterceptTerms; readonly faults: readonly string[] }
+  | { readonly terms: InterceptConfig; readonly faults: readonly string[] }
   | { readonly faults: readonly string[] }
 
 const PLACE = 'tunnel'
@@ -446,7 +446,7 @@ export class InterceptedServices {
     const secure = new SecureCircuits({
       open: (circuit, application) => {
         if (this.#taken.get(serviceId) !== taken) throw new Error('the service is gone')
-        let end: CircuitEnd | null = null
+        let end: CircuitEndpoint | null = null
         const opened = circuits.open(circuit, {
           deliver: (piece) => application.deliver(piece),
           onFinished: () => application.onFinished(),
@@ -474,13 +474,13 @@ export class InterceptedServices {
     }
   }
 
-  #enter({ ends }: Taken, end: Pick<CircuitEnd, 'close'>, { text }: IpAddress): void {
+  #enter({ ends }: Taken, end: Pick<CircuitEndpoint, 'close'>, { text }: IpAddress): void {
     ends.add(end)
     this.#open += 1
     this.#clients.set(text, (this.#clients.get(text) ?? 0) + 1)
   }
 
-  #leave({ ends }: Taken, end: Pick<CircuitEnd, 'close'>, { text }: IpAddress): void {
+  #leave({ ends }: Taken, end: Pick<CircuitEndpoint, 'close'>, { text }: IpAddress): void {
     if (!ends.delete(end)) return
     this.#open -= 1
     const left = (this.#clients.get(text) ?? 1) - 1

@@ -5,8 +5,9 @@ export const interceptLimits = {
   /** Maximum routes to this host. */
   localRoutesMax: 1024,
   /**
-   * Maximum addresses and protocols whose ports are redirected, maximum redirected port ranges in
-   * total, and ports that one command adds, which fit into a socket buffer of the kernel.
+   * Maximum addresses and protocols whose ports are redirected; maximum redirected port ranges in
+   * total; maximum ports that one command adds, so that the command fits into a socket buffer of
+   * the kernel.
    */
   redirectedAddressesMax: 256,
   redirectedRangesMax: 1024,
@@ -20,8 +21,8 @@ export const interceptLimits = {
   /** Maximum names below wildcards that wait for their ports. */
   serviceNamesWaitingMax: 64,
   /**
-   * Maximum pending queries to other name servers, their timeout, and the maximum size of an
-   * answer.
+   * Maximum pending queries to other name servers, their timeout, and the maximum size of a
+   * response.
    */
   upstreamQueriesMax: 256,
   upstreamQueryMs: 3000,

@@ -22,7 +22,10 @@ export interface ListeningPort {
   readonly port: number
 }
 
-/** One port for many: a rule of the host redirects the ranges of an IPv4 address to it. */
+/**
+ * One listening port for many destination ports: a rule of the host redirects the port ranges of an
+ * IPv4 address to this port.
+ */
 export interface RedirectedPorts {
   readonly protocol: TunnelProtocol
   readonly address: IpAddress
@@ -40,7 +43,7 @@ export function listeningPortKey({ protocol, family, address, port }: ListeningP
   return `${protocol} ${address ?? `any ${family}`} ${port}`
 }
 
-/** Ports of a network that a service needs, by one protocol. */
+/** Ports of a network that a service needs, for one protocol. */
 interface Asked {
   readonly network: Network
   /** False for the address of a name, which leads to this host already. */
@@ -49,7 +52,7 @@ interface Asked {
   readonly range: PortRange
 }
 
-/** Places of one service before they become part of the plan. */
+/** Ports and networks of one service before they become part of the plan. */
 interface Draft {
   readonly places: ListeningPort[]
   readonly redirected: (Omit<RedirectedPorts, 'ranges'> & { readonly range: PortRange })[]
@@ -102,8 +105,8 @@ export class ListeningPlan {
 
   /**
    * Adds all parts of a service that can be planned, and leaves out the rest.
-   * @param networks that the service intercepts.
-   * @param named addresses of its names.
+   * @param networks the networks that the service intercepts.
+   * @param named the addresses of the service's names.
    */
   add(
     { terms }: InterceptedService,
@@ -152,7 +155,8 @@ export class ListeningPlan {
     )
     if (this.#places.size + added.length > listenersMax) return full
     draft.places.push(...places)
-    // An IPv6 address can only be bound if it is assigned to this host.
+    // Only IPv6 addresses are assigned, because an IPv6 address can only be bound if it is assigned
+    // to this host.
     const isAssigned = found.way === 'each' && network.address.family === 'ipv6'
     const assigned = isAssigned ? addressesOf(network).map(singleAddressNetwork) : []
     if (needsRoute) draft.networks.push(...assigned, network)
@@ -185,7 +189,7 @@ function addressesOf(network: Network): readonly IpAddress[] {
   )
 }
 
-/** @param at a network stands for all addresses. */
+/** @param at an address, or a network; for a network, the ports are on all addresses. */
 function placesAt(
   at: IpAddress | Network,
   protocol: TunnelProtocol,

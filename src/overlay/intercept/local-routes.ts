@@ -94,7 +94,7 @@ export class LocalRoutes {
     }
   }
 
-  /** Adds and removes routes to match these; logs those that cannot be added. */
+  /** Adds and removes routes to match the given networks; logs routes that cannot be added. */
   async set(wanted: readonly Network[]): Promise<void> {
     const { localRoutesMax } = interceptLimits
     const byText = new Map(wanted.map((network) => [formatNetwork(network), network]))

@@ -7,12 +7,12 @@ import { interceptLimits } from './limits.ts'
 import { bindDatagrams } from '../sockets/bind-datagrams.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { dnsAnswer, dnsCode, dnsType, type DnsQuery, readDnsQuery } from './dns-message.ts'
+import { dnsResponse, dnsCode, dnsType, type DnsQuery, readDnsQuery } from './dns-message.ts'
 import type { DnsUpstream } from './dns-upstream.ts'
 
 /**
- * An address; `unclaimed`: not a service name; `unavailable`: a service name without an address
- * now.
+ * The address of a service name; `unclaimed`: not a service name; `unavailable`: a service name
+ * without an address now.
  */
 export type ResolvedName = { readonly address: string } | 'unclaimed' | 'unavailable'
 
@@ -30,7 +30,7 @@ export interface NameServerDeps {
 const { nameQueryBytesMax, serviceNameTtlSeconds } = interceptLimits
 
 /**
- * Name server for this host: resolves service names and forwards other queries. It answers only
+ * Name server for this host: resolves service names and forwards other queries. It responds only to
  * clients of this host, so it cannot be abused as an open resolver or amplifier.
  */
 export class NameServer {
@@ -103,10 +103,10 @@ export class NameServer {
     const { name, type, isInternet } = query
     const found = name === null || !isInternet ? 'unclaimed' : await resolve(name)
     if (found === 'unclaimed') return (await upstream?.ask(query)) ?? this.#unanswerable(query)
-    if (found === 'unavailable') return dnsAnswer(query, dnsCode.serverFailure)
-    // Services have only IPv4 addresses. Queries of other types get an answer without records.
+    if (found === 'unavailable') return dnsResponse(query, dnsCode.serverFailure)
+    // Services have only IPv4 addresses. Queries of other types get a response without records.
     const addresses = type === dnsType.a || type === dnsType.any ? [found.address] : []
-    return dnsAnswer(query, dnsCode.none, addresses, serviceNameTtlSeconds)
+    return dnsResponse(query, dnsCode.none, addresses, serviceNameTtlSeconds)
   }
 
   #unanswerable(query: DnsQuery): Buffer | null {
@@ -114,9 +114,9 @@ export class NameServer {
       case 'timeout':
         return null
       case 'servfail':
-        return dnsAnswer(query, dnsCode.serverFailure)
+        return dnsResponse(query, dnsCode.serverFailure)
       case 'refused':
-        return dnsAnswer(query, dnsCode.refused)
+        return dnsResponse(query, dnsCode.refused)
     }
   }
 }

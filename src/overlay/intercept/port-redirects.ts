@@ -28,8 +28,7 @@ export interface PortRedirectsDeps {
 const PORTS_NETWORK = '127.187'
 const portsNetwork = createNetwork(`${PORTS_NETWORK}.0.0`, 16)
 /**
- * Host of the listeners for datagrams. Those for streams listen on all addresses that represent
- * ports.
+ * Host of the datagram listeners. Stream listeners listen on all addresses that represent ports.
  */
 export const DATAGRAM_HOST = '127.0.0.1'
 
@@ -53,7 +52,7 @@ export async function runNft(script: string): Promise<void> {
       }
     },
   )
-  // A command that ends early closes its input; its exit code says why.
+  // Errors are ignored: a command that ends early closes its input, and its exit code says why.
   child.stdin?.on('error', () => undefined)
   child.stdin?.end(script)
   await promise
@@ -100,7 +99,10 @@ export class PortRedirects {
     }
   }
 
-  /** Changes the rules to these. @throws {Error} when the host does not allow it. */
+  /**
+   * Changes the rules to match the given redirects.
+   * @throws {Error} when the host does not allow it.
+   */
   async set(redirects: readonly Redirect[]): Promise<void> {
     if (redirects.length === 0) return await this.stop()
     const rules = redirects.map((redirect) => this.#rule(redirect)).join('\n')
@@ -120,7 +122,7 @@ export class PortRedirects {
     this.#rules = rules
   }
 
-  /** Removes all rules; connections that they led here continue. */
+  /** Removes all rules; connections that were already redirected continue. */
   async stop(): Promise<void> {
     if (this.#ports === null) return
     this.#ports = null
@@ -145,7 +147,7 @@ table ${this.#table} {
     return new Set()
   }
 
-  /** The first command makes the second one succeed without a table. */
+  /** `add` comes first, so that `delete` succeeds even if the table does not exist. */
   #removal(): string {
     return `add table ${this.#table}\ndelete table ${this.#table}`
   }

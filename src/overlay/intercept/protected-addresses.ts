@@ -121,7 +121,7 @@ export function ownAddresses(): readonly IpAddress[] {
     .flatMap(({ address }) => parseIp(address) ?? [])
 }
 
-/** @param names of interfaces. */
+/** @param names names of interfaces. */
 export function networksOfInterfaces(names: readonly string[]): readonly Network[] {
   return names
     .flatMap((name) => networkInterfaces()[name] ?? [])

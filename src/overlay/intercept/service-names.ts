@@ -15,9 +15,9 @@ const { serviceNamesMax, serviceNameIdleMs } = interceptLimits
 const ADDRESSES_LEFT_OUT = 2
 
 /**
- * Addresses of service names from one network. A name keeps its address while the process runs. If
- * there are too many names, one that was unused for a long time loses its address. That address is
- * reused last, because a client may still have it cached.
+ * Addresses of service names from one network. A name retains its address while the process runs.
+ * If there are too many names, one that was unused for a long time loses its address. That address
+ * is reused last, because a client may still have it cached.
  */
 export class ServiceNames {
   readonly #network: Network
@@ -71,7 +71,7 @@ export class ServiceNames {
     const room = Math.min(serviceNamesMax, size - ADDRESSES_LEFT_OUT - 1)
     if (this.#names.size >= room && !this.#forgetIdle()) return null
     for (;;) {
-      // The last address is the broadcast address.
+      // Skips the last address, which is the broadcast address.
       if (this.#next >= size - 1) this.#next = ADDRESSES_LEFT_OUT
       const address = addressAt(this.#network, this.#next)
       this.#next += 1

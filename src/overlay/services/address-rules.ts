@@ -37,7 +37,7 @@ export class AddressRules {
     return this.#hasAnyName || isInDomain ? 'wildcard' : null
   }
 
-  /** An invalid text allows nothing. */
+  /** Adds an allowed address or name. An invalid string allows nothing. */
   #add(text: string): void {
     if (text === '*') {
       this.#hasAnyName = true

@@ -15,7 +15,7 @@ export interface AppData {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws {DialFailure} when it is not a JSON object with text values. */
+/** @throws {DialFailure} when it is not a JSON object whose values are strings. */
 export function readAppData(bytes: Uint8Array | undefined): AppData {
   const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
   const text = (key: string): string | null => {
@@ -55,7 +55,7 @@ function refused(reason: string): DialFailure {
   return new DialFailure(dialError.rejected, `application data of the client: ${reason}`)
 }
 
-/** Connection parameters for a host in their wire names; empty texts are omitted. */
+/** Connection parameters for a host in their wire names; empty strings are omitted. */
 export interface WireAppData {
   readonly dst_protocol: string
   readonly dst_ip: string

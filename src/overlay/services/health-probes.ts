@@ -121,7 +121,10 @@ function isDue(
   return count >= consecutiveEvents && nowMs - sinceMs >= durationMs
 }
 
-/** @returns whether the check passes. @throws {Error} when there is no answer in time. */
+/**
+ * @returns whether the check passes.
+ * @throws {Error} when there is no response in time.
+ */
 async function runProbe({ target, timeoutMs }: HealthProbe): Promise<boolean> {
   const signal = AbortSignal.timeout(timeoutMs)
   if (target.kind === 'port') {

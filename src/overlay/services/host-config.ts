@@ -35,7 +35,7 @@ export interface HealthProbe {
 }
 
 /** How a terminator of a service connects to its target, with its cost and precedence. */
-export interface HostTerms {
+export interface HostConfig {
   /** If this is a set, the client chooses one of its protocols. */
   readonly protocol: TunnelProtocol | ReadonlySet<TunnelProtocol>
   readonly address: string | AddressRules
@@ -63,7 +63,7 @@ const DEFAULT_CONNECT_TIMEOUT_MS = 5000
 const HOST_PORT = /^(?:\[([^\]]+)\]|([^:]+)):([0-9]{1,5})$/
 
 /** @throws {ServiceConfigFault} */
-export function parseHostConfig(type: HostConfigType, dataJson: string): readonly HostTerms[] {
+export function parseHostConfig(type: HostConfigType, dataJson: string): readonly HostConfig[] {
   const data = new ServiceConfigReader(type, jsonOrNull(dataJson))
   switch (type) {
     case 'host.v1':
@@ -77,7 +77,7 @@ export function parseHostConfig(type: HostConfigType, dataJson: string): readonl
   }
 }
 
-function termsOf(data: ServiceConfigReader, addressName = 'address'): HostTerms {
+function termsOf(data: ServiceConfigReader, addressName = 'address'): HostConfig {
   if (data.texts('allowedSourceAddresses').length > 0) {
     data.fault(
       'allowedSourceAddresses',
@@ -102,7 +102,7 @@ function termsOf(data: ServiceConfigReader, addressName = 'address'): HostTerms 
   }
 }
 
-function protocolOf(data: ServiceConfigReader): HostTerms['protocol'] {
+function protocolOf(data: ServiceConfigReader): HostConfig['protocol'] {
   const known = (text: string): TunnelProtocol => {
     if (text === 'tcp' || text === 'udp') return text
     return data.fault('protocol', `${text} is neither tcp nor udp`)
@@ -111,14 +111,14 @@ function protocolOf(data: ServiceConfigReader): HostTerms['protocol'] {
   return new Set(data.someTexts('allowedProtocols').map(known))
 }
 
-function portOf(data: ServiceConfigReader): HostTerms['port'] {
+function portOf(data: ServiceConfigReader): HostConfig['port'] {
   if (!data.flag('forwardPort')) {
     return data.integer('port', 1, PORT_MAX) ?? data.fault('port', 'is missing')
   }
   return data.portRanges('allowedPortRanges')
 }
 
-function translationsOf(data: ServiceConfigReader): HostTerms['translations'] {
+function translationsOf(data: ServiceConfigReader): HostConfig['translations'] {
   const found = data.list('forwardAddressTranslations', serviceLimits.hostRulesMax)
   const read = found.map((each) => {
     const prefix = each.integer('prefixLength', 0, 128) ?? 0
@@ -139,7 +139,7 @@ function timeoutOf(options: ServiceConfigReader): number {
   return ms === null || ms <= 0 ? DEFAULT_CONNECT_TIMEOUT_MS : Math.min(ms, hostConnectMsMax)
 }
 
-function proxyOf(data: ServiceConfigReader): HostTerms['proxy'] {
+function proxyOf(data: ServiceConfigReader): HostConfig['proxy'] {
   if (!data.has('proxy')) return null
   const proxy = data.within('proxy')
   const type = proxy.text('type') ?? 'none'

@@ -4,7 +4,7 @@ import { DialFailure } from '../circuits/circuit-ends.ts'
 import { AddressRules, isUnspecifiedAddress } from './address-rules.ts'
 import { parseDnsName } from '../../lib/text/host-name.ts'
 import type { AppData } from './app-data.ts'
-import type { HostTerms, TunnelProtocol } from './host-config.ts'
+import type { HostConfig, TunnelProtocol } from './host-config.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { isLocalAddress, translateAddress } from '../../lib/text/networks.ts'
@@ -24,7 +24,7 @@ export interface HostTarget {
  * allowed is refused.
  * @throws {DialFailure}
  */
-export function chooseHostTarget(terms: HostTerms, data: AppData): HostTarget {
+export function chooseHostTarget(terms: HostConfig, data: AppData): HostTarget {
   if (data.connectionType !== null) {
     throw refused(`connections of type ${data.connectionType} are not supported`)
   }
@@ -35,7 +35,7 @@ export function chooseHostTarget(terms: HostTerms, data: AppData): HostTarget {
   return { protocol: protocolFor(terms, data), port: portFor(terms, data), ...hostFor(terms, data) }
 }
 
-function protocolFor({ protocol }: HostTerms, data: AppData): TunnelProtocol {
+function protocolFor({ protocol }: HostConfig, data: AppData): TunnelProtocol {
   if (typeof protocol === 'string') return protocol
   if (data.protocol === null) throw refused('dst_protocol is missing')
   // @guard targets-of-a-tunnel--protocols
@@ -43,7 +43,7 @@ function protocolFor({ protocol }: HostTerms, data: AppData): TunnelProtocol {
   throw refused(`protocol ${data.protocol} is not allowed`)
 }
 
-function portFor({ port }: HostTerms, data: AppData): number {
+function portFor({ port }: HostConfig, data: AppData): number {
   if (typeof port === 'number') return port
   if (data.port === null) throw refused('dst_port is missing')
   const asked = /^[1-9][0-9]{0,4}$/.test(data.port) ? Number(data.port) : 0
@@ -54,7 +54,7 @@ function portFor({ port }: HostTerms, data: AppData): number {
   throw new DialFailure(dialError.portNotAllowed, `port ${data.port} is not allowed`)
 }
 
-function hostFor(terms: HostTerms, data: AppData): Pick<HostTarget, 'host' | 'isReachable'> {
+function hostFor(terms: HostConfig, data: AppData): Pick<HostTarget, 'host' | 'isReachable'> {
   const { address: rules } = terms
   if (!(rules instanceof AddressRules)) return { host: rules, isReachable: null }
   // A name takes precedence. If it is not allowed, the address in the same request is not used

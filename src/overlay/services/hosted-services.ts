@@ -2,14 +2,14 @@ import { hash } from 'node:crypto'
 
 import type { ModelConfig, ModelIdentity, ModelService } from '../../../proto/gen/router_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { CircuitEnd } from '../circuits/circuit-ends.ts'
+import type { CircuitEndpoint } from '../circuits/circuit-ends.ts'
 import { serviceLimits } from './limits.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { HealthProbes } from './health-probes.ts'
 import {
   type HostConfigType,
   hostConfigTypes,
-  type HostTerms,
+  type HostConfig,
   parseHostConfig,
 } from './host-config.ts'
 import { fillIdentityTemplate } from './identity-template.ts'
@@ -39,7 +39,7 @@ interface HostedServicesDeps {
 interface HostedTerminator extends DialedTerminator {
   readonly id: string
   readonly probes: HealthProbes
-  readonly ends: Set<Pick<CircuitEnd, 'close'>>
+  readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
   offered: OfferedTerminator
 }
 
@@ -135,7 +135,7 @@ export class HostedServices {
     }
     const { service, identity, type, config } = wanted
     const { name, encryptionRequired } = service
-    // The instance name may depend on the identity.
+    // If the config refers to the identity, its instance name may change with the identity.
     const instance = config.dataJson.includes('dentity')
       ? [identity.name, Buffer.from(identity.appDataJson).toString('utf8')]
       : []
@@ -150,7 +150,7 @@ export class HostedServices {
   }
 
   #add(id: string, key: string, { service, identity, type, config }: WantedService): void {
-    let all: readonly HostTerms[]
+    let all: readonly HostConfig[]
     try {
       all = parseHostConfig(type, config.dataJson)
     } catch (error) {
@@ -164,13 +164,13 @@ export class HostedServices {
   }
 
   #made(
-    terms: HostTerms,
+    terms: HostConfig,
     service: ModelService,
     identity: ModelIdentity,
     at: number,
   ): HostedTerminator {
     const { identityId, terminators } = this.#deps
-    const ends = new Set<Pick<CircuitEnd, 'close'>>()
+    const ends = new Set<Pick<CircuitEndpoint, 'close'>>()
     const instanceId = instanceOf(terms, identity)
     const id = terminatorId(identityId, service.id, at, instanceId)
     const isKeyed = this.#deps.hasKeyPerTerminator && service.encryptionRequired
@@ -247,8 +247,8 @@ function terminatorId(
 }
 
 /**
- * A value of the identity for this service overrides the config; the identity's default applies
- * after the config.
+ * A value of the identity for this service overrides the config. The identity's default value is
+ * used if the config has none.
  */
 function offeredFor(
   { id, terms, keyPair }: Pick<HostedTerminator, 'id' | 'terms' | 'keyPair'>,
@@ -270,6 +270,6 @@ function offeredFor(
   }
 }
 
-function instanceOf({ usesEdgeIdentity, identity: template }: HostTerms, identity: ModelIdentity) {
+function instanceOf({ usesEdgeIdentity, identity: template }: HostConfig, identity: ModelIdentity) {
   return usesEdgeIdentity ? identity.name : fillIdentityTemplate(template, identity)
 }

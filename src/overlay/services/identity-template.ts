@@ -6,7 +6,7 @@ const PLACEHOLDER =
 
 /**
  * Fills a template of a config, such as `$tunneler_id.name:$src_port`. Missing values are empty.
- * @param values of one connection, such as `dst_ip`; empty without a connection.
+ * @param values values of one connection, such as `dst_ip`; empty without a connection.
  */
 export function fillIdentityTemplate(
   template: string,

@@ -29,7 +29,9 @@ export interface ConfiguredServicePort {
 interface OfferedServicesDeps {
   readonly services: UsableServices
   readonly configured: readonly ConfiguredServicePort[]
-  /** Listening address when neither the configuration nor a config has one. */
+  /**
+   * Listening address when neither the tunnel's configuration nor the service's config has one.
+   */
   readonly anyAddress: string
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly requests: CircuitSource
@@ -72,7 +74,7 @@ export function parseConfiguredService(text: string): ConfiguredServicePort | nu
  * Mode `proxy`: ports of this host where each connection becomes a circuit to a service. A port is
  * open while the tunnel's identity may dial the service.
  */
-export class OfferedServices {
+export class ProxyPortServices {
   readonly #deps: OfferedServicesDeps
   readonly #failures: FailureLog
   readonly #open = new Map<string, { readonly entry: Entry; readonly listener: Listener }>()

@@ -1,6 +1,6 @@
 import type {
   CircuitApplication,
-  CircuitEnd,
+  CircuitEndpoint,
   LocalCircuit,
   LocalCircuits,
 } from '../circuits/circuit-ends.ts'
@@ -50,7 +50,7 @@ export class SecureCircuits {
     }
   }
 
-  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd {
+  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEndpoint {
     const keys = this.#keys.get(circuit.id)
     this.#keys.delete(circuit.id)
     if (keys === undefined) throw new Error('a circuit is opened that was not asked for here')

@@ -1,7 +1,7 @@
 import sodium, { type StateAddress } from 'libsodium-wrappers'
 
-import type { CircuitApplication, CircuitEnd } from '../circuits/circuit-ends.ts'
-import type { Piece } from '../../channel/messages/payload.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-ends.ts'
+import type { PayloadContent } from '../../channel/messages/payload.ts'
 
 const FIN = 1
 const NONE = new Uint8Array()
@@ -47,18 +47,18 @@ export function deriveSessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Arr
 }
 
 /**
- * Encryption layer between an application and its end of a circuit; implements the interfaces of
+ * Encryption layer between an application and its circuit endpoint; implements the interfaces of
  * both. In each direction the first piece is the stream header, and each later piece is one
  * message. Pieces are never split or joined. A modified, dropped, repeated or reordered piece ends
  * the circuit.
  */
-export class SecureStream implements CircuitApplication, CircuitEnd {
+export class SecureStream implements CircuitApplication, CircuitEndpoint {
   readonly #application: CircuitApplication
   readonly #keys: SessionKeys
   readonly #sender: StateAddress
   readonly #header: Uint8Array
   #receiver: StateAddress | null = null
-  #end: CircuitEnd | null = null
+  #end: CircuitEndpoint | null = null
 
   constructor(application: CircuitApplication, keys: SessionKeys) {
     this.#application = application
@@ -77,12 +77,12 @@ export class SecureStream implements CircuitApplication, CircuitEnd {
   }
 
   /** Sends the header, which must precede all data of the application. */
-  start(end: CircuitEnd): void {
+  start(end: CircuitEndpoint): void {
     this.#end = end
     end.send({ body: this.#header, edgeFlags: 0, traceId: null })
   }
 
-  send(piece: Piece): boolean {
+  send(piece: PayloadContent): boolean {
     if (this.#end === null) return false
     const { body } = piece
     // An empty piece only carries flags and is not a message.
@@ -112,7 +112,7 @@ export class SecureStream implements CircuitApplication, CircuitEnd {
     this.#end?.close(reason)
   }
 
-  deliver(piece: Piece): boolean {
+  deliver(piece: PayloadContent): boolean {
     const { body } = piece
     if (body.length === 0) return this.#application.deliver(piece)
     if (this.#receiver === null) return this.#onHeader(piece)
@@ -133,7 +133,7 @@ export class SecureStream implements CircuitApplication, CircuitEnd {
     this.#application.onClosed(reason, isWhole)
   }
 
-  #onHeader({ body, edgeFlags }: Piece): boolean {
+  #onHeader({ body, edgeFlags }: PayloadContent): boolean {
     if (body.length !== sodium.crypto_secretstream_xchacha20poly1305_HEADERBYTES) {
       return this.#fail('the peer does not encrypt')
     }

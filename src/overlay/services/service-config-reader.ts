@@ -15,7 +15,7 @@ class ServiceConfigFault extends Error {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Reads members of a JSON object. Every method throws a {@link ServiceConfigFault}. */
+/** Reads fields of a JSON object. Every method throws a {@link ServiceConfigFault}. */
 export class ServiceConfigReader {
   readonly #place: string
   readonly #fields: Fields

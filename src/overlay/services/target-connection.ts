@@ -5,11 +5,11 @@ import { ProxyRefusal, requestTunnel } from '../../lib/runtime/http-proxy.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { DialFailure } from '../circuits/circuit-ends.ts'
 import type { TargetSockets } from '../sockets/target-sockets.ts'
-import type { HostTerms } from './host-config.ts'
+import type { HostConfig } from './host-config.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** Socket budget and the dialing identity that the next socket counts for. */
-export interface CountedSockets {
+export interface SocketAllowance {
   readonly sockets: TargetSockets
   readonly dialedBy: string
 }
@@ -22,7 +22,7 @@ export interface CountedSockets {
 export async function connectStream(
   target: { readonly host: string; readonly port: number },
   signal: AbortSignal,
-  counted: CountedSockets | null,
+  counted: SocketAllowance | null,
 ): Promise<Socket> {
   signal.throwIfAborted()
   const open = (): Socket => connect({ ...target, allowHalfOpen: true, noDelay: true })
@@ -49,7 +49,7 @@ export async function connectStream(
 export async function connectDatagrams(
   { host, port }: { readonly host: string; readonly port: number },
   signal: AbortSignal,
-  { sockets, dialedBy }: CountedSockets,
+  { sockets, dialedBy }: SocketAllowance,
 ): Promise<DatagramSocket> {
   signal.throwIfAborted()
   const type = host.includes(':') ? 'udp6' : 'udp4'
@@ -86,6 +86,6 @@ export async function openProxyTunnel(
 }
 
 /** Whether the proxy resolves the name, because it may know names that this host does not. */
-export function isResolvedByProxy({ proxy }: HostTerms, isReachable: unknown): boolean {
+export function isResolvedByProxy({ proxy }: HostConfig, isReachable: unknown): boolean {
   return proxy !== null && isReachable === null
 }

@@ -4,7 +4,7 @@ import { addressPeerData } from '../sockets/target.ts'
 import type { TargetSockets } from '../sockets/target-sockets.ts'
 import {
   type CircuitApplication,
-  type CircuitEnd,
+  type CircuitEndpoint,
   DialFailure,
   type DialRequest,
   type LocalCircuits,
@@ -14,14 +14,14 @@ import type { XgressOptions } from '../circuits/xgress-options.ts'
 import { DatagramApplication } from '../sockets/datagram-application.ts'
 import { SocketApplication } from '../sockets/socket-application.ts'
 import { readAppData } from './app-data.ts'
-import type { HostTerms } from './host-config.ts'
+import type { HostConfig } from './host-config.ts'
 import { type HostTarget, resolveTarget, chooseHostTarget } from './host-target.ts'
 import { type KeyPair, newKeyPair, SecureStream, deriveSessionKeys } from './secure-stream.ts'
 import {
   connectDatagrams,
   connectStream,
   openProxyTunnel,
-  type CountedSockets,
+  type SocketAllowance,
   isResolvedByProxy,
 } from './target-connection.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
@@ -29,7 +29,7 @@ import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** A terminator of the tunnel from the view of its circuits. */
 export interface DialedTerminator {
-  readonly terms: HostTerms
+  readonly terms: HostConfig
   readonly isEncrypted: boolean
   /** Absent: each circuit has its own key pair. */
   readonly keyPair?: KeyPair
@@ -37,14 +37,14 @@ export interface DialedTerminator {
    * Registers a new circuit, which the terminator closes when its service is no longer hosted.
    * @returns a function that unregisters it.
    */
-  readonly hold: (end: Pick<CircuitEnd, 'close'>) => () => void
+  readonly hold: (end: Pick<CircuitEndpoint, 'close'>) => () => void
 }
 
 interface TunnelDialerDeps {
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
-  /** undefined when it is not hosted here. */
+  /** undefined when the terminator is not hosted here. */
   readonly terminator: (id: string) => DialedTerminator | undefined
   /** Idle time after which a datagram circuit ends. */
   readonly datagramsIdleMs: number
@@ -140,18 +140,21 @@ export class TunnelDialer implements TerminatorDialer {
     })
   }
 
-  #counted({ dialedBy }: DialRequest): CountedSockets {
+  #counted({ dialedBy }: DialRequest): SocketAllowance {
     return { sockets: this.#deps.sockets, dialedBy }
   }
 
-  /** Opens an end that closes with the service, and encrypts it when the client sent a key. */
+  /**
+   * Opens a circuit endpoint that closes with the service, and encrypts it when the client sent a
+   * key.
+   */
   #opened(
     request: DialRequest,
     terminator: DialedTerminator,
     addresses: ReadonlyMap<number, Uint8Array>,
     local: {
       readonly application: CircuitApplication
-      readonly start: (end: CircuitEnd) => void
+      readonly start: (end: CircuitEndpoint) => void
       readonly release: () => void
     },
   ): ReadonlyMap<number, Uint8Array> {
@@ -183,7 +186,7 @@ export class TunnelDialer implements TerminatorDialer {
   }
 }
 
-/** Unregisters the circuit when its end closes. */
+/** Unregisters the circuit when its endpoint closes. */
 class HeldApplication implements CircuitApplication {
   readonly #inner: CircuitApplication
   onLeft: () => void = () => undefined

@@ -1,11 +1,11 @@
-import type { CircuitExchange, CircuitData } from '../circuits/circuit-source.ts'
+import type { CircuitRequestCodec, CircuitData } from '../circuits/circuit-source.ts'
 import {
   createTunnelCircuitMessage,
   readCreatedCircuit,
 } from '../../channel/messages/circuit-requests.ts'
 
 /** How a tunnel requests a circuit from controllers. */
-export function tunnelCircuitExchange(service: string, wish: CircuitData): CircuitExchange {
+export function tunnelCircuitExchange(service: string, wish: CircuitData): CircuitRequestCodec {
   return {
     message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
     read: (answer) => {
@@ -16,7 +16,7 @@ export function tunnelCircuitExchange(service: string, wish: CircuitData): Circu
   }
 }
 
-/** Data for a circuit that exchanges nothing with the other end. */
+/** Data for a circuit that exchanges nothing with the other endpoint. */
 export const emptyCircuitData: CircuitData = {
   instanceId: '',
   peerData: new Map(),

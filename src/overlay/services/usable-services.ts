@@ -2,9 +2,9 @@ import type { ModelConfig, ModelIdentity, ModelService } from '../../../proto/ge
 
 /** Services that the identity of a tunnel may currently host and dial. */
 export interface UsableServices {
-  /** undefined when it is unknown; it may then use no service. */
+  /** undefined when the identity is unknown; it may then use no service. */
   identity(): ModelIdentity | undefined
-  /** Ids of the services that it may use. */
+  /** Ids of the services that the identity may use. */
   idsOf(type: 'Dial' | 'Bind'): ReadonlySet<string>
   service(id: string): ModelService | undefined
   /** Configs of a service for this identity, by type name. */

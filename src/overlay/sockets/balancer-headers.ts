@@ -10,7 +10,7 @@ import type { HostPort } from '../../lib/text/names.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { FailureLog } from './failure-log.ts'
-import { readOpening } from './opening-bytes.ts'
+import { readUntilDecoded } from './opening-bytes.ts'
 import { readProxyHeader } from './proxy-header.ts'
 
 interface BalancerHeadersDeps {
@@ -76,7 +76,7 @@ export class BalancerHeaders {
       endWait()
       this.#clients.delete(endpoint)
     })
-    readOpening(socket, readProxyHeader, (header, bytes) => {
+    readUntilDecoded(socket, readProxyHeader, (header, bytes) => {
       endWait()
       if (header.kind === 'refused') {
         this.#refuse(socket, header.reason)
@@ -91,7 +91,7 @@ export class BalancerHeaders {
     })
   }
 
-  /** Gives the socket of TLS the client address of the TCP connection below it. */
+  /** Copies the client address of a TCP connection to the TLS socket above it. */
   passAddressOn(socket: Socket): void {
     const client = this.#clients.get(socketEndpoint(socket))
     // @guard client-address-of-a-stranger--tls

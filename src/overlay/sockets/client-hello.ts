@@ -1,7 +1,7 @@
 /** Limits for the first TLS message of a client. OpenSSL sends one record of about 2 KiB. */
 export const clientHelloLimits = {
   clientHelloBytesMax: 32 * 1024,
-  /** Maximum records into which it may be split. */
+  /** Maximum records into which the first TLS message may be split. */
   clientHelloRecordsMax: 16,
 } as const
 
@@ -11,7 +11,10 @@ export type ReadTlsHello =
       /** Application protocols (ALPN) in the client's order; null if it offers none. */
       readonly protocols: readonly string[] | null
     }
-  /** `bytesNeeded`: number of bytes from the start that the next call needs at least. */
+  /**
+   * `bytesNeeded`: minimum number of bytes, from the start of the connection, that the next call
+   * needs.
+   */
   | { readonly kind: 'incomplete'; readonly bytesNeeded: number }
   | { readonly kind: 'invalid' }
 

@@ -1,6 +1,6 @@
-import type { CircuitApplication, CircuitEnd } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
-import type { Piece } from '../../channel/messages/payload.ts'
+import type { PayloadContent } from '../../channel/messages/payload.ts'
 
 const { datagramBytesMax, datagramsUnsentBytesMax } = socketLimits
 
@@ -14,14 +14,14 @@ interface DatagramApplicationDeps {
 }
 
 /**
- * A datagram peer at one end of a circuit; each piece is one datagram. Datagrams that arrive while
- * the circuit is blocked are dropped, as in a network. There is no half-close; the circuit ends
- * after an idle time.
+ * A datagram peer at one endpoint of a circuit; each piece is one datagram. Datagrams that arrive
+ * while the circuit is blocked are dropped, as in a network. There is no half-close; the circuit
+ * ends after an idle time.
  */
 export class DatagramApplication implements CircuitApplication {
   readonly #deps: DatagramApplicationDeps
   readonly #idle: NodeJS.Timeout
-  #end: CircuitEnd | null = null
+  #end: CircuitEndpoint | null = null
   #isBlocked = false
   #isPeerWaiting = false
   #isClosed = false
@@ -32,7 +32,7 @@ export class DatagramApplication implements CircuitApplication {
     this.#idle = setTimeout(() => this.#end?.close('silent for too long'), deps.idleMs)
   }
 
-  start(end: CircuitEnd): void {
+  start(end: CircuitEndpoint): void {
     this.#end = end
     this.#idle.refresh()
   }
@@ -51,7 +51,7 @@ export class DatagramApplication implements CircuitApplication {
     this.#end?.close(reason)
   }
 
-  deliver({ body }: Piece): boolean {
+  deliver({ body }: PayloadContent): boolean {
     if (this.#isClosed || body.length === 0 || body.length > datagramBytesMax) return true
     this.#idle.refresh()
     this.#unsentBytes += body.length
@@ -65,7 +65,7 @@ export class DatagramApplication implements CircuitApplication {
     return !this.#isPeerWaiting
   }
 
-  /** The peer can still send to the other end. */
+  /** Does nothing, because the peer can still send to the other endpoint. */
   onFinished(): void {}
 
   onWritable(): void {

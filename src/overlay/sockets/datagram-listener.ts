@@ -8,7 +8,7 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import { bindDatagrams } from './bind-datagrams.ts'
 import { socketLimits } from './limits.ts'
 import { DatagramApplication } from './datagram-application.ts'
-import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
+import { type ClientRequest, connectionResponseLine, readClientRequest } from './request-line.ts'
 import type { ChosenService, ListenerDeps } from './stream-listener.ts'
 import { listenFailure } from './bind-server.ts'
 
@@ -154,7 +154,8 @@ export class DatagramListener {
       if (request === null) throw new Error('the first datagram is no request')
       const { service: asked, client } = request
       const circuit = await requests.request(asked, client, circuitTimeoutMs, circuitData?.())
-      if (service === null) this.#send(peer, clientAnswer(circuit.id, ''), () => undefined)
+      if (service === null)
+        this.#send(peer, connectionResponseLine(circuit.id, ''), () => undefined)
       const application = new DatagramApplication({
         idleMs,
         transmit: (body, onSent) => this.#send(peer, body, onSent),
@@ -167,7 +168,7 @@ export class DatagramListener {
     } catch (error) {
       const reason = errorMessage(error)
       this.#warn('no circuit for a client', { address: peer.key, reason })
-      if (service === null) this.#send(peer, clientAnswer('', reason), () => undefined)
+      if (service === null) this.#send(peer, connectionResponseLine('', reason), () => undefined)
       this.#takeWaiting(peer)
       peer.isRefused = true
       setTimeout(() => this.#forget(peer), datagramPeerRefusedMs).unref()

@@ -10,7 +10,7 @@ import type { ProgramLogger } from '../logger.ts'
 import { BalancerHeaders } from './balancer-headers.ts'
 import { bindServer } from './bind-server.ts'
 import { readTlsHello } from './client-hello.ts'
-import { readOpening } from './opening-bytes.ts'
+import { readUntilDecoded } from './opening-bytes.ts'
 
 export type BoundAddress = Parameters<typeof bindServer>[1]
 
@@ -18,7 +18,10 @@ export type BoundAddress = Parameters<typeof bindServer>[1]
 export interface PortProtocols {
   /** Application protocols (ALPN) of the server. */
   readonly protocols: readonly string[]
-  /** Whether it also gets the clients that offer none: `rest`, only if no other server does. */
+  /**
+   * Whether the server also gets clients that offer no application protocol; `rest`: only if no
+   * other server gets them.
+   */
   readonly clientsWithout: 'all' | 'rest' | 'none'
 }
 
@@ -33,14 +36,16 @@ export interface OpenPort {
 export interface FrontPortDeps {
   /** Whether several servers share the port, so that the first message selects one. */
   readonly isShared: boolean
-  /** Networks of load balancers, the only ones that may connect then; empty: all clients may. */
+  /**
+   * Networks of load balancers; if there are any, only these may connect. Empty: all clients may.
+   */
   readonly balancers: readonly string[]
   /** Maximum time from the first packet to the end of the TLS handshake. */
   readonly handshakeTimeoutMs: number
   /** Maximum connections of a shared port without a complete hello, in total and per source. */
   readonly hellosWaitingMax: number
   readonly hellosWaitingPerSourceMax: number
-  /** Limit of open connections that these ports have in common with other listeners. */
+  /** Limit of open connections that these ports share with other listeners. */
   readonly room?: FairShare
   readonly log: Pick<ProgramLogger, 'warn'>
 }
@@ -48,7 +53,7 @@ export interface FrontPortDeps {
 interface PortSide extends PortProtocols {
   readonly server: TlsServer
   readonly connections: Set<Socket>
-  /** Called when the last connection has closed, once the side accepts no more. */
+  /** Called when the server accepts no more connections and its last one has closed. */
   onDrained: (() => void) | null
 }
 
@@ -56,14 +61,14 @@ interface PortSide extends PortProtocols {
  * Accepts connections for TLS servers: reads the header of a load balancer, selects the server by
  * the first message of the client, and hands the connection over.
  */
-export class FrontPort {
+export class SharedTlsPort {
   readonly #server: Server
   readonly #deps: FrontPortDeps
   #headers: BalancerHeaders | null = null
   readonly #sides = new Set<PortSide>()
   /**
    * Connections without a complete hello, whose server is unknown. The limits of a server apply
-   * only after the hello, so clients that send none cannot block handshakes of others.
+   * only after the hello, so clients that send no hello cannot block handshakes of others.
    */
   readonly #unread: PendingConnections
   readonly #unreadSockets = new Set<Socket>()
@@ -131,7 +136,7 @@ export class FrontPort {
     else this.#headers.read(socket, () => this.#select(socket))
   }
 
-  /** Hands the connection to its server, at a shared port after its hello. */
+  /** Hands the connection to its server; at a shared port, after the client's hello. */
   #select(socket: Socket): void {
     if (this.#deps.isShared) {
       this.#readHello(socket)
@@ -160,7 +165,7 @@ export class FrontPort {
     this.#unread.begin(endpoint, source, socket)
     this.#unreadSockets.add(socket)
     socket.once('close', read)
-    readOpening(socket, readTlsHello, (hello, bytes) => {
+    readUntilDecoded(socket, readTlsHello, (hello, bytes) => {
       const side = hello.kind === 'hello' ? this.#sideFor(hello.protocols) : null
       if (side === null) {
         socket.destroy()
@@ -187,7 +192,7 @@ export class FrontPort {
     this.#deadlines.delete(endpoint)
   }
 
-  /** The last one of the offered protocols that a server has counts, as in OpenZiti. */
+  /** The last offered protocol that any server supports selects the server, as in OpenZiti. */
   #sideFor(protocols: readonly string[] | null): PortSide | null {
     const sides = [...this.#sides]
     if (protocols === null) return sideWithout(sides, 'all') ?? sideWithout(sides, 'rest') ?? null

@@ -10,7 +10,7 @@ interface Incomplete {
  * Reads the start of a connection until `decode` has a result. Calls back once, with all bytes that
  * were read from the socket.
  */
-export function readOpening<T extends { readonly kind: string }>(
+export function readUntilDecoded<T extends { readonly kind: string }>(
   socket: Socket,
   decode: (bytes: Buffer) => T | Incomplete,
   done: (opening: Exclude<T, Incomplete>, bytes: Buffer) => void,

@@ -3,7 +3,7 @@ import type { HostPort } from '../../lib/text/names.ts'
 import { socketLimits } from './limits.ts'
 
 /**
- * The start of a connection of a load balancer, in PROXY protocol version 2 (haproxy.org,
+ * The start of a connection from a load balancer, in PROXY protocol version 2 (haproxy.org,
  * proxy-protocol.txt, 2.2).
  */
 type ReadProxyHeader =
@@ -62,7 +62,8 @@ function clientIn(addresses: Buffer, family: keyof typeof addressBytes): HostPor
     return { host, port: addresses.readUInt16BE(8) }
   }
   const groups = Array.from({ length: 8 }, (_, at) => addresses.readUInt16BE(2 * at).toString(16))
-  // An IPv4 address within IPv6 would count as another source than the address itself.
+  // Returns the IPv4 address itself for an IPv4-mapped IPv6 address, which would otherwise count as
+  // a different source.
   const host = parseIp(groups.join(':'))?.text ?? ''
   return { host, port: addresses.readUInt16BE(32) }
 }

@@ -23,7 +23,7 @@ export function readClientRequest(line: Uint8Array): ClientRequest | null {
 }
 
 /** @param circuitId empty when the request was refused. */
-export function clientAnswer(circuitId: string, text: string): Uint8Array {
+export function connectionResponseLine(circuitId: string, text: string): Uint8Array {
   const answer = { scc: circuitId !== '', msg: text, circuitId }
   return Buffer.from(`${JSON.stringify(answer)}\n`)
 }

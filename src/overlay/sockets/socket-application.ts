@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 
-import type { CircuitApplication, CircuitEnd } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
-import type { Piece } from '../../channel/messages/payload.ts'
+import type { PayloadContent } from '../../channel/messages/payload.ts'
 
 const { pieceBytesMax, flushMsMax, lingerMs } = socketLimits
 
@@ -11,13 +11,14 @@ const FIN = 1
 const NONE = new Uint8Array()
 
 /**
- * A stream socket at one end of a circuit. The socket must have been created with `allowHalfOpen`,
- * because each direction ends separately. Buffers at most one read of the socket: the socket is
- * paused while the circuit is blocked, and the circuit waits while the socket is blocked.
+ * A stream socket at one endpoint of a circuit. The socket must have been created with
+ * `allowHalfOpen`, because each direction ends separately. Buffers at most one read of the socket:
+ * the socket is paused while the circuit is blocked, and the circuit waits while the socket is
+ * blocked.
  */
 export class SocketApplication implements CircuitApplication {
   readonly #socket: Socket
-  #end: CircuitEnd | null = null
+  #end: CircuitEndpoint | null = null
   /** Bytes read from the socket but not sent. */
   #unsent: Uint8Array
   #isBlocked = false
@@ -36,7 +37,7 @@ export class SocketApplication implements CircuitApplication {
   }
 
   /** Starts both directions. */
-  start(end: CircuitEnd): void {
+  start(end: CircuitEndpoint): void {
     this.#end = end
     const socket = this.#socket
     if (socket.destroyed) {
@@ -56,12 +57,12 @@ export class SocketApplication implements CircuitApplication {
     this.#send()
   }
 
-  deliver({ body, edgeFlags }: Piece): boolean {
+  deliver({ body, edgeFlags }: PayloadContent): boolean {
     const socket = this.#socket
     if (this.#isClosed || socket.writableEnded || socket.destroyed) return true
     const isWritable = body.length === 0 || socket.write(body)
     if ((edgeFlags & FIN) === 0) return isWritable
-    // No `drain` event follows the end.
+    // Returns true after the end, because no `drain` event follows.
     socket.end()
     return true
   }
@@ -115,8 +116,11 @@ export class SocketApplication implements CircuitApplication {
     else this.#socket.resume()
   }
 
-  /** Some routers treat the flag as the end of the stream, others the end of the payloads. */
-  #finish(end: CircuitEnd): void {
+  /**
+   * Sends the FIN flag and also ends the payloads: some routers treat the flag as the end of the
+   * stream, others the end of the payloads.
+   */
+  #finish(end: CircuitEndpoint): void {
     if (this.#hasFinished) return
     this.#hasFinished = true
     end.send({ body: NONE, edgeFlags: FIN, traceId: null })

@@ -13,7 +13,7 @@ import { ProgramFailure } from '../failure.ts'
 import { SocketApplication } from './socket-application.ts'
 import type { CircuitSource, CircuitData } from '../circuits/circuit-source.ts'
 import type { FailureLog } from './failure-log.ts'
-import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
+import { connectionResponseLine, readClientRequest, readRequestLine } from './request-line.ts'
 import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
 import { bindServer } from './bind-server.ts'
 
@@ -42,7 +42,7 @@ export interface ListenerDeps {
   readonly service: string | null
   /**
    * Selects service and options for each client; null refuses the client. Absent: all clients use
-   * the options here.
+   * the options of this listener.
    */
   readonly choose?: (ends: ClientSocketAddresses) => ChosenService | null
   readonly circuitTimeoutMs: number
@@ -105,7 +105,7 @@ export class StreamListener {
     this.#server.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
 
-  /** New connections use the certificate in force. */
+  /** Affects new connections, which use the certificate in force. */
   renew(): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(this.#credentials())
   }
@@ -146,7 +146,7 @@ export class StreamListener {
   async #serve(socket: Socket): Promise<void> {
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
-    // The client may disconnect before its circuit exists.
+    // Errors are ignored, because the client may disconnect before its circuit exists.
     socket.on('error', () => undefined)
     const { choose } = this.#deps
     const chosen = choose === undefined ? this.#deps : choose(clientSocketAddresses(socket))
@@ -164,7 +164,7 @@ export class StreamListener {
         reason: errorMessage(error),
       })
       if (service === null) {
-        socket.end(clientAnswer('', errorMessage(error)))
+        socket.end(connectionResponseLine('', errorMessage(error)))
         setTimeout(() => socket.destroy(), lingerMs).unref()
       } else socket.destroy()
     }
@@ -188,7 +188,7 @@ export class StreamListener {
     const { requests, flow } = this.#deps
     const { service: wanted, client } = asked
     const circuit = await requests.request(wanted, client, circuitTimeoutMs, circuitData?.())
-    if (service === null) socket.write(clientAnswer(circuit.id, ''))
+    if (service === null) socket.write(connectionResponseLine(circuit.id, ''))
     const application = new SocketApplication(socket, asked.first)
     application.start(circuits.open({ ...circuit, options: flow }, application))
   }

@@ -11,8 +11,8 @@ interface ClosedOnce {
 
 /**
  * Counts sockets to targets from opening to closing, including those that are still connecting, and
- * those whose circuit has ended while the target still reads. Dialing identities have fair shares,
- * because a client can end circuits faster than targets close.
+ * those whose circuit has ended while the target still reads. Dialing identities share the limit
+ * fairly, because a client can end circuits faster than targets close.
  */
 export class TargetSockets {
   readonly #room: FairShare

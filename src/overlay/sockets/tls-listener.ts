@@ -11,17 +11,21 @@ import type { TlsPorts } from './tls-ports.ts'
 interface TlsListenerDeps {
   readonly ports: TlsPorts
   readonly identity: () => ListenerCertificates & {
-    /** CA certificates that client certificates are verified with. */
+    /** CA certificates against which client certificates are verified. */
     readonly caPem: string
   }
   /** Application protocol (ALPN) of the channels. */
   readonly protocol: string
-  /** Whether a shared port gives it the clients that offer no application protocol. */
+  /**
+   * Whether this server, on a shared port, gets the clients that offer no application protocol.
+   */
   readonly clientsWithout: PortProtocols['clientsWithout']
   /** Whether a client without a certificate of the CA is rejected in the handshake. */
   readonly rejectUnauthorized: boolean
   readonly handshakeTimeoutMs: number
-  /** Start of the failure when no server certificate is configured: `${use} needs …`. */
+  /**
+   * Beginning of the error message when no server certificate is configured: `${use} needs …`.
+   */
   readonly use: string
   readonly log: ProgramLogger
 }
@@ -56,7 +60,7 @@ export class TlsListener {
       ALPNProtocols: [deps.protocol],
       handshakeTimeout: deps.handshakeTimeoutMs,
     })
-    // A failed handshake affects only its client.
+    // Closes the socket only: a failed handshake affects only its client.
     this.server.on('tlsClientError', (_error, socket) => socket.destroy())
   }
 

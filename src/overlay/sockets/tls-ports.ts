@@ -5,28 +5,28 @@ import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { bindServer } from './bind-server.ts'
 import {
   type BoundAddress,
-  FrontPort,
+  SharedTlsPort,
   type FrontPortDeps,
   type OpenPort,
   type PortProtocols,
 } from './front-port.ts'
 
 interface TlsPortsDeps extends Omit<FrontPortDeps, 'balancers' | 'isShared'> {
-  /** Addresses of all TLS servers. An address that occurs twice is shared. */
+  /** Addresses of all TLS servers. Servers with the same address share one port. */
   readonly addresses: readonly HostPort[]
-  /** Networks of the load balancers before an address; empty: clients connect directly. */
+  /** Networks of the load balancers in front of an address; empty: clients connect directly. */
   readonly balancers?: (bind: HostPort) => readonly string[]
 }
 
 /**
  * Opens the ports of TLS servers. Servers with the same address share one port, on which the
  * application protocol (ALPN) that a client offers selects the server. The server then receives the
- * connection as if it had accepted it, so its certificates and limits apply unchanged. Behind load
- * balancers, it receives each connection with the address of its client.
+ * connection as if it had accepted the connection itself, so its certificates and limits apply
+ * unchanged. Behind load balancers, it receives each connection with the address of the client.
  */
 export class TlsPorts {
   readonly #deps: TlsPortsDeps
-  readonly #fronts = new Map<string, FrontPort>()
+  readonly #fronts = new Map<string, SharedTlsPort>()
 
   constructor(deps: TlsPortsDeps) {
     this.#deps = deps
@@ -49,7 +49,7 @@ export class TlsPorts {
       return { port: listeningPort(server), close: () => closeServer(server) }
     }
     const name = formatHostPort(bind)
-    const port = this.#fronts.get(name) ?? new FrontPort({ ...this.#deps, balancers, isShared })
+    const port = this.#fronts.get(name) ?? new SharedTlsPort({ ...this.#deps, balancers, isShared })
     await port.listen(bind, key)
     this.#fronts.set(name, port)
     return port.add(server, protocols)

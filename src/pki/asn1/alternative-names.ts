@@ -9,7 +9,7 @@ import {
 } from './der.ts'
 import { type DistinguishedName, readDistinguishedName } from './distinguished-name.ts'
 
-/** Tags of the GeneralName types (RFC 5280, 4.2.1.6) that this program reads. */
+/** Tags of the GeneralName types (RFC 5280, 4.2.1.6) that this program supports. */
 export const nameTag = {
   email: contextTag(1, false),
   dns: contextTag(2, false),
@@ -66,8 +66,8 @@ export function readAlternativeNames(extension: Uint8Array, namesMax: number): A
 }
 
 /**
- * A text of ASCII without control characters. In many programs, a NUL or a line break inside a name
- * made one name look like another.
+ * An ASCII string without control characters. Other strings are rejected: in many programs, a NUL
+ * or a line break inside a name made one name look like another.
  */
 export function ia5Text({ contents }: DerValue): string {
   for (const byte of contents) {

@@ -9,7 +9,7 @@ export interface CertificateContents {
   readonly signature: Buffer
   /** An AlgorithmIdentifier. */
   readonly signatureAlgorithm: Buffer
-  /** Names in DER: equal bytes are one name. */
+  /** Issuer name in DER: two names are equal if their bytes are equal. */
   readonly issuer: Buffer
   readonly subject: DistinguishedName
   readonly spki: Buffer
@@ -30,8 +30,8 @@ export function readCertificate(der: Uint8Array): CertificateContents {
   reader.take(derTag.integer)
   const signedAlgorithm = reader.take(derTag.sequence).whole
   if (!signedAlgorithm.equals(signatureAlgorithm)) {
-    // The outer algorithm is not signed, so changing it must not change how the signature is
-    // verified.
+    // The outer algorithm is not signed. It must equal the signed inner one, so that changing it
+    // cannot change how the signature is verified.
     throw new DerError('two different signature algorithms')
   }
   const issuer = reader.take(derTag.sequence).whole

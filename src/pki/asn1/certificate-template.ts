@@ -52,8 +52,7 @@ const ZERO = 0x30
 const ZULU = 0x5a
 
 /**
- * UTCTime with two year digits until 2049, GeneralizedTime with four after that (RFC 5280,
- * 4.1.2.5).
+ * UTCTime (two-digit year) until 2049, then GeneralizedTime (four-digit year) (RFC 5280, 4.1.2.5).
  */
 function encodeTime(ms: number): DerTree {
   const date = new Date(ms)

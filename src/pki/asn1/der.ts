@@ -26,8 +26,8 @@ export function contextTag(number: number, isConstructed = true): number {
 }
 
 /**
- * An object identifier as the hex text of its DER contents, so that it can be compared and used as
- * a map key.
+ * An object identifier, as the hex string of its DER contents, so that it can be compared and used
+ * as a map key.
  */
 export type Oid = string
 
@@ -43,11 +43,11 @@ export class DerError extends Error {
 export interface DerValue {
   readonly tag: number
   readonly contents: Buffer
-  /** Bytes with tag and length. */
+  /** Bytes of the value, including its tag and length. */
   readonly whole: Buffer
 }
 
-/** Enough for the longest value that this program reads. */
+/** Maximum number of length bytes; enough for the longest value that this program reads. */
 const LENGTH_BYTES_MAX = 3
 
 /**
@@ -67,7 +67,7 @@ export class DerReader {
     return this.#at === this.#bytes.length
   }
 
-  /** @throws {DerError} when there is no further value, or it is truncated. */
+  /** @throws {DerError} when there is no further value, or the next value is truncated. */
   next(): DerValue {
     const from = this.#at
     const tag = this.#byte()
@@ -95,7 +95,10 @@ export class DerReader {
     return !this.isAtEnd && this.#bytes[this.#at] === tag ? this.next() : null
   }
 
-  /** @throws {DerError} when bytes remain. */
+  /**
+   * Checks that nothing follows.
+   * @throws {DerError} when bytes remain.
+   */
   end(): void {
     if (!this.isAtEnd) throw new DerError('something follows where nothing is expected')
   }
@@ -122,8 +125,8 @@ export class DerReader {
 }
 
 /**
- * The only value in these bytes.
- * @throws {DerError} also when bytes follow it.
+ * Reads the only value in these bytes.
+ * @throws {DerError} also when more bytes follow the value.
  */
 export function onlyValue(bytes: Uint8Array, tag: number): DerValue {
   const reader = new DerReader(bytes)
@@ -133,7 +136,7 @@ export function onlyValue(bytes: Uint8Array, tag: number): DerValue {
 }
 
 /**
- * The values inside one value, at most `valuesMax`.
+ * The values directly inside a constructed value, at most `valuesMax`.
  * @throws {DerError}
  */
 export function innerDerValues(value: DerValue, valuesMax: number): DerValue[] {
@@ -170,7 +173,10 @@ export function derBoolean({ contents }: DerValue): boolean {
   return byte === 0xff
 }
 
-/** Never throws: a value with another tag gives '', which equals no identifier. */
+/**
+ * The object identifier of a value. Never throws: for another tag it returns '', which equals no
+ * identifier.
+ */
 export function derOid({ tag, contents }: DerValue): Oid {
   return tag === derTag.objectIdentifier ? contents.toString('hex') : ''
 }
@@ -189,16 +195,20 @@ export type DerTree = Uint8Array | Oid | DerNode
 type Tagged<Content> = readonly [tag: number, ...contents: readonly Content[]]
 interface DerNode extends Tagged<DerTree> {}
 
-/** Encodes one value with its contents; each byte is copied once. */
+/** Encodes one value with tag, length and contents; each byte is copied only once. */
 export function encodeTagged(tag: number, ...contents: readonly DerTree[]): Buffer {
   const pieces: Uint8Array[] = []
   const length = gather([tag, ...contents], pieces)
   return Buffer.concat(pieces, length)
 }
 
-/** @returns the number of bytes of the value's pieces. */
+/**
+ * Appends the value's pieces to `pieces`.
+ * @returns the total number of bytes.
+ */
 function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): number {
-  // The head contains the length of the contents, so it is filled in last.
+  // Reserves the place of the tag and length, which can be filled in only when the length of the
+  // contents is known.
   const at = pieces.push(nothing) - 1
   let length = 0
   for (const part of contents) {
@@ -218,8 +228,8 @@ function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): numb
 const nothing = Uint8Array.of()
 
 /**
- * Tag and length. A length below 128 takes one byte; a longer one takes a byte with the number of
- * length bytes, then those.
+ * Tag and length bytes. A length below 128 takes one byte; for a greater length, one byte with the
+ * number of length bytes precedes them.
  */
 function headOf(tag: number, length: number): readonly number[] {
   if (length < 0x80) return [tag, length]

@@ -9,7 +9,7 @@ import {
 } from './der.ts'
 import { attributeNames, attributeOids } from './object-identifiers.ts'
 
-/** Limits of one name: relative names, and attributes per relative name. */
+/** Limits for one name: number of relative names, and attributes per relative name. */
 const RELATIVE_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16
 
@@ -94,7 +94,7 @@ function wideText(contents: Buffer, bytesEach: number): string {
   return text
 }
 
-/** The texts of all attributes of one type, in the order of the name. */
+/** The string values of all attributes with this type, in the order of the name. */
 export function attributeTexts(name: DistinguishedName, type: Oid): string[] {
   const texts: string[] = []
   for (const relative of name.relativeNames) {
@@ -105,7 +105,7 @@ export function attributeTexts(name: DistinguishedName, type: Oid): string[] {
   return texts
 }
 
-/** A name with only a common name. */
+/** A name that contains only a common name. */
 export function commonNameOnly(text: string): DistinguishedName {
   const type = attributeOids.commonName
   const value = encodeTagged(derTag.utf8String, Buffer.from(text, 'utf8'))
@@ -113,7 +113,10 @@ export function commonNameOnly(text: string): DistinguishedName {
   return { der, relativeNames: [[{ type, text, der: value }]] }
 }
 
-/** Formats a name by RFC 4514: `CN=a,O=b`, the most specific first, always on one line. */
+/**
+ * Formats a name as in RFC 4514: `CN=a,O=b`, the most specific relative name first, always on one
+ * line.
+ */
 export function formatDistinguishedName({ relativeNames }: DistinguishedName): string {
   return relativeNames
     .toReversed()
@@ -129,7 +132,10 @@ function formatAttribute({ type, text, der }: NameAttribute): string {
   return `${name}=${escaped(text)}`
 }
 
-/** RFC 4514, 2.4. Control characters are escaped too, so that a name never breaks a log line. */
+/**
+ * Escapes a value (RFC 4514, 2.4). Control characters are escaped too, so that a name never breaks
+ * a log line.
+ */
 function escaped(text: string): string {
   return text
     .replace(/[\\",+<>;]|^[ #]| $/g, (character) => `\\${character}`)
@@ -153,8 +159,7 @@ function dotted(type: Oid): string {
 }
 
 /**
- * Whether a name equals another one or is below it (RFC 5280, 7.1: ignoring case and runs of
- * blanks).
+ * Whether `name` equals `above` or is below it (RFC 5280, 7.1: ignoring case and repeated spaces).
  */
 export function isNameWithin(name: DistinguishedName, above: DistinguishedName): boolean {
   return (

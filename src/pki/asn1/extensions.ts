@@ -18,7 +18,7 @@ const PURPOSES_MAX = 64
 
 interface Extension {
   readonly isCritical: boolean
-  /** Content of its OCTET STRING. */
+  /** Content of the extension's OCTET STRING. */
   readonly value: Buffer
 }
 
@@ -26,8 +26,8 @@ export type Extensions = ReadonlyMap<Oid, Extension>
 
 /**
  * @param sequence an Extensions value (RFC 5280, 4.1).
- * @throws {DerError} also for a repeated extension, because programs would differ in which one
- * counts.
+ * @throws {DerError} also for a repeated extension, because programs would disagree on which one to
+ * use.
  */
 export function readExtensions(sequence: DerValue): Extensions {
   if (sequence.tag !== derTag.sequence) throw new DerError('extensions are a sequence')
@@ -67,7 +67,7 @@ export function readBasicConstraints(extensions: Extensions): BasicConstraints {
   }
 }
 
-/** Bits of a KeyUsage in their order (RFC 5280, 4.2.1.3). */
+/** Bit numbers of the KeyUsage extension (RFC 5280, 4.2.1.3). */
 export const keyUsageBit = {
   digitalSignature: 0,
   keyEncipherment: 2,
@@ -75,7 +75,10 @@ export const keyUsageBit = {
   keyCertSign: 5,
 } as const
 
-/** @returns null without the extension, when every use is allowed. @throws {DerError} */
+/**
+ * @returns null if there is no KeyUsage extension, which means that every use is allowed.
+ * @throws {DerError}
+ */
 export function readKeyUsage(extensions: Extensions): ReadonlySet<number> | null {
   const extension = extensions.get(extensionOids.keyUsage)
   if (extension === undefined) return null
@@ -88,14 +91,18 @@ export function readKeyUsage(extensions: Extensions): ReadonlySet<number> | null
   return uses
 }
 
-/** @returns null without the extension, when every purpose is allowed. @throws {DerError} */
+/**
+ * @returns null if there is no ExtendedKeyUsage extension, which means that every purpose is
+ * allowed.
+ * @throws {DerError}
+ */
 export function readKeyPurposes(extensions: Extensions): readonly Oid[] | null {
   const extension = extensions.get(extensionOids.extendedKeyUsage)
   if (extension === undefined) return null
   return innerDerValues(onlyValue(extension.value, derTag.sequence), PURPOSES_MAX).map(derOid)
 }
 
-/** @param value content of its OCTET STRING. */
+/** @param value content of the extension's OCTET STRING. */
 export function encodeExtension(type: Oid, isCritical: boolean, value: DerTree): DerTree {
   const critical: DerTree[] = isCritical ? [[derTag.boolean, Uint8Array.of(0xff)]] : []
   return [derTag.sequence, type, ...critical, [derTag.octetString, value]]

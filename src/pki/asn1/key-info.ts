@@ -1,7 +1,7 @@
 import { DerError, DerReader, derTag, derOid, onlyValue, bitStringBytes } from './der.ts'
 import { curveOids, keyOids } from './object-identifiers.ts'
 
-/** The kind of a public key; `other` stands for all kinds that are never accepted. */
+/** Kind of a public key; `other` includes all kinds that are never accepted. */
 type KeyInfo =
   | { readonly kind: 'ec'; readonly curve: 'P-256' | 'P-384' | 'P-521' }
   | { readonly kind: 'rsa'; readonly bits: number; readonly exponent: number }
@@ -10,7 +10,7 @@ type KeyInfo =
 
 const other = { kind: 'other' } as const
 
-/** Bytes of an uncompressed point. */
+/** Length of an uncompressed point in bytes, by curve. */
 const pointBytes = { 'P-256': 65, 'P-384': 97, 'P-521': 133 } as const
 const UNCOMPRESSED = 0x04
 const ED25519_BYTES = 32
@@ -56,7 +56,7 @@ function readRsa(key: Buffer): KeyInfo {
   const exponent = magnitudeOf(reader.take(derTag.integer).contents)
   reader.end()
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
-  // An exponent longer than usual makes each signature check many times slower.
+  // A longer exponent would make each signature check many times slower.
   if (exponent.length > 4) return other
   return { kind: 'rsa', bits, exponent: exponent.readUIntBE(0, exponent.length) }
 }

@@ -17,7 +17,7 @@ import { brokenSignatures, hashOids, keyOids, signatureOids } from './object-ide
 
 export type HashAlgorithm = 'sha256' | 'sha384' | 'sha512'
 
-/** A signature algorithm; `kind` is the kind of key it needs. */
+/** A signature algorithm; `kind` is the kind of key that it requires. */
 export type SignatureAlgorithm =
   | { readonly kind: 'rsa' | 'ec'; readonly hash: HashAlgorithm }
   | { readonly kind: 'rsa-pss'; readonly hash: HashAlgorithm; readonly saltBytes: number }
@@ -51,7 +51,8 @@ export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorit
   if (type === signatureOids.rsaPss) return readPss(parameters)
   const algorithm = plain.get(type)
   if (algorithm === undefined) return 'in a way that is not accepted here'
-  // RFC 5758, 3.2 wants none for ECDSA, but mbed TLS 2 writes NULL, as all do for RSA.
+  // RFC 5758, 3.2 requires absent parameters for ECDSA, but mbed TLS 2 writes NULL, as every
+  // program does for RSA.
   const allowsNull = algorithm.kind !== 'ed25519'
   if (parameters !== null && (!allowsNull || parameters.tag !== derTag.null)) {
     throw new DerError('a signature algorithm with parameters that it can not have')
@@ -86,7 +87,10 @@ function hashOf(identifier: DerValue): HashAlgorithm | null {
   return hashOids.get(derOid(new DerReader(identifier.contents).next())) ?? null
 }
 
-/** Verifies a signature; false also when the key does not fit the algorithm. */
+/**
+ * Verifies a signature; returns false also when the key is not of the kind that the algorithm
+ * requires.
+ */
 export function isSignedBy(
   key: KeyObject,
   algorithm: SignatureAlgorithm,
@@ -107,7 +111,7 @@ export function isSignedBy(
   }
 }
 
-/** The algorithm that an authority's key signs with; null for an unsupported kind of key. */
+/** The algorithm with which an authority's key signs; null for an unsupported kind of key. */
 export function signingAlgorithm(
   key: KeyObject,
 ): { readonly hash: HashAlgorithm; readonly identifier: Buffer } | null {

@@ -20,7 +20,10 @@ const DAY_MS = 24 * 60 * 60 * 1000
 export const ROOT_LIFETIME_MS = 10 * 365 * DAY_MS
 export const ISSUING_LIFETIME_MS = 5 * 365 * DAY_MS
 export const LEAF_LIFETIME_MS = 365 * DAY_MS
-/** Validity begins this much earlier, because peers' clocks may be behind. */
+/**
+ * Certificates become valid this long before they are issued, because clocks of peers may be
+ * behind.
+ */
 export const BACKDATE_MS = 5 * 60 * 1000
 
 /**
@@ -30,8 +33,8 @@ export const BACKDATE_MS = 5 * 60 * 1000
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
 /**
- * A certificate with its private key. Both are PEM texts; the key is PKCS #8, unencrypted, and for
- * 0600 files only.
+ * A certificate with its private key. Both are PEM strings; the key is PKCS #8, unencrypted, and
+ * for 0600 files only.
  */
 export interface CertifiedKey {
   /**
@@ -48,10 +51,8 @@ export interface ValidityPeriod {
   readonly notAfterMs: number
 }
 
-/**
- * A validity period that begins a little earlier than now, for verifiers whose clocks are behind.
- */
-export function validityFrom(nowMs: number, lifetimeMs: number): ValidityPeriod {
+/** A validity period that begins a little before now, for verifiers whose clocks are behind. */
+export function validityStartingAt(nowMs: number, lifetimeMs: number): ValidityPeriod {
   return { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: nowMs + lifetimeMs }
 }
 
@@ -93,7 +94,7 @@ export async function createIssuingAuthority(options: {
 
 /**
  * Renews the certificate of an issuing authority under the same name, so that holders of older
- * leaves still recognize it. The root signs it, and it expires no later than the root.
+ * leaves still recognize the authority. The root signs it, and it expires no later than the root.
  * @param options.publicKeySpki the key to keep, DER; null: generate a new key pair.
  * @returns its chain as PEM; `privateKeyPem` is null when the key was kept.
  */
@@ -152,7 +153,8 @@ export async function issueLeafFor(
   options: LeafOptions,
   publicKeySpki: Uint8Array,
 ): Promise<string> {
-  // Encoded again, so that a key has one encoding in all certificates: member records pin its hash.
+  // The key is encoded again, so that it has the same encoding in all certificates: member records
+  // pin the hash of the encoding.
   const { PublicKey } = await import('./x509.ts')
   const spki = parsePublicKey(publicKeySpki).export({ type: 'spki', format: 'der' })
   return await signLeaf(options, new PublicKey(Uint8Array.from(spki)))
@@ -256,7 +258,8 @@ async function sign(options: {
   const certificate = await X509CertificateGenerator.create({
     serialNumber: newSerialNumber(),
     subject: options.subject,
-    // The issuer's own name object, so that both are equal byte for byte.
+    // Reuses the issuer's own name object, so that issuer name and subject name are equal byte for
+    // byte.
     issuer: signer.subjectName,
     notBefore: new Date(options.validity.notBeforeMs),
     notAfter: new Date(options.validity.notAfterMs),
@@ -268,7 +271,10 @@ async function sign(options: {
   return pemOf(certificate)
 }
 
-/** The issuer's own key identifier, because an external authority may compute it differently. */
+/**
+ * Copies the issuer's own key identifier, because an external authority may compute key identifiers
+ * differently.
+ */
 async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIdentifierExtension> {
   const x509 = await import('./x509.ts')
   const own = signer.getExtension(x509.SubjectKeyIdentifierExtension)
@@ -277,7 +283,8 @@ async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIden
 }
 
 /**
- * Algorithm for keys generated here, EC P-256, and for operators' keys, also P-384, P-521 and RSA.
+ * Algorithm for signing with a key: generated keys are EC P-256; operators' keys may also be P-384,
+ * P-521 or RSA.
  * @throws {CertificateError} `unreadable` for any other kind.
  */
 export function keySigningAlgorithm(key: KeyObject): {
@@ -310,8 +317,8 @@ async function authorityKey(spki: Uint8Array | null): Promise<PublicKey> {
 }
 
 /**
- * The chain below the root: the issuer's certificate unless it is self-signed, and its
- * intermediates.
+ * The certificates between a leaf and the root: the issuer's certificate unless it is self-signed,
+ * and its intermediates.
  */
 function intermediatesOf(issuer: CertifiedKey): string {
   return parseCertificates(issuer.certificatePem)
@@ -336,7 +343,7 @@ function pemOf(certificate: X509Certificate): string {
   return `${certificate.toString('pem').trim()}\n`
 }
 
-/** 127 random bits, positive and not zero in its first byte (RFC 5280, 4.1.2.2). */
+/** 126 random bits; positive, and the first byte is not zero (RFC 5280, 4.1.2.2). */
 function newSerialNumber(): string {
   const bytes = randomBytes(16)
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40

@@ -47,8 +47,8 @@ export interface IssuingSettings {
 /**
  * Validates the requests of an order and signs the certificates. Synchronous and stateless.
  * @returns one certificate; for a router the client certificate, then the server certificate.
- * @throws {CertificateError} `expired` when the issuer is, otherwise about the request; one
- * sentence, fit for its sender.
+ * @throws {CertificateError} `expired` when the issuer's certificate has expired; otherwise an
+ * error of the request, in one sentence that may be sent to the requester.
  */
 export function issueCertificates(
   order: CertificateOrder,
@@ -81,7 +81,9 @@ export function issueCertificates(
   }
 }
 
-/** A router sends two requests, so an error of the server request names it. */
+/**
+ * A router sends two requests, so an error in the server request says which request it is about.
+ */
 function ofServer<C>(certify: () => C): C {
   try {
     return certify()

@@ -15,7 +15,10 @@ const HASHES: Readonly<Record<string, string>> = {
 export type KeyKind = 'ec' | 'rsa'
 const RSA_BITS = 3072
 
-/** EC P-256, or RSA of 3,072 bits; PKCS #8, unencrypted: for 0600 files only. */
+/**
+ * Generates an EC P-256 key, or RSA of 3,072 bits; PKCS #8, unencrypted: write it to 0600 files
+ * only.
+ */
 export function generatePrivateKeyPem(kind: KeyKind = 'ec'): string {
   const { privateKey } =
     kind === 'ec'
@@ -25,8 +28,8 @@ export function generatePrivateKeyPem(kind: KeyKind = 'ec'): string {
 }
 
 /**
- * Creates a PKCS #10 request (RFC 2986) in PEM, whose signature proves possession of the key. It
- * contains only the common name.
+ * Creates a PKCS #10 request (RFC 2986) in PEM; its signature proves possession of the key. The
+ * request contains only the common name.
  */
 export async function createCertificateRequest(options: {
   readonly privateKeyPem: string
@@ -44,8 +47,8 @@ export async function createCertificateRequest(options: {
 }
 
 /**
- * Creates a controller's request (PKCS #10, PEM) to an external authority. It contains everything
- * that the certificate needs, so the authority only copies and signs.
+ * Creates a controller's certificate request (PKCS #10, PEM) for an external authority. The request
+ * contains everything that the certificate needs, so the authority only copies and signs.
  */
 export async function createControllerRequest(options: {
   readonly privateKeyPem: string
@@ -103,7 +106,7 @@ export function importKeyPair(privateKeyPem: string): webcrypto.CryptoKeyPair & 
 }
 
 export interface CertificateRequest {
-  /** null when there is none or more than one. */
+  /** null when the subject has no common name or more than one. */
   readonly commonName: string | null
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKeySpki: Uint8Array
@@ -115,9 +118,10 @@ const PEM_BLOCK =
   /^\s*-----BEGIN (NEW )?CERTIFICATE REQUEST-----[A-Za-z0-9+/=\s]+-----END (NEW )?CERTIFICATE REQUEST-----\s*$/
 
 /**
- * Reads an untrusted request: limits its size, verifies its signature and the kind of its key.
- * Requested extensions are ignored, because the signer decides the content of a certificate.
- * @throws {CertificateError} `unreadable`; `untrusted` when the signature is not by the key in it.
+ * Reads an untrusted request: limits its size, verifies its signature and checks the kind of its
+ * key. Requested extensions are ignored, because the signer decides the content of a certificate.
+ * @throws {CertificateError} `unreadable`; `untrusted` when the signature was not made with the key
+ * in the request.
  */
 export async function parseCertificateRequest(pem: string): Promise<CertificateRequest> {
   if (pem.length > CERTIFICATE_REQUEST_CHARACTERS_MAX || !PEM_BLOCK.test(pem)) {

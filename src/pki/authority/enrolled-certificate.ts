@@ -36,11 +36,14 @@ import {
 } from '../certificate.ts'
 import type { EnrollmentRequest } from './enrollment-request.ts'
 import { pemText } from '../pem.ts'
-import { grantedNames, namedHostKeys, type RouterNaming } from './router-names.ts'
+import { grantedNames, normalizedHosts, type RouterNaming } from './router-names.ts'
 import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from '../spiffe.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Validity begins this much earlier, because verifiers' clocks may be behind. */
+/**
+ * Certificates become valid this long before they are issued, because clocks of verifiers may be
+ * behind.
+ */
 const ENROLLED_BACKDATE_MS = 60 * 1000
 
 /** An issuing authority, parsed once for many certificates. */
@@ -49,16 +52,16 @@ export interface CertificateSigner {
   readonly key: KeyObject
   readonly hash: HashAlgorithm
   readonly signatureAlgorithm: Buffer
-  /** Content of the authority key identifier extension of its leaves. */
+  /** Content of the authority key identifier extension in the leaves that it issues. */
   readonly authorityKeyIdentifier: DerTree
-  /** Its own certificate and its intermediates, without the root. */
+  /** The authority's certificate and its intermediates, without the root. */
   readonly intermediatesPem: string
 }
 
 /** An issued certificate as it is stored and returned. */
 export interface EnrolledCertificate {
   readonly leafPem: string
-  /** Leaf first, then the intermediates, without the root. */
+  /** PEM chain: leaf first, then the intermediates, without the root. */
   readonly chainPem: string
   /** SHA-1 of the DER, lowercase hex. */
   readonly fingerprint: string
@@ -66,28 +69,28 @@ export interface EnrolledCertificate {
   readonly publicKeyPrint: string
   /** Subject in the form of RFC 4514. */
   readonly subject: string
-  /** Hosts in the certificate, each in normalized spelling. */
+  /** Host names and addresses in the certificate, each normalized. */
   readonly hosts: readonly string[]
   /** UTC ms. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
 
-/** Inputs common to all certificate profiles. */
+/** Input that the issuing functions of all certificate kinds need. */
 export interface EnrolledSubject {
   readonly issuer: CertificateSigner
   readonly trustDomain: string
   readonly request: EnrollmentRequest
   readonly nowMs: number
-  /** Lifetime from now; a certificate never outlives its issuer. */
+  /** Lifetime from now; shortened if the issuer's certificate ends earlier. */
   readonly lifetimeMs: number
 }
 
 /**
- * @param authority its certificate first, then those above it.
+ * @param authority its own certificate first, then the certificates above it.
  * @throws {CertificateError} `unreadable`, `key-mismatch`.
  */
-export function loadCertificateSigner(authority: {
+export function parseCertificateSigner(authority: {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }): CertificateSigner {
@@ -120,7 +123,10 @@ export function loadCertificateSigner(authority: {
   }
 }
 
-/** The authority's own key identifier, because an external authority may compute it differently. */
+/**
+ * Taken from the authority's certificate, because an external authority may compute its key
+ * identifier differently.
+ */
 function keyIdentifierOf({ contents }: Certificate): Uint8Array {
   const own = contents.extensions.get(extensionOids.subjectKeyIdentifier)
   return own === undefined
@@ -135,8 +141,8 @@ function subjectKeyIdentifier(spki: Uint8Array): Buffer {
 }
 
 /**
- * Issues an identity's certificate: the subject of its request, and one SPIFFE id instead of the
- * requested names.
+ * Issues an identity's certificate with the subject of its request. The identity's SPIFFE id
+ * replaces all requested names.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyIdentity(
@@ -152,7 +158,7 @@ export function certifyIdentity(
 
 /**
  * Issues the next certificate of an identity. It keeps the names of the current certificate only if
- * this issuer signed that; names signed by others are not trusted.
+ * this issuer signed the current certificate; names signed by other issuers are not trusted.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function extendIdentity(
@@ -179,7 +185,7 @@ function isIssuedBy({ contents }: Certificate, { certificate }: CertificateSigne
 }
 
 /**
- * Issues a certificate for one API session; it takes only the key from the request.
+ * Issues a certificate for one API session; only the key comes from the request.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifySession(
@@ -199,8 +205,8 @@ export function certifySession(
 }
 
 /**
- * Issues a router's client certificate: its id, and no other requested names. Hosts are names of
- * servers, so it has none.
+ * Issues a router's client certificate with the router's id and no requested names. It contains no
+ * hosts, because only server certificates need them.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterClient(
@@ -250,7 +256,9 @@ function identityUri({ trustDomain }: EnrolledSubject, identityId: string): stri
 }
 
 /**
- * @param segments number of path segments: an id that contains a slash would name something else.
+ * Checks the form of a SPIFFE id.
+ * @param segments expected number of path segments: an id with a slash in it would have more and
+ * would name something else.
  */
 function checkedSpiffeId(uri: string, segments: number): string {
   const found = parseSpiffeId(uri)?.path.split('/').length
@@ -268,8 +276,8 @@ interface Profile {
 }
 
 /**
- * digitalSignature, keyEncipherment, dataEncipherment for every kind of key, as OpenZiti clients
- * expect.
+ * digitalSignature, keyEncipherment and dataEncipherment, for every kind of key, because OpenZiti
+ * clients expect them.
  */
 const KEY_USAGE = encodeExtension(extensionOids.keyUsage, true, [
   derTag.bitString,
@@ -297,7 +305,7 @@ function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertifi
     fingerprint: hash('sha1', der, 'hex'),
     publicKeyPrint: hash('sha256', request.publicKeySpki, 'hex'),
     subject: formatDistinguishedName(profile.subject),
-    hosts: namedHostKeys(profile.names),
+    hosts: normalizedHosts(profile.names),
     notBeforeMs,
     notAfterMs,
   }
@@ -308,7 +316,8 @@ function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): D
   const count = Object.values(names).reduce((sum, { length }) => sum + length, 0)
   const alternative = encodeExtension(
     extensionOids.subjectAlternativeName,
-    // Critical when the subject is empty (RFC 5280, 4.2.1.6).
+    // The extension with the alternative names is critical if the subject is empty (RFC 5280,
+    // 4.2.1.6).
     subject.relativeNames.length === 0,
     encodeAlternativeNames(names),
   )
@@ -325,7 +334,7 @@ function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): D
 }
 
 /**
- * Validity in whole seconds, the precision of certificates.
+ * The validity period in whole seconds, the precision of certificates.
  * @throws {CertificateError} `expired`
  */
 function validityOf({ issuer, nowMs, lifetimeMs }: EnrolledSubject): {
@@ -348,8 +357,8 @@ const SERIALS_DRAWN = 256
 let serials = Buffer.alloc(0)
 
 /**
- * 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). Many are drawn at once, because
- * each draw is a system call.
+ * 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). Random bytes are drawn for many
+ * serials at once, because each draw is a system call.
  */
 function newSerial(): Uint8Array {
   if (serials.length === 0) serials = randomBytes(SERIALS_DRAWN * SERIAL_BYTES)

@@ -45,11 +45,11 @@ const ATTRIBUTES_MAX = 16
  */
 export interface EnrollmentRequest {
   readonly subject: DistinguishedName
-  /** null when there is none or more than one. */
+  /** null when the subject has no common name or more than one. */
   readonly commonName: string | null
   /** Requested names; the signer decides which ones the certificate gets. */
   readonly names: AlternativeNames
-  /** SubjectPublicKeyInfo in DER; only one encoding of each key is accepted. */
+  /** SubjectPublicKeyInfo in DER. Requests with another encoding of the same key are rejected. */
   readonly publicKeySpki: Buffer
 }
 
@@ -58,10 +58,11 @@ const PEM_BLOCK =
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * Reads an untrusted request: one PEM block with nothing around it, of limited size, with an
- * allowed kind of key (more kinds than for controllers), signed by that key.
- * @throws {CertificateError} `unreadable`; `untrusted` when the signature is not by the key in it;
- * `wrong-identity` when it requests a CA certificate. One sentence, fit for the sender.
+ * Reads an untrusted request: exactly one PEM block, limited in size, with an allowed kind of key
+ * (more kinds than for controllers), signed with that key.
+ * @throws {CertificateError} `unreadable`; `untrusted` when the request is not signed with the key
+ * in it; `wrong-identity` when it requests a CA certificate. The message is one sentence that may
+ * be sent to the requester.
  */
 export function readEnrollmentRequest(pem: string): EnrollmentRequest {
   const der = requestDer(pem)
@@ -127,8 +128,8 @@ function requestedNames(attributes: DerValue | null): AlternativeNames {
 }
 
 /**
- * @returns null when it requests no extensions.
- * @throws {DerError} also when it requests them twice.
+ * @returns null when the request contains no extensions.
+ * @throws {DerError} also when it contains the extension request twice.
  */
 function requestedExtensions(attributes: DerValue): Extensions | null {
   let found: Extensions | null = null
@@ -165,8 +166,8 @@ function requestKey(spki: Buffer): KeyObject {
     throw new CertificateError('unreadable', `its key is of no kind allowed: ${KEYS_ALLOWED}`)
   }
   try {
-    // PEM, because for DER Node first tries every kind of key object by exceptions, which cost as
-    // much as the key itself.
+    // PEM is used because for DER, Node first tries to parse every other kind of key, and the
+    // resulting exceptions take as long as parsing the key itself.
     return createPublicKey(pemText('PUBLIC KEY', spki))
   } catch (error) {
     throw new CertificateError('unreadable', 'its public key can not be read', error)

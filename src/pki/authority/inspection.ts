@@ -6,7 +6,7 @@ import {
   type ExpiryLevel,
 } from './renewal.ts'
 
-/** Facts of one certificate for an operator. Times are UTC ms. */
+/** Certificate details that an operator sees. Times are UTC ms. */
 export interface InspectedCertificate {
   readonly what: CertificateKind
   readonly subject: string
@@ -18,14 +18,17 @@ export interface InspectedCertificate {
   readonly daysLeft: number
   readonly level: ExpiryLevel
   readonly isNotYetValid: boolean
-  /** Whether it chains to one of the CA certificates; null: none were given. */
+  /**
+   * Whether the certificate chains to one of the given CA certificates; null if none were given.
+   */
   readonly isTrusted: boolean | null
   readonly sha256: string
 }
 
 /**
- * Inspects a leaf, then its authorities, then the other certificates of its file.
- * @param anchors empty: trust is not evaluated.
+ * Inspects the leaf of a file, then the authorities above the leaf, then the remaining
+ * certificates.
+ * @param anchors if empty, trust is not evaluated.
  */
 export function inspectChain(
   chain: readonly [Certificate, ...Certificate[]],
@@ -50,8 +53,8 @@ function trustOf(one: Certificate, anchors: readonly Certificate[], nowMs: numbe
 }
 
 /**
- * Facts and warnings of one certificate for an operator.
- * @param isTrusted whether it chains to a given CA; null: none was given.
+ * Details and warnings about one certificate for an operator.
+ * @param isTrusted whether the certificate chains to a given CA; null if no CA was given.
  */
 export function inspectCertificate(
   certificate: Certificate,
@@ -75,7 +78,10 @@ export function inspectCertificate(
   }
 }
 
-/** Node prints each part of a name on its own line, and returns undefined for an empty name. */
+/**
+ * Joins the lines of a name: Node prints each part on its own line, and returns undefined for an
+ * empty name.
+ */
 function oneLine(name: string | undefined): string {
   return (name ?? '').replaceAll('\n', ', ')
 }

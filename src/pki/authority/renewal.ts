@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import { LEAF_LIFETIME_MS, type ValidityPeriod, validityFrom } from './authority.ts'
+import { LEAF_LIFETIME_MS, type ValidityPeriod, validityStartingAt } from './authority.ts'
 import {
   type Certificate,
   includesCertificate,
@@ -12,16 +12,16 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
- * An operator renews an authority by hand with the offline root key, so it is due as soon as the
- * first warning appears.
+ * An authority's certificate is due for renewal as soon as the first warning appears, because an
+ * operator must renew it by hand with the offline root key.
  */
 const AUTHORITY_RENEWAL_MS = 30 * DAY_MS
 
 /**
- * Remaining lifetimes at which warnings of increasing severity begin. A certificate with a lifetime
- * below some months is warned about at a fraction of it; otherwise the warning would begin on its
- * first day. The fractions are below the third at which a leaf renews itself, so an alarm always
- * means that renewal fails.
+ * Remaining lifetimes at which warnings of increasing severity begin. For a certificate with a
+ * short total lifetime, the fraction of that lifetime applies instead; otherwise the warning would
+ * begin on the first day. All fractions are below the remaining third at which a leaf is renewed
+ * automatically, so a warning always means that renewal has failed.
  */
 const thresholds = [
   { level: 'critical', leftMs: DAY_MS, fraction: 1 / 16 },
@@ -39,11 +39,11 @@ export type CertificateKind = 'leaf' | 'issuing' | 'root'
 interface CertificateLife {
   readonly kind: CertificateKind
   readonly certificate: Certificate
-  /** Whole days; negative once it has expired. */
+  /** Whole days; negative once the certificate has expired. */
   readonly daysLeft: number
   readonly level: ExpiryLevel
   readonly isNotYetValid: boolean
-  /** Time from which it should be renewed, UTC ms. */
+  /** Time from which the certificate should be renewed, UTC ms. */
   readonly renewAtMs: number
 }
 
@@ -51,9 +51,9 @@ export interface CertificateHealth {
   readonly leaf: CertificateLife
   /** Issuer of the leaf, its issuer, and so on. */
   readonly authorities: readonly CertificateLife[]
-  /** Whether one of them is an anchor; times are not checked here. */
+  /** Whether one of these authorities is an anchor; their validity times are not checked here. */
   readonly isTrusted: boolean
-  /** The worst level of all certificates in the chain. */
+  /** The most urgent level of all certificates in the chain. */
   readonly level: ExpiryLevel
 }
 
@@ -121,8 +121,8 @@ const ends = {
 } as const
 
 /**
- * One sentence for an operator: the certificate, its end and the remedy.
- * @param isRenewedHere whether the controller renews such a leaf itself.
+ * One sentence for an operator: the certificate, its end time and the remedy.
+ * @param isRenewedHere whether the controller renews this kind of leaf itself.
  * @returns null when no warning is due.
  */
 export function expirySentence(life: CertificateLife, isRenewedHere: boolean): string | null {
@@ -138,7 +138,9 @@ export function expirySentence(life: CertificateLife, isRenewedHere: boolean): s
   return `${what} ${ends[level]} at ${end}; ${remedyOf(life, isRenewedHere)}`
 }
 
-/** Like `expirySentence`, for a listener's server certificate of an external authority. */
+/**
+ * Like `expirySentence`, for a listener's server certificate that an external authority issued.
+ */
 export function serverExpirySentence(life: CertificateLife, path: string): string | null {
   const { certificate, level } = life
   if (level === 'none') return null
@@ -165,10 +167,10 @@ function remedyOf({ kind, level }: CertificateLife, isRenewedHere: boolean): str
 export type RenewalReason = 'due' | 'not-yet-valid' | 'new-authority' | 'missing-host' | 'asked-for'
 
 /**
- * Decides whether to renew a leaf issued by the cluster's issuing authority.
+ * Decides whether to renew a leaf that the cluster's issuing authority issued.
  * @param options.issuingPem the current authority, its own certificate first.
- * @param options.hosts required hosts.
- * @returns null when the leaf is fine, or a new one would be no better.
+ * @param options.hosts hosts that the leaf must contain.
+ * @returns null when the leaf is valid and complete, or a new leaf would expire hardly later.
  */
 export function renewalReason(options: {
   readonly chain: readonly [Certificate, ...Certificate[]]
@@ -184,16 +186,16 @@ export function renewalReason(options: {
   if (life.isNotYetValid) return 'not-yet-valid'
   if (!isIssuedUnder(chain, issuing)) return 'new-authority'
   if (nowMs < life.renewAtMs) return null
-  // Under an authority that expires soon, each renewal would gain less time than the one before,
-  // endlessly.
-  const gainedMs = validityWithin(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
+  // Renews only if the new leaf lasts clearly longer. If the authority expires soon, each renewal
+  // would gain less time than the previous one, and renewals would never stop.
+  const gainedMs = validityLimitedBy(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
   const lifetimeMs = leaf.notAfterMs - leaf.notBeforeMs
   return gainedMs > lifetimeMs / 10 ? 'due' : null
 }
 
 /**
- * Whether the authority's key signed the leaf, and the chain contains this exact authority
- * certificate (which may have been renewed with the same key).
+ * Whether the authority's key signed the leaf, and the chain contains exactly this authority
+ * certificate (an authority may have an older certificate with the same key).
  */
 function isIssuedUnder(
   [leaf, ...others]: readonly [Certificate, ...Certificate[]],
@@ -208,7 +210,7 @@ function isIssuedUnder(
  * Whether an authority with this name issued the leaf. A cluster keeps the name when its issuing
  * authority gets a new key, so that members still recognize their own leaves.
  */
-export function hasIssuerName(leaf: Certificate, issuingPem: string): boolean {
+export function isIssuerName(leaf: Certificate, issuingPem: string): boolean {
   const [issuing] = parseCertificates(issuingPem)
   return leaf.native.issuer === issuing.native.subject
 }
@@ -218,21 +220,23 @@ export function hasIssuerName(leaf: Certificate, issuingPem: string): boolean {
  * @returns the hosts for which clients would reject the leaf.
  */
 export function missingHosts(leaf: Certificate, hosts: readonly string[]): string[] {
-  // checkHost throws for an IP address, and checkIP for a DNS name.
+  // Distinguishes the two, because checkHost throws for an IP address and checkIP throws for a DNS
+  // name.
   const names = (host: string): boolean =>
     (isIP(host) === 0 ? leaf.native.checkHost(host) : leaf.native.checkIP(host)) !== undefined
   return hosts.filter((host) => !names(host))
 }
 
 /**
- * The requested validity, cut to that of the issuer: verifiers check the times of the whole chain.
+ * The requested validity period, limited to the issuer's period: verifiers check the times of all
+ * certificates in the chain.
  */
-export function validityWithin(
+export function validityLimitedBy(
   issuer: Certificate,
   nowMs: number,
   lifetimeMs: number,
 ): ValidityPeriod {
-  const { notBeforeMs, notAfterMs } = validityFrom(nowMs, lifetimeMs)
+  const { notBeforeMs, notAfterMs } = validityStartingAt(nowMs, lifetimeMs)
   return {
     notBeforeMs: Math.max(notBeforeMs, issuer.notBeforeMs),
     notAfterMs: Math.min(notAfterMs, issuer.notAfterMs),

@@ -11,14 +11,14 @@ const EMAIL = /^[!-?A-~]+@[A-Za-z0-9._-]+$/
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
 
 /**
- * Rules for the hosts in a router's server certificate. A host is a DNS name or an address, in any
- * spelling.
+ * Rules for the hosts in a router's server certificate. A host is a DNS name or an IP address, not
+ * necessarily normalized.
  */
 export interface RouterNaming {
   /**
-   * `enrollment`: a person waits for the answer, so a forbidden host is refused with its name.
-   * `extension`: a program renews the certificate, so a forbidden host is left out and the router
-   * continues with the others.
+   * `enrollment`: a person waits for the response, so a forbidden host makes the request fail with
+   * that host's name. `extension`: a program renews the certificate, so a forbidden host is only
+   * omitted and the router keeps its other hosts.
    */
   readonly at: 'enrollment' | 'extension'
   /**
@@ -28,22 +28,23 @@ export interface RouterNaming {
   readonly allowed: readonly string[]
   /** Hosts of controllers. */
   readonly reserved: readonly string[]
-  /** Hosts of other routers, dropped from the certificate. */
+  /** Hosts of other routers; they are omitted from the certificate. */
   readonly withheld: readonly string[]
-  /** PEM of the current server certificate; an extension may not add hosts to it. */
+  /** PEM of the current server certificate; an extension may not add hosts to those in it. */
   readonly currentPem: string | null
 }
 
 /**
  * Normalizes a host: names in lowercase without a trailing dot, addresses in the form of RFC 5952.
  */
-export function hostKey(host: string): string {
+export function normalizeHost(host: string): string {
   const name = host
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
     .toLowerCase()
   if (isIP(name) !== 6) return name
-  // URLs use this form, except for IPv4-mapped IPv6 addresses, which reach the same host.
+  // The URL parser gives the RFC 5952 form. IPv4-mapped IPv6 addresses are converted to IPv4 below,
+  // because both forms reach the same host.
   const written = new URL(`http://[${name}]/`).hostname.slice(1, -1)
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(written)
   if (mapped === null) return written
@@ -54,23 +55,23 @@ export function hostKey(host: string): string {
 const LOOPBACK_NAME = /^(?:.+\.)?localhost$|^localhost\.localdomain$|^ip6-(?:localhost|loopback)$/
 
 /**
- * Whether a host is a loopback name or address, under which no other machine reaches a router or
- * controller.
+ * Whether a host is a loopback name or address. No other machine can reach a router or controller
+ * at a loopback host.
  */
 export function isLoopback(host: string): boolean {
-  const key = hostKey(host)
+  const key = normalizeHost(host)
   return LOOPBACK_NAME.test(key) || (isIP(key) === 4 && key.startsWith('127.')) || key === '::1'
 }
 
-/** The normalized hosts among the names. */
-export function namedHostKeys({ dnsNames, ipAddresses }: AlternativeNames): string[] {
-  return [...new Set([...dnsNames, ...ipAddresses.map(formatIp)].map(hostKey))]
+/** The DNS names and IP addresses, normalized and without duplicates. */
+export function normalizedHosts({ dnsNames, ipAddresses }: AlternativeNames): string[] {
+  return [...new Set([...dnsNames, ...ipAddresses.map(formatIp)].map(normalizeHost))]
 }
 
 /**
- * Selects the names of a router's server certificate from the requested ones. The certificate
- * always has the router's SPIFFE id, so that the router cannot impersonate a controller.
- * @param own the SPIFFE id of the router.
+ * Selects the names of a router's server certificate from the requested names. The certificate
+ * always contains the router's SPIFFE id, so that the router cannot impersonate a controller.
+ * @param own the router's SPIFFE id.
  * @throws {CertificateError} `wrong-identity`, with the forbidden name.
  */
 export function grantedNames(
@@ -85,7 +86,7 @@ export function grantedNames(
   }
   const { at, currentPem } = naming
   const current = currentPem === null ? noAlternativeNames : parseCertificates(currentPem)[0].names
-  const judge = hostJudge(naming, new Set(namedHostKeys(current)))
+  const judge = hostJudge(naming, new Set(normalizedHosts(current)))
   const isNew = at === 'enrollment'
   return {
     ...noAlternativeNames,
@@ -96,12 +97,12 @@ export function grantedNames(
   }
 }
 
-/** @returns a function that decides whether a host is kept. */
+/** @returns a function that decides whether a requested host goes into the certificate. */
 function hostJudge(
   { at, allowed, reserved, withheld }: RouterNaming,
   current: ReadonlySet<string>,
 ): (host: string) => boolean {
-  const keys = (hosts: readonly string[]): ReadonlySet<string> => new Set(hosts.map(hostKey))
+  const keys = (hosts: readonly string[]): ReadonlySet<string> => new Set(hosts.map(normalizeHost))
   const sets = { allowed: keys(allowed), reserved: keys(reserved), withheld: keys(withheld) }
   const faultOf = (host: string, key: string): string | null => {
     // @guard router-certificate-names--wildcard
@@ -111,7 +112,7 @@ function hostJudge(
     return sets.allowed.size === 0 ? null : 'is not among those that the router is allowed'
   }
   return (host) => {
-    const key = hostKey(host)
+    const key = normalizeHost(host)
     const isLocal = isLoopback(host)
     if (sets.allowed.has(key)) return true
     const fault = isLocal ? null : faultOf(host, key)

@@ -13,8 +13,9 @@ import { certificatesPem, readCertificates } from '../verify/identity-files.ts'
 import { readSecretFile } from '../key-file.ts'
 
 /**
- * Checks an authority that will sign leaves for a cluster, generated or external: it may sign, its
- * key fits, and every member that trusts `anchors` will accept its leaves.
+ * Checks an authority that will sign leaves for a cluster, generated or external: the authority may
+ * sign, its key matches its certificate, and every member that trusts `anchors` will accept its
+ * leaves.
  * @param options.signer its certificate first, then the authorities above it, without the root.
  * @throws {CertificateError} one sentence.
  */
@@ -37,14 +38,14 @@ export function checkSigner(options: {
   checkPathLength(issuingPath(chain, options.anchors, options.nowMs))
 }
 
-/** Without the extension, every use is allowed (RFC 5280, 4.2.1.3). */
+/** Without the KeyUsage extension, every use is allowed (RFC 5280, 4.2.1.3). */
 function maySignCertificates({ contents }: Certificate): boolean {
   return readKeyUsage(contents.extensions)?.has(keyUsageBit.keyCertSign) !== false
 }
 
 /**
- * `checkChain` counts the path length from a leaf. Here the first certificate is itself an
- * authority, so each authority above it has one more below.
+ * Repeats the path length check, because `checkChain` counts from a leaf. Here the first
+ * certificate is itself an authority, so each authority above it has one more authority below.
  */
 function checkPathLength([, ...above]: readonly Certificate[]): void {
   for (const [at, authority] of above.entries()) {
@@ -59,7 +60,7 @@ function checkPathLength([, ...above]: readonly Certificate[]): void {
 /**
  * Reads an authority supplied by an operator.
  * @param anchors the CA certificates of the future cluster.
- * @throws {CertificateError | SecretFileError} one sentence, naming the file.
+ * @throws {CertificateError | SecretFileError} one sentence that names the file.
  */
 export function readSigner(
   paths: { readonly cert: string; readonly key: string },

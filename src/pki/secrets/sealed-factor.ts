@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { recoveryCode } from './totp.ts'
 
-/** Secrets of a second factor. */
+/** Secrets of one second factor (TOTP secret and recovery codes). */
 export interface FactorSecrets {
   /** 20 bytes, as RFC 4226 recommends for SHA-1. */
   readonly secret: Uint8Array
@@ -10,8 +10,8 @@ export interface FactorSecrets {
 }
 
 /**
- * Identity and ids of the factor. They are authenticated with the ciphertext, so that no factor can
- * be used in place of another.
+ * Identity and ids of the factor. They are authenticated together with the ciphertext, so that the
+ * sealed data of one factor cannot be used for another.
  */
 interface FactorContext {
   readonly clusterId: string
@@ -41,8 +41,9 @@ export function newRecoveryCodes(count: number): string[] {
 }
 
 /**
- * Encrypts with AES-256-GCM and a random nonce; base64url of nonce, ciphertext, tag.
+ * Encrypts a factor with AES-256-GCM and a random nonce.
  * @param key 32 bytes.
+ * @returns base64url of nonce, ciphertext and tag.
  */
 export function sealFactor(key: Uint8Array, factor: FactorSecrets, context: FactorContext): string {
   const nonce = randomBytes(NONCE_BYTES)
@@ -56,7 +57,7 @@ export function sealFactor(key: Uint8Array, factor: FactorSecrets, context: Fact
   return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString('base64url')
 }
 
-/** Decrypts a factor; null when it was made with another key or context, or was changed. */
+/** Decrypts a factor; null when it was sealed with another key or context, or was changed. */
 export function openFactor(
   key: Uint8Array,
   sealed: string,

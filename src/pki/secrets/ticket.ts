@@ -4,7 +4,10 @@ import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
-/** A ticket that admits one new controller. Its text is a secret until it is used. */
+/**
+ * A ticket that admits one new controller to the cluster. The ticket string is a secret until the
+ * ticket is used.
+ */
 export interface Ticket {
   /** Id of the ticket in the replicated state; not secret. */
   readonly id: string
@@ -15,17 +18,20 @@ export interface Ticket {
   readonly trustDomain: string
   /** The trust anchors; a joining controller trusts only these. */
   readonly caPem: string
-  /** Base URLs of the members' fabric API (`https://host:port/fabric/v1`), in the order to try. */
+  /**
+   * Base URLs of the members' fabric API (`https://host:port/fabric/v1`), in the order in which to
+   * try them.
+   */
   readonly addresses: readonly string[]
   /** False: the controller stays a learner. */
   readonly isVoter: boolean
-  /** UTC ms, by the cluster's clock. */
+  /** UTC ms, compared with the cluster's log time. */
   readonly expiresAtMs: number
 }
 
 type TicketFault = 'no-ticket' | 'damaged' | 'newer'
 
-/** One sentence with its remedy; never contains a part of the ticket. */
+/** The message is one sentence with a remedy; it never contains a part of the ticket. */
 export class TicketError extends Error {
   override readonly name = 'TicketError'
   readonly fault: TicketFault
@@ -42,7 +48,10 @@ export const TICKET_ADDRESSES_MAX = 64
 const PREFIX = 'flotilla-ticket-1.'
 const ANY_PREFIX = /^flotilla-ticket-([0-9]{1,6})\./
 const BODY = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{11})$/
-/** 64 bits against copying errors. The secret, not the checksum, prevents forgery. */
+/**
+ * 64 bits are enough to detect copying errors; forgery is prevented by the secret, not by the
+ * checksum.
+ */
 const CHECKSUM_BYTES = 8
 const ID = /^[A-Za-z0-9_-]{8,64}$/
 const UUID = /^[0-9a-f-]{36}$/
@@ -52,9 +61,9 @@ export function newTicketSecret(): Uint8Array {
 }
 
 /**
- * One line of text without blanks: `flotilla-ticket-1.<base64url of JSON>.<checksum>`. Equal
- * tickets give equal texts.
- * @throws {TicketError} when it would be longer than {@link TICKET_CHARACTERS_MAX}.
+ * Formats a ticket as one line without blanks: `flotilla-ticket-1.<base64url of JSON>.<checksum>`.
+ * Equal tickets give equal strings.
+ * @throws {TicketError} when the string would be longer than {@link TICKET_CHARACTERS_MAX}.
  */
 export function formatTicket(ticket: Ticket): string {
   const { secret, ...rest } = ticket
@@ -70,7 +79,9 @@ export function formatTicket(ticket: Ticket): string {
   return text
 }
 
-/** SHA-256 of the whole text, 32 bytes; the cluster stores nothing else of it. */
+/**
+ * SHA-256 of the whole ticket string, 32 bytes; it is all that the cluster stores about the string.
+ */
 export function ticketDigest(text: string): Uint8Array {
   return Uint8Array.from(createHash('sha256').update(text.trim()).digest())
 }

@@ -5,8 +5,8 @@ import { HOTP, Secret } from 'otpauth'
 const TOTP_STEP_MS = 30_000
 const DIGITS = 6
 /**
- * Accepted steps before and after the current one, because clocks differ and people need time to
- * type.
+ * Number of accepted steps before and after the current step, because clocks differ and people need
+ * time to type.
  */
 const TOTP_SKEW_STEPS = 1
 
@@ -24,8 +24,8 @@ export function totpCode(secret: Uint8Array, step: number): string {
 }
 
 /**
- * The time step near `nowMs` and after `lastStep` whose code equals `code`; null: none. Takes
- * constant time.
+ * The step near `nowMs` and after `lastStep` whose TOTP code equals `code`; null if none does.
+ * Takes constant time.
  */
 export function totpStep(
   secret: Uint8Array,
@@ -37,24 +37,24 @@ export function totpStep(
   let found: number | null = null
   for (let step = current - TOTP_SKEW_STEPS; step <= current + TOTP_SKEW_STEPS; step += 1) {
     if (step < 0) continue
-    const isSame = isSameCode(totpCode(secret, step), code)
+    const isSame = equalsInConstantTime(totpCode(secret, step), code)
     if (isSame && step > lastStep) found ??= step
   }
   return found
 }
 
 /** Compares in constant time. */
-export function isSameCode(expected: string, given: string): boolean {
+export function equalsInConstantTime(expected: string, given: string): boolean {
   const [a, b] = [Buffer.from(expected), Buffer.from(given)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-/** RFC 4648 without padding, the form of provisioning URLs. */
+/** Base32 by RFC 4648 without padding, as provisioning URLs require. */
 export function base32(bytes: Uint8Array): string {
   return secretOf(bytes).base32
 }
 
-/** The bytes of a text in base32, with or without padding; null if it is none. */
+/** Decodes a base32 string, with or without padding; null if the string is not base32. */
 export function base32Bytes(text: string): Uint8Array | null {
   const digits = text.replace(/=+$/, '')
   return /^[A-Z2-7]*$/.test(digits) ? Uint8Array.from(Secret.fromBase32(digits).bytes) : null
@@ -67,7 +67,8 @@ function secretOf(bytes: Uint8Array): Secret {
 const RECOVERY_CHARACTERS = 6
 
 /**
- * A random recovery code, one of 26 * 32^5; it begins with a letter, so it is never a TOTP code.
+ * A random recovery code, one of 26 * 32^5. It begins with a letter, so it cannot be mistaken for a
+ * TOTP code.
  * @param bytes returns six random bytes per call.
  */
 export function recoveryCode(bytes: () => Uint8Array): string {

@@ -12,8 +12,8 @@ export const SECRET_BYTES_MAX = 16 * 1024
 export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
 /**
- * Kind and receiver of a wrapped secret. They are authenticated with it, so that no secret can be
- * used in place of another.
+ * Kind and recipient of a wrapped secret. They are authenticated together with the secret, so that
+ * one wrapped secret cannot be used in place of another.
  */
 interface SecretContext {
   readonly clusterId: string
@@ -22,7 +22,7 @@ interface SecretContext {
   readonly nodeId: string
 }
 
-/** One sentence; never contains a part of the secret. */
+/** The message is one sentence that never contains a part of the secret. */
 export class WrappedSecretError extends Error {
   override readonly name = 'WrappedSecretError'
 }
@@ -32,8 +32,8 @@ const CONTENT_ALGORITHM = 'A256GCM'
 
 /**
  * Encrypts a secret for one private key: compact JWE, ECDH-ES+A256KW for EC keys, RSA-OAEP-256 for
- * RSA keys, A256GCM. It does not prove who made it, because anyone can encrypt for a public key:
- * trust it only if it comes from the replicated state.
+ * RSA keys, A256GCM. The result does not prove who created it, because anyone can encrypt for a
+ * public key: trust it only if it comes from the replicated state.
  * @throws {CertificateError} for an invalid or unsupported key.
  */
 export async function wrapSecret(
@@ -51,7 +51,10 @@ export async function wrapSecret(
     .encrypt(key)
 }
 
-/** @throws {WrappedSecretError} when it was made for another key or context, or was changed. */
+/**
+ * @throws {WrappedSecretError} when the secret was wrapped for another key or context, or was
+ * changed.
+ */
 export async function openSecret(
   jwe: string,
   privateKeyPem: string,
@@ -73,12 +76,12 @@ export async function openSecret(
 }
 
 /**
- * The recipient's key determines the algorithms, never the text, so that a forged header cannot
- * select any.
+ * The recipient's key determines the accepted algorithms, so that a forged header cannot select an
+ * algorithm.
  */
 async function decrypt(jwe: string, key: KeyObject): ReturnType<typeof compactDecrypt> {
   if (jwe.length > WRAPPED_CHARACTERS_MAX) throw new RangeError('too long')
-  // Compressed content could expand beyond the size limit of the text.
+  // Compression is rejected, because the decompressed content could exceed the size limit.
   if (decodeProtectedHeader(jwe).zip !== undefined) throw new RangeError('compressed')
   return await compactDecrypt(jwe, key, {
     keyManagementAlgorithms: [keyAlgorithmOf(key)],

@@ -12,31 +12,35 @@ import { isAllowedKey, inspectKey, KEYS_ALLOWED } from '../asn1/key-info.ts'
 import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm, type SignatureAlgorithm } from '../asn1/signature.ts'
 import { type Certificate } from '../certificate.ts'
-import { constraintFault, type ConstraintWork, readNameConstraints } from './name-constraints.ts'
+import { constraintFault, type ConstraintBudget, readNameConstraints } from './name-constraints.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Limits of one chain search; a chain beyond them is refused. */
 export const clientChainLimits = {
-  /** Maximum certificates in one path, including leaf and anchor. */
+  /** Maximum certificates in one path, including the leaf and the anchor. */
   depthMax: 10,
   /** Maximum certificates presented by a client. */
   presentedMax: 16,
   /** Maximum signature checks. */
   signaturesMax: 64,
-  /** Maximum authorities tried, on all paths together. */
+  /** Maximum authorities tried, in total for all paths. */
   stepsMax: 256,
-  /** Maximum comparisons of a name with a constraint. */
+  /** Maximum comparisons of a name with a name constraint. */
   comparisonsMax: 20_000,
 } as const
 
-/** Chain of a connection: leaf first, then the other certificates that the client presented. */
+/**
+ * Certificates of a connection: the leaf first, then the other certificates that the client
+ * presented.
+ */
 export type PeerChain = readonly [Certificate, ...Certificate[]]
 
 export interface ClientChainQuestion {
   /** The presented chain: leaf first, intermediates in any order. */
   readonly chain: PeerChain
   /**
-   * Trust anchors, tried in this order. Each must be a CA certificate; it need not be self-signed.
+   * Trust anchors, tried in this order. Each anchor must be a CA certificate but need not be
+   * self-signed.
    */
   readonly anchors: readonly Certificate[]
   /** UTC ms. */
@@ -44,8 +48,8 @@ export interface ClientChainQuestion {
   /** If true, every extended key usage in the path must allow clientAuth. */
   readonly requiresClientAuth: boolean
   /**
-   * `reported`: a leaf outside its validity is accepted and `leafTime` reports it. Authorities must
-   * always be valid.
+   * `reported`: a leaf outside its validity period is accepted, and the result's `leafTime` says
+   * so. Authorities must always be within their validity period.
    */
   readonly leafTime: 'enforced' | 'reported'
 }
@@ -85,7 +89,7 @@ function timeOf({ notBeforeMs, notAfterMs }: Certificate, nowMs: number): LeafTi
   return nowMs < notBeforeMs ? 'not-yet-valid' : 'valid'
 }
 
-/** An invalid extension makes its certificate invalid. */
+/** Runs a check; an invalid extension makes the certificate invalid. */
 function attempt(judge: () => string | null): string | null {
   try {
     return judge()
@@ -155,11 +159,11 @@ type Path = readonly [Certificate, ...Certificate[]]
 class PathSearch {
   readonly #question: ClientChainQuestion
   readonly #leaf: Certificate
-  /** Presented certificates above the leaf, by names only. */
+  /** Presented certificates that, by their names, could be between the leaf and an anchor. */
   readonly #between: readonly Certificate[]
   readonly #signed = new Map<Certificate, Map<Certificate, string | null>>()
   readonly #faults = new Map<Certificate, string | null>()
-  readonly #work: ConstraintWork = { left: clientChainLimits.comparisonsMax }
+  readonly #work: ConstraintBudget = { left: clientChainLimits.comparisonsMax }
   #signaturesLeft: number = clientChainLimits.signaturesMax
   #stepsLeft: number = clientChainLimits.stepsMax
   #reason: string | null = null
@@ -241,7 +245,7 @@ class PathSearch {
     return fault
   }
 
-  /** @returns words that follow "is"; null when the signature is valid. */
+  /** @returns words that complete "it is …"; null when the signature is valid. */
   #signatureFault(certificate: Certificate, issuer: Certificate): string | null {
     if (validSignatures.get(certificate)?.has(issuer) === true) return null
     const known = this.#signed.get(certificate)?.get(issuer)
@@ -260,12 +264,13 @@ class PathSearch {
 }
 
 /**
- * Issuers whose signature on a CA certificate was found valid in any search. Both are immutable;
- * everything else about them is checked in each search.
+ * Cache: for each CA certificate, the issuers with whose key its signature was verified in an
+ * earlier search. Both certificates are immutable; everything else about them is checked in each
+ * search.
  */
 const validSignatures = new WeakMap<Certificate, WeakSet<Certificate>>()
 
-/** Names are equal if their bytes are. */
+/** Two names are equal if their bytes are equal. */
 function hasIssuerName(certificate: Certificate, issuer: Certificate): boolean {
   return certificate.contents.issuer.equals(issuer.contents.subject.der)
 }
@@ -292,7 +297,7 @@ function ancestorsOf(leaf: Certificate, others: readonly Certificate[]): readonl
   return [...found.values()]
 }
 
-/** Cached, because decoding a key takes as long as checking a signature with it. */
+/** Cached, because decoding a key takes as long as verifying a signature with the key. */
 const keys = new WeakMap<Certificate, KeyObject>()
 
 function keyOf(certificate: Certificate): KeyObject {
@@ -301,7 +306,7 @@ function keyOf(certificate: Certificate): KeyObject {
   return key
 }
 
-/** @returns words that follow "is"; null when the signature is valid. */
+/** @returns words that complete "it is …"; null when the signature is valid. */
 function signatureFault({ contents }: Certificate, issuer: Certificate): string | null {
   const algorithm = algorithmOf(contents.signatureAlgorithm)
   if (typeof algorithm === 'string') return `signed ${algorithm}`
@@ -318,8 +323,8 @@ function algorithmOf(identifier: Uint8Array): SignatureAlgorithm | string {
   }
 }
 
-/** Checks that depend on the position in the path. */
-function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string | null {
+/** Checks that depend on a certificate's position in the path. */
+function faultOfPath([leaf, ...authorities]: Path, work: ConstraintBudget): string | null {
   const below: Certificate[] = [leaf]
   let depth = 0
   for (const authority of authorities) {
@@ -331,7 +336,8 @@ function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string
     }
     const constraints = readNameConstraints(extensions)
     for (const one of constraints === null ? [] : below) {
-      // A self-issued certificate of an authority is exempt (RFC 5280, 6.1.3).
+      // A self-issued certificate of an authority is exempt from name constraints (RFC 5280,
+      // 6.1.3).
       if (one !== leaf && isSelfIssued(one)) continue
       const named = { subject: one.contents.subject, names: one.names }
       const fault = constraints && constraintFault(constraints, named, work)
@@ -348,7 +354,7 @@ function isSelfIssued({ contents }: Certificate): boolean {
   return contents.issuer.equals(contents.subject.der)
 }
 
-/** For a log: of limited length, on one line. */
+/** A name for logs: limited in length and on one line. */
 function nameOf({ contents }: Certificate): string {
   return JSON.stringify(formatDistinguishedName(contents.subject).slice(0, 128))
 }

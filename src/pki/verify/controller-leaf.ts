@@ -9,8 +9,9 @@ import {
 import { verifyClientChain } from './client-chain.ts'
 
 /**
- * A controller presents the same certificate as client and as server. TLS checks each use
- * separately, so a controller whose certificate allows only one would work in one direction only.
+ * Checks that a controller's certificate allows both client and server use: a controller presents
+ * the same certificate for both. TLS checks each use separately, so with only one use, connections
+ * would work in only one direction.
  * @throws {CertificateError} `wrong-usage`.
  */
 export function checkControllerUsage({ contents: { extensions } }: Certificate): void {
@@ -35,8 +36,8 @@ export function checkControllerUsage({ contents: { extensions } }: Certificate):
 }
 
 /**
- * OpenSSL verifies up to a root and does not accept an intermediate as anchor: with only an
- * intermediate in the bundle, every peer would refuse every other.
+ * Checks that the leaf chains to a self-signed root. OpenSSL accepts only a root as anchor: if the
+ * bundle contained only an intermediate, every peer would reject every other peer.
  * @throws {CertificateError} `untrusted`.
  */
 export function checkEndsAtRoot(
@@ -53,8 +54,8 @@ export function checkEndsAtRoot(
 }
 
 /**
- * Verifies a path like certificates of identities and routers, which is stricter than `checkChain`:
- * it also checks name constraints, critical extensions and kinds of keys.
+ * Verifies a controller's path with the rules for identities and routers, which are stricter than
+ * `checkChain`: they also cover name constraints, critical extensions and kinds of keys.
  * @throws {CertificateError} `untrusted`.
  */
 export function checkClientPath(
@@ -62,7 +63,8 @@ export function checkClientPath(
   anchors: readonly Certificate[],
   nowMs: number,
 ): void {
-  // An intermediate among the anchors would end the path before the root's constraints are checked.
+  // Intermediates are not used as anchors, because the path would end at them, before the root's
+  // constraints are checked.
   const between = anchors.filter((one) => !isSelfSigned(one) && !includesCertificate(others, one))
   const judged = verifyClientChain({
     chain: [leaf, ...others, ...between],

@@ -25,8 +25,8 @@ export interface IdentityPaths {
   readonly ca: string
 }
 
-/** Identity files that were read and belong together. */
-export interface IdentitySet {
+/** Identity files that were read and match each other. */
+export interface IdentityFileContents {
   readonly chain: readonly [Certificate, ...Certificate[]]
   readonly anchors: readonly Certificate[]
   readonly certificatePem: string
@@ -38,8 +38,8 @@ export interface IdentityOwner {
   readonly id: string
   readonly trustDomain: string
   /**
-   * Pinned key of this controller: SHA-256 of the SubjectPublicKeyInfo in DER; null before any
-   * member knows it.
+   * Pinned key of this controller: SHA-256 of the SubjectPublicKeyInfo in DER; null until a member
+   * knows the controller.
    */
   readonly publicKeySha256: Uint8Array | null
 }
@@ -47,13 +47,13 @@ export interface IdentityOwner {
 export interface IdentityFault {
   readonly file: keyof IdentityPaths
   readonly about: 'file' | 'time' | 'owner' | 'usage' | 'chain' | 'key' | 'kind' | 'tls'
-  /** One sentence that names the file. */
+  /** The error's message is one sentence that names the file. */
   readonly error: unknown
 }
 
 interface ValidatedIdentity {
-  /** Null when there are faults. */
-  readonly set: IdentitySet | null
+  /** Null when there is at least one fault. */
+  readonly set: IdentityFileContents | null
   readonly faults: readonly IdentityFault[]
   /** A warning about the key file, which is still usable. */
   readonly warning: string | null
@@ -95,7 +95,8 @@ export function validateIdentityFiles(
       })
     }
     if (key !== null) step('key', 'key', () => checkKeyMatches(leaf, key.text))
-    // Cluster secrets are encrypted for this key, which must be of a supported kind.
+    // Checked because cluster secrets are encrypted for this key, which requires a supported kind
+    // of key.
     step('key', 'kind', () =>
       parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
     )
@@ -104,25 +105,26 @@ export function validateIdentityFiles(
   if (chain === null || anchors === null || key === null || faults.length > 0) {
     return { set: null, faults, warning }
   }
-  const set: IdentitySet = {
+  const set: IdentityFileContents = {
     chain,
     anchors,
     certificatePem: certificatesPem(chain),
     privateKeyPem: key.text,
     caPem: certificatesPem(anchors),
   }
-  // TLS has further rules, for example on key lengths and digests.
+  // Lets TLS load the files, because TLS has further rules, for example for key lengths and
+  // digests.
   const { certificatePem: cert, privateKeyPem, caPem: ca } = set
   step('cert', 'tls', () => createSecureContext({ cert, key: privateKeyPem, ca }))
   return { set: faults.length === 0 ? set : null, faults, warning }
 }
 
-/** @throws {CertificateError | SecretFileError} the first problem, naming the file. */
+/** @throws {CertificateError | SecretFileError} the first problem; the message names the file. */
 export function readIdentitySet(
   paths: IdentityPaths,
   owner: IdentityOwner,
   nowMs: number,
-): IdentitySet {
+): IdentityFileContents {
   const { set, faults } = validateIdentityFiles(paths, owner, nowMs)
   if (set !== null) return set
   throw faults[0]?.error
@@ -144,7 +146,7 @@ function checkOwner(leaf: Certificate, owner: IdentityOwner): void {
   )
 }
 
-/** @throws {CertificateError} naming the file. */
+/** @throws {CertificateError} whose message names the file. */
 export function readCertificates(
   path: string,
   certificatesMax?: number,
@@ -181,7 +183,7 @@ function stampOf(path: string): string {
 }
 
 /**
- * Runs a step and adds the path to its error.
+ * Runs a step; if it fails, adds the path to the error message.
  * @throws {CertificateError}
  */
 export function withPathInError<T>(path: string, step: () => T): T {

@@ -23,7 +23,10 @@ import {
 import type { Extensions } from '../asn1/extensions.ts'
 import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
 
-/** Maximum subtrees of one certificate, counted separately for permitted and excluded. */
+/**
+ * Maximum subtrees in the constraints of one certificate, counted separately for permitted and
+ * excluded subtrees.
+ */
 const SUBTREES_MAX = 256
 
 /** Constraints on the names of certificates below an authority (RFC 5280, 4.2.1.10). */
@@ -33,11 +36,16 @@ interface NameConstraints {
 }
 
 interface Subtree {
-  /** Tag of the constrained names, as in `nameTag` or of a type that is not read. */
+  /** Tag of the constrained type of name: a tag in `nameTag`, or of a type that is not parsed. */
   readonly tag: number
-  /** @returns null when the name cannot be compared. */
+  /**
+   * Whether the name is in the subtree.
+   * @returns null when the name cannot be compared.
+   */
   readonly holds: (name: Name) => boolean | null
-  /** Like `holds`, for a name that matches many hosts: a wildcard. */
+  /**
+   * Like `holds`, but true if any host that the name matches is in the subtree, for wildcard names.
+   */
   readonly mayHold: (name: Name) => boolean | null
 }
 
@@ -50,12 +58,12 @@ interface NamedCertificate {
 }
 
 /** Remaining comparisons, shared by all constraints of one chain. */
-export interface ConstraintWork {
+export interface ConstraintBudget {
   left: number
 }
 
 /**
- * @returns null when there is no such extension.
+ * @returns null when the certificate has no NameConstraints extension.
  * @throws {DerError}
  */
 export function readNameConstraints(extensions: Extensions): NameConstraints | null {
@@ -71,7 +79,7 @@ export function readNameConstraints(extensions: Extensions): NameConstraints | n
 function subtreesOf(list: DerValue | null): Subtree[] {
   if (list === null) return []
   return innerDerValues(list, SUBTREES_MAX).map((value) => {
-    // RFC 5280 does not use minimum and maximum, so a subtree with one is refused.
+    // A subtree with a minimum or maximum is rejected, because RFC 5280 does not use them.
     const [base, ...distances] = value.tag === derTag.sequence ? innerDerValues(value, 3) : []
     if (base === undefined || distances.length > 0) throw new DerError('no subtree of names')
     return subtreeOf(base)
@@ -102,7 +110,7 @@ function plainSubtree(tag: number, holds: NameTest): Subtree {
   return { tag, holds, mayHold: holds }
 }
 
-/** A host and all below it; with a leading dot only those below it. */
+/** Subtree of a host and all hosts below it; with a leading dot, only the hosts below it. */
 function dnsSubtree(constraint: string): Subtree {
   const base = constraint.replace(/^\./, '')
   const isBelowOnly = base !== constraint
@@ -115,7 +123,8 @@ function dnsSubtree(constraint: string): Subtree {
   const mayHold: NameTest = (name) => {
     const host = hostOf(name)
     const parent = base.slice(base.indexOf('.') + 1)
-    // `*.example.org` also matches `secret.example.org`.
+    // A wildcard of the parent may match the constrained host, for example `*.example.org` matches
+    // `secret.example.org`.
     if (host?.startsWith('*.') === true && host.slice(2) === parent && !isBelowOnly) return true
     return holds(name)
   }
@@ -135,7 +144,10 @@ function labelsOf(host: string): readonly string[] | null {
   return host.length <= 253 && labels.every((label) => LABEL.test(label)) ? labels : null
 }
 
-/** A mailbox, all mailboxes of a host, or with a leading dot those of all hosts below it. */
+/**
+ * Matches one mailbox, or all mailboxes of a host, or with a leading dot all mailboxes of the hosts
+ * below that host.
+ */
 function emailTest(constraint: string): NameTest {
   const at = constraint.lastIndexOf('@')
   if (at >= 0) {
@@ -160,7 +172,7 @@ function mailboxOf(name: Name): { readonly local: string; readonly host: string 
   return at < 1 || host === null ? null : { local: name.slice(0, at), host }
 }
 
-/** A host, or with a leading dot all those below it. */
+/** Matches a host, or with a leading dot all hosts below that host. */
 function hostTest(constraint: string): (host: string) => boolean {
   if (constraint === '') return () => true
   if (labelsOf(constraint.replace(/^\./, '')) === null) {
@@ -209,13 +221,13 @@ function directoryTest(above: DistinguishedName): NameTest {
 
 /**
  * @param work decremented by each comparison.
- * @returns words that complete a sentence about the certificate; null when its names satisfy the
- * constraints.
+ * @returns words that complete a sentence about the certificate; null when the certificate's names
+ * satisfy the constraints.
  */
 export function constraintFault(
   { permitted, excluded }: NameConstraints,
   { subject, names }: NamedCertificate,
-  work: ConstraintWork,
+  work: ConstraintBudget,
 ): string | null {
   const subjects = subject.relativeNames.length === 0 ? [] : [subject]
   const all: readonly (readonly [number, readonly Name[]])[] = [
@@ -251,8 +263,8 @@ function isAllowed(
 }
 
 /**
- * An email address in the subject counts only if there are no alternative names (RFC 5280,
- * 4.2.1.10).
+ * The email addresses to check. An address in the subject is checked only if the certificate has no
+ * alternative names (RFC 5280, 4.2.1.10).
  */
 function emailsOf(subject: DistinguishedName, names: AlternativeNames): readonly string[] {
   const { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags } = names
@@ -261,7 +273,7 @@ function emailsOf(subject: DistinguishedName, names: AlternativeNames): readonly
   return attributeTexts(subject, attributeOids.emailAddress)
 }
 
-/** For a log: of limited length, on one line. */
+/** A name for logs: limited in length and on one line. */
 function printed(name: Name): string {
   const text =
     typeof name === 'string'

@@ -10,7 +10,8 @@ import { withPathInError, certificatesPem, readCertificates } from './identity-f
 import { readSecretFile } from '../key-file.ts'
 
 /**
- * Absolute paths of a certificate and its key, which a listener uses for the certificate's names.
+ * Absolute paths of a certificate and its key. A listener uses them for connections to the names in
+ * the certificate.
  */
 export interface ServerCertificatePaths {
   readonly cert: string
@@ -24,8 +25,8 @@ export interface ServerCertificateSet {
 }
 
 /**
- * Reads a certificate of any authority; clients decide whether they trust it.
- * @throws {CertificateError | SecretFileError} the first problem, naming the file.
+ * Reads a listener's certificate from any authority; clients decide whether they trust it.
+ * @throws {CertificateError | SecretFileError} the first problem; the message names the file.
  */
 export function readServerCertificate(
   { cert, key }: ServerCertificatePaths,
@@ -42,8 +43,8 @@ export function readServerCertificate(
 }
 
 /**
- * Whether a listener can show a certificate; clients decide whether they trust it.
- * @returns the reason if it cannot, which completes "it …"; otherwise null.
+ * Whether a listener can use a certificate; clients decide whether they trust it.
+ * @returns the reason why the listener cannot use it, which completes "it …"; null if it can.
  */
 export function serverCertificateFault(
   chain: readonly [Certificate, ...Certificate[]],

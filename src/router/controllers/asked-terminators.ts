@@ -3,8 +3,8 @@ import type { ControlMessageTable } from './control-connection.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { readTerminatorQuery, terminatorStatesMessage } from '../../channel/messages/terminators.ts'
 
-/** A handler that answers validation requests for terminators of these bindings immediately. */
-export function answersForTerminators(
+/** A handler that responds at once to validation requests for terminators of these bindings. */
+export function terminatorValidationHandler(
   isOwn: (binding: string) => boolean,
   faultOf: (terminator: {
     readonly id: string

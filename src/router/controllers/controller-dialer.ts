@@ -49,9 +49,9 @@ export class ControllerDialer {
   id: string | null
   addresses: readonly string[]
   connection: ControlConnection | null = null
-  /** ID of the controller that answered last and was already connected. */
+  /** ID of the controller that responded last and was already connected. */
   connectedAlready: string | null = null
-  /** Addresses at which a different controller answered. */
+  /** Addresses at which a different controller responded. */
   readonly #ofOthers = new Set<string>()
   readonly #waitMsMax: number
   #attempts = 0

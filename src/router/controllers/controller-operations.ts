@@ -2,8 +2,8 @@ import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 
 /**
- * Terminator requests to controllers, of hosting clients and the tunnel. Limits the number of
- * concurrent requests; waiting callers take turns.
+ * Sends terminator requests of hosting clients and of the tunnel to controllers. Limits the number
+ * of concurrent requests; waiting callers take turns.
  */
 export class ControllerOperations {
   readonly #pool: TaskPool
@@ -18,8 +18,8 @@ export class ControllerOperations {
   }
 
   /**
-   * @param operation settles with its answer or timeout.
-   * @returns its result.
+   * @param operation sends the request; settles with the response or a timeout.
+   * @returns the result of `operation`.
    * @throws {Error} when too many operations wait.
    */
   run<T>(caller: string, operation: () => Promise<T>): Promise<T> {

@@ -38,12 +38,18 @@ export class Controllers {
   readonly #membership: ControllerMembership
   /** Dialers of known controllers. */
   readonly #dialers = new Set<ControllerDialer>()
-  /** Configured address → its dialer, which later belongs to the controller that answers there. */
+  /**
+   * Configured address → the dialer for this address, which later becomes the dialer of the
+   * controller that responds there.
+   */
   readonly #endpointDialers = new Map<string, ControllerDialer>()
   readonly #connections = new Map<string, ControlConnection>()
   /** IDs of controllers with a pending hello. */
   readonly #greeted = new Set<string>()
-  /** Client APIs: that of the enrollment, and those that have answered, the latest first. */
+  /**
+   * Client API addresses: the one from the enrollment, and those that have responded, the latest
+   * first.
+   */
   #answeredApis: readonly string[]
   /** Client APIs that a majority had reported before the latest change. */
   #reportedApis: readonly string[]
@@ -81,7 +87,9 @@ export class Controllers {
     return this.#trustDomain
   }
 
-  /** Why a controller with this key must not be trusted, one clause; null if it may be. */
+  /**
+   * Why a controller with this key must not be trusted, as one clause; null if it may be trusted.
+   */
   refusal(id: string, keySha256: string): string | null {
     return this.#membership.refusal(id, keySha256)
   }
@@ -103,8 +111,8 @@ export class Controllers {
 
   /**
    * Addresses of the client API. First come those that the controllers report, beginning with the
-   * one that answered last. Then come others: the address of the enrollment may be one that no
-   * controller knows, such as that of a load balancer.
+   * address that responded last. Then come others: the address from the enrollment may be unknown
+   * to every controller, for example the address of a load balancer.
    */
   get apis(): readonly string[] {
     const reported = this.#membership.apis
@@ -208,7 +216,8 @@ export class Controllers {
     if (id !== null) return !this.#connections.has(id)
     const { size } = this.#connections
     const { controllers } = this.#membership
-    // When a router starts with the files of its enrollment, neither of them lists a controller.
+    // At least one: when a router starts with only the files of its enrollment, both lists are
+    // empty.
     const isEnough = size >= Math.max(1, controllers.length, this.#deps.configuredEndpoints.length)
     const isKnown = [...this.#dialers].some((other) =>
       addresses.every((address) => other.dials(address)),
@@ -347,8 +356,8 @@ export class Controllers {
   }
 
   /**
-   * The dialer of the controller. If the controller answered at a configured address, the dialer of
-   * that address becomes its dialer.
+   * The dialer of the controller. If the controller responded at a configured address, the dialer
+   * of that address becomes its dialer.
    */
   #dialerOf(id: string, free: ReadonlySet<ControllerDialer>): ControllerDialer | undefined {
     const met = this.#allDialers().find((dialer) => dialer.connection?.id === id)

@@ -15,7 +15,7 @@ import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafControllerId, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import type { ControlConnection } from './control-connection.ts'
@@ -24,7 +24,7 @@ import { CONTROL_PROTOCOL, routerHello } from '../../channel/messages/control.ts
 interface DialControllerDeps {
   /** Proxy for outgoing connections; null: none. */
   readonly proxy: HttpProxy | null
-  readonly names?: LastAddresses
+  readonly names?: CachedResolver
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
@@ -32,9 +32,13 @@ interface DialControllerDeps {
   readonly linkListeners: Uint8Array | null
   readonly clock: Clock
   readonly trace: ((peer: string, direction: 'in' | 'out', message: ChannelMessage) => void) | null
-  /** Trust domain of the known controllers; null: the first one that answers decides. */
+  /**
+   * Trust domain of the known controllers; null: the first controller that responds determines it.
+   */
   readonly trustDomain: () => string | null
-  /** Why a controller with this key must not be trusted, one clause; null if it may be. */
+  /**
+   * Why a controller with this key must not be trusted, as one clause; null if it may be trusted.
+   */
   readonly refusal: (id: string, keySha256: string) => string | null
   /**
    * Reserves the controller for one connection, until `release` or the end of the connection. False
@@ -68,7 +72,7 @@ interface Known {
 /**
  * Dials a controller. Its certificate alone identifies it and must be a controller certificate:
  * routers have certificates of the same authority and choose the host names in them.
- * @throws {Error} one clause.
+ * @throws {Error} whose message is one clause.
  */
 export async function dialController(
   deps: DialControllerDeps,
@@ -142,7 +146,7 @@ function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
   return { id: leafControllerId(leaf, domain), keySha256, trustDomain: domain }
 }
 
-/** Why the channel to a controller with this answer cannot be used; null if it can. */
+/** Why the channel to a controller with this response cannot be used; null if it can. */
 function answerFault({ headers }: ChannelMessage, id: string): string | null {
   const claimed = readText(headers, headerKey.id)
   if (claimed !== null && claimed !== id) {

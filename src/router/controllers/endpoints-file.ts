@@ -16,13 +16,13 @@ export interface KnownController {
   /** Hex SHA-256 of its public key as reported by a majority; null: any key. */
   readonly keySha256: string | null
   /**
-   * IDs of the controllers that list it, while they are not a majority; null if a majority lists
-   * it.
+   * IDs of the controllers that list this controller, while they are not a majority; null if a
+   * majority lists it.
    */
   readonly toldBy: readonly string[] | null
   /**
-   * Configured addresses at which it has answered. Unlike `addresses`, they do not depend on the
-   * lists of controllers.
+   * Configured addresses at which this controller has responded. Unlike `addresses`, they do not
+   * depend on the lists of controllers.
    */
   readonly answeredAt?: readonly string[]
   /** Addresses of its client API as listed by a majority: `https://host:port`. */
@@ -36,17 +36,17 @@ export interface ControllerKey {
   readonly keySha256: string
 }
 
-/** Cluster endpoints that a router keeps across restarts. */
+/** Cluster endpoints that a router retains across restarts. */
 export interface KnownEndpoints {
-  /** Addresses of any controllers. */
+  /** Addresses that belong to any controllers; `controllers` lists them by controller. */
   readonly endpoints: readonly string[]
   /** The members by ID; empty until a controller has reported them. */
   readonly controllers: readonly KnownController[]
   /** Removed controllers whose keys are refused, newest last. */
   readonly removed: readonly ControllerKey[]
   /**
-   * Addresses of client APIs, the one that answered last first: `https://host:port`. Includes those
-   * of the controllers, which earlier releases read here.
+   * Addresses of client APIs, the one that responded last first: `https://host:port`. Includes the
+   * addresses in `controllers`, because earlier releases read them from this list.
    */
   readonly apis: readonly string[]
   /** Trust domain of the controllers' certificates; null until it is known. */
@@ -81,7 +81,7 @@ export function readEndpoints(path: string): ReadEndpoints {
  * Why a router has no controller to dial, one sentence; null if it has one.
  * @param configured addresses of the configuration.
  */
-export function missingControllers(configured: readonly string[], path: string): string | null {
+export function noControllerReason(configured: readonly string[], path: string): string | null {
   if (configured.length > 0) return null
   const read = readEndpoints(path)
   if (read.kind === 'known') return null
@@ -131,7 +131,7 @@ function knownIn(tree: YamlTree): ReadEndpoints {
   }
 }
 
-/** Entries without an ID are useless in this list. */
+/** Skips entries without an ID, which are useless in this list. */
 function controllerIn(tree: YamlTree): KnownController[] {
   const entries = entriesOf(tree)
   const id = textOf(entries?.get('id'))

@@ -12,7 +12,7 @@ export const controllerLimits = {
   removedControllersMax: 64,
   /**
    * If the router, while running, has not reached a controller for this time and another controller
-   * does not list it, it loses its vote.
+   * does not list that controller, the unreachable controller loses its vote.
    */
   controllerAbsentMs: 24 * 60 * 60_000,
   membersJudgedEveryMs: 60_000,
@@ -22,12 +22,14 @@ export const controllerLimits = {
    */
   configuredEndpointAfterMs: 3000,
   configuredEndpointWaitMsMax: 30_000,
-  /** Client API addresses that are kept for renewals, and those of one controller. */
+  /**
+   * Maximum client API addresses that are retained for renewals: in total, and of one controller.
+   */
   apisMax: 16,
   apisPerControllerMax: 4,
   /**
-   * For this time after the start, lists of fewer controllers than a majority of the configured
-   * ones add no client API. Later, a majority of the controllers that the router reaches is enough.
+   * For this time after the start, a client API is added only if a majority of the configured
+   * controllers lists it. Later, a majority of the controllers that the router reaches is enough.
    */
   apisByFewAfterMs: 30_000,
   endpointsFileBytesMax: 256 * 1024,

@@ -44,8 +44,8 @@ interface MemberList {
   readonly index: bigint
   readonly members: ReadonlyMap<string, ReportedController>
   /**
-   * False for controllers of OpenZiti and of 0.2.0, which report no client API. Their lists do not
-   * count as omitting one.
+   * False for controllers of OpenZiti and of 0.2.0, which report no client API. Such a list does
+   * not count as a vote to omit an API.
    */
   readonly hasApis: boolean
   readonly removed: readonly ControllerKey[]
@@ -53,11 +53,11 @@ interface MemberList {
 
 /**
  * The controllers that a router trusts. It compares the lists of all of them, no matter which one
- * leads and which index a list claims, so that no controller can remove another one alone.
+ * leads and which index a list claims, so that no single controller can remove another.
  *
  * A controller that a majority has listed is a voter. A controller that a majority of the voters
- * does not list is removed. One that only some voters list is used while they list it, and does not
- * vote.
+ * does not list is removed. A controller that only some voters list is used while they list it, and
+ * does not vote.
  */
 export class ControllerMembership {
   readonly #configured: ReadonlySet<string>
@@ -66,14 +66,15 @@ export class ControllerMembership {
   #controllers: readonly KnownController[]
   #removed: readonly ControllerKey[]
   /**
-   * Lists of connected controllers, and of controllers that left with a list without themselves.
+   * Latest lists of connected controllers, and of disconnected controllers whose last list omits
+   * themselves.
    */
   readonly #lists = new Map<string, MemberList>()
   /** ID → key of connected controllers. */
   readonly #connected = new Map<string, string>()
   /** ID → monotonic ms at which its last connection ended. */
   readonly #closedMs = new Map<string, number>()
-  /** IDs of controllers that answered at a configured address. */
+  /** IDs of controllers that responded at a configured address. */
   readonly #metAsConfigured = new Set<string>()
   #leaderId: string | null = null
 
@@ -116,7 +117,10 @@ export class ControllerMembership {
     )
   }
 
-  /** Why a controller with this certificate must not be trusted, one clause; null if it may be. */
+  /**
+   * Why a controller with this certificate must not be trusted, as one clause; null if it may be
+   * trusted.
+   */
   refusal(id: string, keySha256: string): string | null {
     // @guard router-captured--removed
     if (this.#removed.some((key) => isSameKey(key, { id, keySha256 }))) {
@@ -142,9 +146,8 @@ export class ControllerMembership {
   }
 
   /**
-   * Makes the controller a voter if it answers at a configured address where no other voter has
-   * answered. Otherwise, an attacker with the issuing key could answer as any number of
-   * controllers.
+   * Makes the controller a voter if it responds at a configured address where no other voter has
+   * responded. Otherwise, an attacker with the issuing key could pose as any number of controllers.
    * @returns whether the controllers or their addresses have changed.
    */
   onConnected(id: string, address: string, keySha256: string): boolean {
@@ -177,8 +180,8 @@ export class ControllerMembership {
   onClosed(id: string): void {
     this.#connected.delete(id)
     this.#closedMs.set(id, this.#clock.monotonicMs())
-    // A removed controller omits itself from its last list. This list is kept, because it is its
-    // consent to the removal.
+    // A removed controller omits itself from its last list. This list is retained, because it shows
+    // that the controller agrees to its removal.
     if (this.#lists.get(id)?.members.has(id) === true) this.#lists.delete(id)
   }
 
@@ -204,7 +207,7 @@ export class ControllerMembership {
 
   /**
    * Client APIs of the voters, one of each controller in turn, so that every controller is near the
-   * front. A controller that only some voters list is not asked for certificates.
+   * front. The router requests no certificates from a controller that only some voters list.
    */
   get apis(): readonly string[] {
     const each = this.#controllers.map(({ toldBy, apis = [] }) => (toldBy === null ? apis : []))
@@ -271,7 +274,9 @@ export class ControllerMembership {
     )
   }
 
-  /** Majority of the voters that are not absent. It decides about absent ones. */
+  /**
+   * Majority of the voters that are not absent. This majority decides about the absent voters.
+   */
   #presentMajority(): number {
     return majorityOf(this.#voters().filter(({ id }) => !this.#isAbsent(id)).length)
   }
@@ -317,7 +322,8 @@ export class ControllerMembership {
     const reporters = toldBy.filter(isStillReported)
     const others = votes.idsThat(({ members }) => members.has(id))
     const all = [...new Set([...reporters, ...others])]
-    // All known controllers may have been replaced by new ones at the same addresses.
+    // A controller that has responded at a configured address stays: new controllers at the same
+    // addresses may have replaced all known ones.
     const isMet = this.#metAsConfigured.has(id) && this.#connected.has(id)
     return all.length > 0 || isMet ? [{ ...known, toldBy: all }] : []
   }
@@ -348,7 +354,7 @@ export class ControllerMembership {
     return [...added.values()]
   }
 
-  /** The key that a majority of the voters has pinned for it. */
+  /** The key that a majority of the voters has pinned for this controller. */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
     const keys = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
@@ -364,9 +370,9 @@ export class ControllerMembership {
 
   /**
    * Number of controllers that must list a client API. A router whose endpoints file was lost must
-   * not renew its certificates at an address that only the first controller to answer names, so it
-   * waits for the configured controllers. If they do not answer, a majority of those that do is
-   * enough.
+   * not renew its certificates at an address that only the first responding controller lists, so
+   * the router waits for the configured controllers. If they do not respond, a majority of the
+   * responding controllers is enough.
    */
   #apisMajority({ majority, lists }: Votes): number {
     const isEarly = this.#clock.monotonicMs() - this.#startedMs < apisByFewAfterMs
@@ -453,7 +459,7 @@ function isSameKey(a: ControllerKey, b: ControllerKey): boolean {
   return a.id === b.id && a.keySha256 === b.keySha256
 }
 
-/** A canonical text; the order of members and addresses is irrelevant. */
+/** Canonical string for comparison; the order of members and addresses is irrelevant. */
 function textOf(
   controllers: readonly KnownController[],
   removed: readonly ControllerKey[],

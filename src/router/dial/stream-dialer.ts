@@ -93,8 +93,8 @@ export class StreamDialer implements TerminatorDialer {
   }
 
   /**
-   * Each connection to an own listener would create another circuit to the same target, in an
-   * endless loop.
+   * Refuses a connection to a listener of this router. Each such connection would create another
+   * circuit to the same target, in an endless loop.
    */
   #refuseOwn({ text }: Address, socket: Socket): void {
     const { localAddress, remoteAddress, remotePort = 0 } = socket

@@ -5,7 +5,7 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
   readSessionsAdded,
   readSessionsRemoved,
-  type FullStateMessage,
+  type FullListPart,
   type ClientApiSession,
 } from '../../channel/messages/clients.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
@@ -15,7 +15,7 @@ import type { EdgeApiSession } from './edge-api-session.ts'
 export interface ApiSessionsDeps {
   readonly log: ProgramLogger
   readonly bearers: Pick<BearerSessions, 'find' | 'await' | 'size'>
-  /** Called with tokens that have ended, or whose sessions have other certificates. */
+  /** Called with tokens that have ended, or whose sessions now have other certificates. */
   readonly onChanged: (tokens: ReadonlySet<string>) => void
   /** The controller has sent its full list. */
   readonly onWhole: (connection: ControlConnection) => void
@@ -126,7 +126,7 @@ export class ApiSessions {
   #sync(
     connection: ControlConnection,
     sessions: readonly ClientApiSession[],
-    part: FullStateMessage,
+    part: FullListPart,
   ): void {
     const { id, sequence, isLast } = part
     let sync = this.#syncs.get(connection.id)

@@ -79,8 +79,8 @@ export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | nu
 }
 
 /**
- * A certificate that an authority of the network issued for this session or, for an OIDC session,
- * for its identity, because controllers do not report the certificates of OIDC sessions.
+ * Whether an authority of the network issued the certificate for this session or, for an OIDC
+ * session, for its identity. Controllers do not report the certificates of OIDC sessions.
  */
 function isOfSession(
   leaf: Certificate,

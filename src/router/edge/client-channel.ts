@@ -20,7 +20,7 @@ import {
   readConnectionId,
   ROUTER_CONNECTION_ID_MIN,
   stateClosedMessage,
-  firstHopAnswer,
+  firstHopTraceResponse,
   traceAnswerMessage,
   readTraceRequest,
 } from '../../channel/messages/edge.ts'
@@ -29,8 +29,11 @@ import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts
 
 const { clientConnectionsPerChannelMax } = edgeLimits
 
-/** A client connection, for either mode: the router or the client keeps the end of the circuit. */
-export type ClientEnd = ClientConnection | ClientXgress
+/**
+ * A client connection in either mode: the endpoint of the circuit is in the router ({@link
+ * ClientConnection}) or in the client ({@link ClientXgress}).
+ */
+export type ClientCircuitEndpoint = ClientConnection | ClientXgress
 
 /** Other parts of the router that a channel uses for the requests of its client. */
 export interface ClientRequestHandlers {
@@ -47,7 +50,10 @@ export interface ClientRequestHandlers {
   renewToken(client: ClientChannel, token: string): Promise<string | null>
   /** @returns whether the client hosts a service over this connection. */
   isHosting(client: ClientChannel, connectionId: number): boolean
-  /** @returns whether one more connection of any client may be added. */
+  /**
+   * Reserves one of the connections that all clients of the router share.
+   * @returns false if none is available to this client.
+   */
   takeRoom(client: ClientChannel): boolean
   giveRoomBack(client: ClientChannel): void
 }
@@ -59,7 +65,7 @@ export interface ClientChannelDeps {
   /** Aborted when the channel closes. */
   readonly closeSignal: AbortSignal
   readonly services: ClientRequestHandlers
-  /** Options of the listener for the ends of its circuits. */
+  /** Options of the listener for its circuit endpoints. */
   readonly options: XgressOptions
   /** Address and port. */
   readonly remoteAddress: string
@@ -78,7 +84,7 @@ export class ClientChannel {
   readonly connectedAtMs: number
   readonly closeSignal: AbortSignal
   readonly #deps: ClientChannelDeps
-  readonly #ends = new Map<number, ClientEnd>()
+  readonly #ends = new Map<number, ClientCircuitEndpoint>()
   readonly #xgresses = new Map<string, ClientXgress>()
   #lastRouterId = CONNECTION_ID_MAX
   #client: EdgeClient
@@ -111,7 +117,10 @@ export class ClientChannel {
     return this.#ends.size
   }
 
-  /** The claim by which a controller judges the client. */
+  /**
+   * The session tokens and the certificate fingerprint with which a controller authorizes a request
+   * of the client.
+   */
   claimOf({ token }: ServiceSession): RouterClientClaim {
     const { session, fingerprint } = this.client
     return { sessionToken: token, apiSessionToken: session.token, fingerprint }
@@ -214,7 +223,7 @@ export class ClientChannel {
   ): ClientConnection | null {
     if (!this.#takeRoom()) return null
     const refuse = (to: ChannelMessage) => (): void =>
-      // Only a client that has sent a request waits for an answer.
+      // Called only if the client has sent a request, because no other client waits for a response.
       this.refuse(to, id, INVALID_SESSION, edgeErrorCode.invalidSession)
     const connection: ClientConnection = new ClientConnection({
       id,
@@ -229,8 +238,8 @@ export class ClientChannel {
   }
 
   /**
-   * Adds a connection whose end of the circuit the client keeps. @returns null if the limit is
-   * reached.
+   * Adds a connection whose circuit endpoint is in the client.
+   * @returns null if the limit is reached.
    */
   addXgress(id: number, session: ServiceSession, circuit: LocalCircuit): ClientXgress | null {
     if (this.#xgresses.has(circuit.id) || !this.#takeRoom()) return null
@@ -259,7 +268,7 @@ export class ClientChannel {
     }
   }
 
-  /** Tokens of the service sessions of its connections. */
+  /** Tokens of the service sessions that the client's connections use. */
   *sessionTokens(): Generator<string> {
     for (const { session } of this.#ends.values()) if (session.token !== '') yield session.token
   }
@@ -274,7 +283,7 @@ export class ClientChannel {
     return this.#deps.services.takeRoom(this)
   }
 
-  #remove(id: number, end: ClientEnd): void {
+  #remove(id: number, end: ClientCircuitEndpoint): void {
     if (this.#ends.get(id) !== end) return
     this.#ends.delete(id)
     this.#deps.services.giveRoomBack(this)
@@ -283,14 +292,15 @@ export class ClientChannel {
   #answerTrace(id: number, message: ChannelMessage): void {
     const request = readTraceRequest(message)
     const end = this.#ends.get(id)
-    // If the client keeps its end of the circuit, it sends the circuit's controls itself.
+    // If the circuit endpoint is in the client, the client sends the circuit's controls itself, so
+    // the trace does not continue here.
     const canPass = request.hops > 1 && end instanceof ClientConnection
     if (canPass && end.trace({ ...request, hops: request.hops - 1 })) return
     const error = request.hops > 1 ? 'the connection has no route that can be traced' : ''
-    this.channel.reply(message, traceAnswerMessage(id, firstHopAnswer(request, error)))
+    this.channel.reply(message, traceAnswerMessage(id, firstHopTraceResponse(request, error)))
   }
 
-  /** Renews one token at a time, because each must be verified. */
+  /** Renews one token at a time, because each token must be verified. */
   async #renewToken(message: ChannelMessage): Promise<void> {
     const token = Buffer.from(message.body).toString('utf8')
     const isTwice = this.#isRenewing

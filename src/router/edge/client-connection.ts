@@ -1,6 +1,6 @@
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
-import type { CircuitApplication, CircuitEnd } from '../../overlay/circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../../overlay/circuits/circuit-ends.ts'
 import type { TraceAnswer, TraceRequest } from '../../channel/messages/route-trace.ts'
 import { edgeLimits } from './limits.ts'
 import type { ClientFlow } from './client-flow.ts'
@@ -11,7 +11,7 @@ import {
   traceAnswerMessage,
 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
-import type { Piece } from '../../channel/messages/payload.ts'
+import type { PayloadContent } from '../../channel/messages/payload.ts'
 
 export interface ClientConnectionDeps {
   readonly id: number
@@ -29,22 +29,24 @@ export interface ClientConnectionDeps {
 }
 
 /**
- * A client connection whose end of the circuit this router keeps. It forwards pieces unchanged,
- * because the ends encrypt each piece.
+ * A client connection whose circuit endpoint is in this router. It forwards pieces unchanged,
+ * because client and host encrypt each piece end to end.
  */
 export class ClientConnection implements CircuitApplication {
   readonly #deps: ClientConnectionDeps
-  #end: CircuitEnd | null = null
-  /** Pieces of the client that the circuit does not accept yet. */
-  readonly #queue = new BoundedQueue<Piece>(Infinity)
+  #end: CircuitEndpoint | null = null
+  /** Pieces from the client that the circuit does not accept yet. */
+  readonly #queue = new BoundedQueue<PayloadContent>(Infinity)
   #takesMore = true
   #isFlushing = false
-  /** Trace requests of the client that were forwarded and are not answered yet. */
+  /** Trace requests of the client that were forwarded and have no response yet. */
   readonly #traced = new Set<number>()
-  /** Pieces of the circuit that the client has not read yet. */
-  #held: Piece[] = []
+  /** Pieces from the circuit that cannot be sent yet, because the client reads too slowly. */
+  #held: PayloadContent[] = []
   #isFinDelivered = false
-  /** Why the circuit has ended, while the client must receive data first. */
+  /**
+   * Why the circuit has ended, while queued data must be sent to the client first; null otherwise.
+   */
   #closedReason: string | null = null
   #isOver = false
   /** The client has stopped writing; the circuit ends when everything written has been sent. */
@@ -62,19 +64,19 @@ export class ClientConnection implements CircuitApplication {
     return this.#end?.circuitId ?? ''
   }
 
-  /** The client or a controller has ended it. */
+  /** Whether the client or a controller has ended the connection. */
   get isOver(): boolean {
     return this.#isOver
   }
 
-  /** @param open creates the end of the circuit with this connection as its application. */
-  start(open: (application: CircuitApplication) => CircuitEnd): void {
+  /** @param open creates the circuit endpoint with this connection as its application. */
+  start(open: (application: CircuitApplication) => CircuitEndpoint): void {
     this.#end = open(this)
     this.#flushQueue()
   }
 
   /** Accepts a piece of data from the client. */
-  take(piece: Piece): void {
+  take(piece: PayloadContent): void {
     // Drops data for an ended circuit. If it were queued, it would block everything else of a
     // client that writes without reading, and the client would never read why the circuit ended.
     if (this.#isLeaving || this.#isOver || this.#closedReason !== null) return
@@ -83,7 +85,10 @@ export class ClientConnection implements CircuitApplication {
     this.#flushQueue()
   }
 
-  /** The client has closed the connection. Data that it wrote before is still delivered. */
+  /**
+   * Called when the client has closed the connection. Data that the client wrote before is still
+   * delivered.
+   */
   leave(): void {
     if (this.#isOver) return
     this.#isLeaving = true
@@ -107,7 +112,7 @@ export class ClientConnection implements CircuitApplication {
     this.#end?.close(reason)
   }
 
-  /** @returns false if there will be no answer. */
+  /** @returns false if there will be no response. */
   trace(request: TraceRequest): boolean {
     if (this.#isOver || this.#end?.trace === undefined || this.#end.isClosed) return false
     const [oldest] = this.#traced
@@ -119,8 +124,8 @@ export class ClientConnection implements CircuitApplication {
   }
 
   /**
-   * Checks that the answer belongs to a trace request of this connection: the far side chooses the
-   * request number, and could otherwise answer other requests of the client.
+   * Checks that the response belongs to a trace request of this connection: the far side chooses
+   * the request number, and could otherwise respond to other requests of the client.
    */
   onTraced(answer: TraceAnswer): void {
     // @guard answers-to-a-trace
@@ -128,7 +133,7 @@ export class ClientConnection implements CircuitApplication {
     this.#deps.flow.trySend(traceAnswerMessage(this.#deps.id, answer))
   }
 
-  deliver(piece: Piece): boolean {
+  deliver(piece: PayloadContent): boolean {
     if (this.#isOver) return true
     if ((piece.edgeFlags & edgeFlag.fin) !== 0) this.#isFinDelivered = true
     if (this.#held.length === 0 && this.#sendData(piece)) return true
@@ -138,7 +143,7 @@ export class ClientConnection implements CircuitApplication {
   }
 
   onFinished(): void {
-    // The far end closed without a FIN. The connection sends one, because the client would
+    // The far endpoint closed without a FIN. The connection sends one, because the client would
     // otherwise wait for more data.
     if (this.#isFinDelivered) return
     this.deliver({ body: new Uint8Array(), edgeFlags: edgeFlag.fin, traceId: null })
@@ -164,12 +169,13 @@ export class ClientConnection implements CircuitApplication {
     else this.#end?.resume()
   }
 
-  #sendData(piece: Piece): boolean {
+  #sendData(piece: PayloadContent): boolean {
     return this.#deps.flow.trySend(dataMessage(this.#deps.id, piece))
   }
 
   /**
-   * Sends queued pieces. The circuit may request more data before it has stored the current piece.
+   * Sends queued pieces while the circuit accepts them. The circuit may request more data before
+   * `send` returns; this nested call does nothing.
    */
   #flushQueue(): void {
     const end = this.#end
@@ -210,8 +216,8 @@ export class ClientConnection implements CircuitApplication {
   }
 }
 
-/** Size of a piece. An empty one takes memory as well. */
-function roomOf({ body }: Piece): number {
+/** Size of a piece. An empty piece takes memory as well. */
+function roomOf({ body }: PayloadContent): number {
   return body.length + PIECE_ROOM
 }
 

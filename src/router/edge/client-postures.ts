@@ -24,7 +24,7 @@ interface SentPosture {
   /** The latest report on each subject. */
   known: ReadonlyMap<string, PostureResponse>
   knownBytes: number
-  /** Messages that some controller has not answered yet. */
+  /** Messages to which some controller has not responded yet. */
   waiting: number
   /** Resolved when the controller has all reports so far, or its timeout has expired. */
   readonly settled: Map<string, Promise<void>>
@@ -80,7 +80,9 @@ export class ClientPostures {
     this.#sent.delete(client)
   }
 
-  /** The controller may have restarted and lost the earlier reports. */
+  /**
+   * Sends all known reports, because the controller may have restarted and lost the earlier ones.
+   */
   onControllerConnected(connection: ControlConnection): void {
     for (const [client, sent] of this.#sent) {
       void this.#send(connection, client, sent, [...sent.known.values()])

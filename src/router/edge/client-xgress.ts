@@ -14,13 +14,13 @@ export interface ClientXgressDeps {
   readonly session: ServiceSession
   readonly circuit: LocalCircuit
   readonly circuits: Pick<LocalCircuits, 'attach' | 'enter' | 'leave'>
-  /** Frames that cannot be sent are dropped; the ends of the circuit retransmit them. */
+  /** Frames that cannot be sent are dropped; the circuit endpoints retransmit them. */
   readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable'>
   readonly send: (outgoing: OutboundMessage) => void
   readonly onOver: () => void
 }
 
-/** A client connection whose end of the circuit the client keeps itself. */
+/** A client connection whose circuit endpoint is in the client. */
 export class ClientXgress implements FrameDestination {
   readonly #deps: ClientXgressDeps
   #isOver = false

@@ -179,7 +179,7 @@ export class ConnectRequests {
       return
     }
     if (!readFlag(message.headers, edgeHeader.useXgressToSdk)) {
-      // The answer must be sent before the first payload of the circuit.
+      // The response must be sent before the first payload of the circuit.
       client.channel.reply(message, connectedMessage(asked, made, []))
       connection.start((application) => this.#deps.circuits.open(circuit, application))
       return
@@ -194,7 +194,7 @@ export class ConnectRequests {
     }
   }
 
-  /** The client has disconnected. Ending the circuit informs the other end. */
+  /** The client has disconnected. Ending the circuit informs the other endpoint. */
   #abandon(circuit: LocalCircuit): void {
     const { circuits, log } = this.#deps
     try {

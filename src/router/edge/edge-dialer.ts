@@ -9,7 +9,7 @@ import {
   type TerminatorDialer,
 } from '../../overlay/circuits/circuit-ends.ts'
 import { edgeLimits } from './limits.ts'
-import type { ClientEnd } from './client-channel.ts'
+import type { ClientCircuitEndpoint } from './client-channel.ts'
 import {
   connectionMessage,
   edgeHeader,
@@ -18,13 +18,13 @@ import {
   xgressHeaders,
 } from '../../channel/messages/edge.ts'
 import type { HostedTerminator } from './hosted-terminator.ts'
-import type { ClientTerminators } from './hosted-terminators.ts'
+import type { HostedTerminatorRegistry } from './hosted-terminators.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 import { dialHeaders } from '../../channel/messages/peer-data.ts'
 
 export interface EdgeDialerDeps {
   readonly circuits: LocalCircuits
-  readonly terminators: Pick<ClientTerminators, 'find'>
+  readonly terminators: Pick<HostedTerminatorRegistry, 'find'>
 }
 
 type PeerData = ReadonlyMap<number, Uint8Array>
@@ -49,8 +49,8 @@ export class EdgeDialer implements TerminatorDialer {
   }
 
   /**
-   * Dials a host for which the router assigns the connection ID, so the connection exists before
-   * the host is informed.
+   * Dials a host for which the router assigns the connection ID, so the connection is created
+   * before the router informs the host.
    */
   async #dialById(
     terminator: HostedTerminator,
@@ -79,7 +79,8 @@ export class EdgeDialer implements TerminatorDialer {
   }
 
   /**
-   * Dials a host that assigns the connection ID itself. It is informed when the connection exists.
+   * Dials a host that assigns the connection ID itself. The router informs this host once the
+   * connection is created.
    */
   async #dialOlder(
     terminator: HostedTerminator,
@@ -102,7 +103,7 @@ export class EdgeDialer implements TerminatorDialer {
     { client, session }: HostedTerminator,
     id: number,
     circuit: LocalCircuit,
-  ): ClientEnd | null {
+  ): ClientCircuitEndpoint | null {
     const connection = client.addConnection(id, session)
     if (connection === null) return null
     try {
@@ -117,7 +118,7 @@ export class EdgeDialer implements TerminatorDialer {
     return connection
   }
 
-  /** @returns the answer of a host that accepts the connection. */
+  /** @returns the response of a host that accepts the connection. */
   async #ask(
     { client, connectionId, session }: HostedTerminator,
     { circuit, peerData, timeoutMs }: DialRequest,

@@ -54,7 +54,7 @@ export interface EdgeListenerDeps {
   readonly services: ClientRequestHandlers
   readonly trustDomain: () => string | null
   readonly handshakeTimeoutMs: number
-  /** For a listener of web sockets; null: clients connect by TLS. */
+  /** Timeouts for a listener of web sockets; null: clients connect by TLS. */
   readonly webSockets: WebSocketTimeouts | null
   /** Time from the end of the TLS handshake to the end of the hello. */
   readonly helloTimeoutMs: number
@@ -77,8 +77,8 @@ interface Arrival {
 }
 
 /**
- * Data has no rate limit, because circuits apply back-pressure. Clients do not answer heartbeats;
- * TCP keep-alive detects one that disappeared.
+ * Data has no rate limit, because circuits apply back-pressure. Clients do not respond to
+ * heartbeats; TCP keep-alive detects a client that disappeared.
  */
 const clientChannelLimits = {
   ...channelLimits,
@@ -104,9 +104,11 @@ export class EdgeListener {
     this.#listener = new TlsListener({
       ...deps,
       protocol: EDGE_PROTOCOL,
-      // Programs that open web sockets with the Go SDK request no application protocol (ALPN).
+      // Clients that open web sockets with the Go SDK request no application protocol (ALPN), so a
+      // web socket listener gets such clients if no other listener on the port does.
       clientsWithout: timeouts === null ? 'all' : 'rest',
-      // An identity may have a certificate of a third-party CA; the router checks its fingerprint.
+      // TLS accepts any CA here, because an identity may have a certificate of a third-party CA;
+      // the router checks its fingerprint instead.
       rejectUnauthorized: false,
       handshakeTimeoutMs: timeouts?.handshakeTimeout ?? deps.handshakeTimeoutMs,
       use: 'listeners: binding edge',
@@ -252,7 +254,7 @@ export class EdgeListener {
     }
     const { client } = admission
     const { session } = client
-    // The session may have changed since the client was admitted.
+    // Checks again, because the session may have changed since the client was admitted.
     const fault = isStillAdmitted(client, sessions.find(session.token))
       ? this.#deps.faultOfRoom(session.identityId)
       : 'the API session has ended'
@@ -271,7 +273,7 @@ export class EdgeListener {
       remoteAddress: formatHostPort({ host: ends.remoteAddress, port: ends.remotePort }),
       connectedAtMs: clock.nowMs(),
     })
-    // Without a group in the answer, the client uses a single socket.
+    // The response contains no group, so the client uses a single socket.
     const answer = helloAcceptedMessage(
       { ...hello, group: null },
       identity().id,

@@ -29,7 +29,7 @@ import {
 import { EdgeDialer } from './edge-dialer.ts'
 import { EdgeListener } from './edge-listener.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
-import { ClientTerminators } from './hosted-terminators.ts'
+import { HostedTerminatorRegistry } from './hosted-terminators.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -77,11 +77,11 @@ export class Edge {
   readonly #sessions: ApiSessions
   readonly #bearers: BearerSessions
   readonly #postures: ClientPostures
-  readonly #terminators: ClientTerminators
+  readonly #terminators: HostedTerminatorRegistry
   readonly #identities: ConnectedIdentities
   /** Channels by API session token. */
   readonly #byToken = new Map<string, Set<ClientChannel>>()
-  /** Connections within channels, by identity. */
+  /** Connections within channels; the identities share the limit fairly. */
   readonly #room = new FairShare(edgeLimits.clientConnectionsMax)
   readonly #connects = new KeyedTasks(edgeLimits.connectsAtOnceMax)
   readonly #failures: FailureLog
@@ -105,7 +105,7 @@ export class Edge {
     })
     const { clock, log, connections, circuits, operations } = deps
     this.#postures = new ClientPostures({ connections, failures: this.#failures })
-    this.#terminators = new ClientTerminators({
+    this.#terminators = new HostedTerminatorRegistry({
       clock,
       log,
       connections,
@@ -301,8 +301,8 @@ export class Edge {
   }
 
   /**
-   * Null if the service does not exist, or the identity may not dial it, so that it learns nothing
-   * about other services.
+   * Null if the service does not exist, or the identity may not dial it, so that the identity
+   * learns nothing about other services.
    */
   #serviceIdNamed(name: string, identityId: string): string | null {
     const { model } = this.#deps
@@ -335,7 +335,10 @@ export class Edge {
     for (const channels of this.#byToken.values()) yield* channels
   }
 
-  /** The controller that reported its session or, if that one is gone, any controller. */
+  /**
+   * The controller that reported the client's session or, if that controller is disconnected, any
+   * controller.
+   */
   #controllerFor({ client }: ClientChannel): ControlConnection | null {
     const connections = this.#deps.connections()
     const { controllerId } = this.#sessions.find(client.session.token) ?? client.session
@@ -399,8 +402,8 @@ export class Edge {
   }
 
   /**
-   * Asks whether service sessions have ended while no controller could report it. A controller that
-   * has not sent its API sessions may lag and report unknown sessions as ended.
+   * Asks the controller which service sessions ended while no controller could report it. A
+   * controller that has not sent its API sessions may lag and report unknown sessions as ended.
    */
   #askAboutSessions({ channel }: ControlConnection): void {
     const tokens = new Set(this.#terminators.all.map(({ session }) => session.token))

@@ -12,7 +12,7 @@ import {
   updateEdgeTerminatorMessage,
 } from '../../channel/messages/terminators.ts'
 import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
-import { hostClaim, type HostedTerminator } from './hosted-terminator.ts'
+import { hostCredentials, type HostedTerminator } from './hosted-terminator.ts'
 
 const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hostedMax } = edgeLimits
 
@@ -36,7 +36,7 @@ const UNCHANGED: Change = { cost: null, precedence: null, isHealthy: null }
  * Changes that hosts make to their terminators. Each reported change is a cluster write, so the
  * rate is limited per terminator and per identity. Only the latest values are sent.
  */
-export class HostChanges {
+export class TerminatorChangeReporter {
   readonly #deps: HostChangesDeps
   readonly #rate: KeyedRate
   readonly #waiting = new Map<HostedTerminator, Change>()
@@ -47,7 +47,7 @@ export class HostChanges {
     this.#rate = new KeyedRate(rate, deps.clock)
   }
 
-  /** The host changes its cost or precedence. */
+  /** Notes a change of cost or precedence that the host has requested. */
   update(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const cost = readUint16(headers, edgeHeader.cost)
     const precedence = headers.get(edgeHeader.precedence)?.[0] ?? null
@@ -73,7 +73,7 @@ export class HostChanges {
     for (const terminator of Array.from(this.#waiting.keys())) this.#report(terminator)
   }
 
-  /** The terminator has been removed. */
+  /** Discards the pending change of a terminator that has been removed. */
   drop(terminator: HostedTerminator): void {
     this.#waiting.delete(terminator)
   }
@@ -96,7 +96,7 @@ export class HostChanges {
     this.#waiting.delete(terminator)
     terminator.changeDueMs = nowMs + terminatorChangedEveryMs
     const { cost, precedence, isHealthy } = change
-    const claim = { ...hostClaim(terminator), terminatorId: id }
+    const claim = { ...hostCredentials(terminator), terminatorId: id }
     if (cost !== null || precedence !== null) {
       log.info({ terminatorId: id, cost, precedence }, 'host changes its terminator')
       const update = {

@@ -21,11 +21,11 @@ export interface HostedTerminator {
   readonly publicKey: Uint8Array | null
   readonly cost: number
   readonly precedence: number
-  /** The router assigns its connection IDs. */
+  /** True: the router, not the client, assigns the IDs of connections to this terminator. */
   readonly takesRouterIds: boolean
   readonly wantsSuccess: boolean
   readonly isInspectable: boolean
-  /** The client keeps the ends of its circuits. */
+  /** True: the circuit endpoints are in the client. */
   readonly isXgressInClient: boolean
   isEstablished: boolean
   /** Number of refusals without a hint to retry. */
@@ -39,7 +39,7 @@ export interface HostedTerminator {
   changeDueMs: number
 }
 
-export function terminatorOf(
+export function newHostedTerminator(
   client: ClientChannel,
   { headers }: ChannelMessage,
   connectionId: number,
@@ -72,8 +72,11 @@ export function terminatorOf(
   }
 }
 
-/** The claim by which a controller judges a change of the terminator. */
-export function hostClaim({ client, session }: Pick<HostedTerminator, 'client' | 'session'>) {
+/**
+ * The session tokens and the certificate fingerprint with which a controller authorizes a change of
+ * the terminator.
+ */
+export function hostCredentials({ client, session }: Pick<HostedTerminator, 'client' | 'session'>) {
   const { sessionToken, apiSessionToken, fingerprint } = client.claimOf(session)
   return { sessionToken, apiSessionToken, fingerprints: [fingerprint] }
 }
@@ -83,7 +86,7 @@ export function terminatorCreationRequest(terminator: HostedTerminator) {
   const { publicKey } = terminator
   return createTerminatorMessage({
     address: terminator.id,
-    ...hostClaim(terminator),
+    ...hostCredentials(terminator),
     peerData: publicKey === null ? {} : { [edgeHeader.publicKey]: publicKey },
     cost: terminator.cost,
     precedence: modelPrecedence(terminator.precedence),

@@ -27,11 +27,11 @@ import {
   retryHint,
   stateClosedMessage,
 } from '../../channel/messages/edge.ts'
-import { HostChanges } from './host-changes.ts'
+import { TerminatorChangeReporter } from './host-changes.ts'
 import {
   terminatorCreationRequest,
   type HostedTerminator,
-  terminatorOf,
+  newHostedTerminator,
 } from './hosted-terminator.ts'
 import { isListedSession, readServiceSession } from './service-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
@@ -57,7 +57,7 @@ const HOSTED_PREFIX = 'hosted:'
  * Services that clients host at this router. A service has a terminator at the controllers only
  * while its client hosts it.
  */
-export class ClientTerminators {
+export class HostedTerminatorRegistry {
   readonly #deps: HostedTerminatorsDeps
   readonly #byId = new Map<string, HostedTerminator>()
   readonly #byClient = new Map<ClientChannel, Map<number, HostedTerminator>>()
@@ -65,9 +65,9 @@ export class ClientTerminators {
   readonly #bySession = new Map<string, Set<HostedTerminator>>()
   /** Terminator IDs whose removal was not reported yet. */
   readonly #removed = new Set<string>()
-  /** Ends the wait for the answer about a terminator, by its ID. */
+  /** By terminator ID: a function that ends the wait for the response about the terminator. */
   readonly #waits = new Map<string, () => void>()
-  readonly #changes: HostChanges
+  readonly #changes: TerminatorChangeReporter
   readonly #creations: KeyedRate
   #isRemoving = false
   #isSweepDue = false
@@ -75,7 +75,7 @@ export class ClientTerminators {
 
   constructor(deps: HostedTerminatorsDeps) {
     this.#deps = deps
-    this.#changes = new HostChanges(deps)
+    this.#changes = new TerminatorChangeReporter(deps)
     const rate = {
       burst: edgeLimits.hostCreationsBurst,
       perSecond: edgeLimits.hostCreationsPerSecond,
@@ -132,7 +132,7 @@ export class ClientTerminators {
       return
     }
     const nowMs = this.#deps.clock.monotonicMs()
-    const made = terminatorOf(client, message, connectionId, session, nowMs)
+    const made = newHostedTerminator(client, message, connectionId, session, nowMs)
     const before = this.#sameListener(made)
     const terminator =
       before === null ? made : { ...made, id: before.id, isEstablished: before.isEstablished }
@@ -174,14 +174,19 @@ export class ClientTerminators {
     }
   }
 
-  /** The channel is closed, so its hosted services are unreachable. */
+  /**
+   * Removes the services that the client hosted: its channel is closed, so they are unreachable.
+   */
   onClientClosed(client: ClientChannel): void {
     for (const terminator of Array.from(this.#byClient.get(client)?.values() ?? [])) {
       this.#remove(terminator, 'the host is gone')
     }
   }
 
-  /** The controller may have restarted and lost earlier requests. */
+  /**
+   * Plans to send the terminators of this controller again, because it may have restarted and lost
+   * earlier requests.
+   */
   onControllerConnected({ id }: ControlConnection): void {
     const dueMs = this.#deps.clock.monotonicMs() + edgeLimits.terminatorsRepeatedMs
     for (const terminator of this.#byId.values()) {
@@ -199,8 +204,8 @@ export class ClientTerminators {
   }
 
   /**
-   * A terminator of the same listener. Identity and session must match too, so that a client cannot
-   * take over the terminator of another one.
+   * An existing terminator of the same listener. Identity and session must match too, so that a
+   * client cannot take over the terminator of another client.
    */
   #sameListener({ client, session, listenerId }: HostedTerminator): HostedTerminator | null {
     if (listenerId === '') return null
@@ -348,8 +353,8 @@ export class ClientTerminators {
   }
 
   /**
-   * Sends the request when it is its turn. Resolves when the answer was passed to `#onAnswer`, or,
-   * without an answer, when the request must be repeated.
+   * Sends the request when it is its turn. Resolves when the response was passed to `#onAnswer`,
+   * or, if no response came, when the request must be repeated.
    */
   async #askInTurn(terminator: HostedTerminator): Promise<void> {
     const { controllerFor, postureSettled, clock } = this.#deps
@@ -368,7 +373,7 @@ export class ClientTerminators {
     this.#waits.delete(id)
   }
 
-  /** Sends batches until a controller has confirmed each. */
+  /** Sends batches of removed terminator IDs until a controller has confirmed every batch. */
   async #reportRemoved(): Promise<void> {
     const [controller] = this.#deps.connections()
     if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
@@ -388,8 +393,8 @@ export class ClientTerminators {
   }
 
   /**
-   * Reports which terminators exist. Terminators whose host does not answer are omitted; the
-   * controller asks again later.
+   * Reports which terminators exist. Terminators whose host does not respond are omitted; the
+   * controller queries them again later.
    */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
     const { terminators, postCreate, fixInvalid } = readTerminatorQuery(body)
@@ -409,7 +414,7 @@ export class ClientTerminators {
     connection.channel.send(terminatorStatesMessage(Object.fromEntries(states.flat())))
   }
 
-  /** Null if the host does not answer. */
+  /** Null if the host does not respond. */
   async #isStillHosted({ client, connectionId, isInspectable }: HostedTerminator) {
     if (client.channel.isClosed) return false
     if (!isInspectable) return true

@@ -9,7 +9,7 @@ export const edgeLimits = {
   /** Stored verified access tokens, and how long each is kept without a connected client. */
   bearerTokensMax: 65_536,
   bearerUnshownMs: 60_000,
-  /** Interval for checking their expiry. */
+  /** Interval for checking the expiry of access tokens. */
   bearerSweepMs: 5000,
   /** Open client connections per listener, and per source. */
   clientConnectionsOpenMax: 16_384,
@@ -17,17 +17,22 @@ export const edgeLimits = {
   /** Connections that are not admitted yet: in total, and per source. */
   clientsWaitingMax: 1024,
   clientsWaitingPerSourceMax: 128,
-  /** TCP keep-alive delay, because clients do not answer heartbeats. */
+  /** TCP keep-alive delay, because clients do not respond to heartbeats. */
   clientKeepAliveMs: 30_000,
-  /** Headers of the request for a web socket, and how often their timeout is checked. */
+  /**
+   * Maximum header bytes of the request for a web socket, and how often its timeout is checked.
+   */
   upgradeHeaderBytesMax: 16 * 1024,
   upgradeCheckEveryMs: 1000,
-  /** One message of a web socket, and its fragments. */
+  /** Maximum bytes of one web socket message, and maximum number of its fragments. */
   webSocketMessageBytesMax: 1024 * 1024,
   webSocketFragmentsMax: 64,
-  /** Bytes of a web socket before its client is admitted: TLS handshake and hello. */
+  /**
+   * Maximum bytes that a web socket may receive before its client is admitted: TLS handshake and
+   * hello.
+   */
   webSocketAdmissionBytesMax: 128 * 1024,
-  /** Time in which a client answers the close frame of a web socket. */
+  /** Time in which a client responds to the close frame of a web socket. */
   webSocketCloseMs: 2000,
   /** Channels per identity. */
   clientChannelsPerIdentityMax: 256,
@@ -37,7 +42,7 @@ export const edgeLimits = {
   /** Stored posture reports: per channel, and in total. */
   clientPostureBytesMax: 32 * 1024,
   clientPosturesBytesMax: 64 * 1024 * 1024,
-  /** Posture reports of one client that controllers have not answered yet. */
+  /** Posture reports of one client to which controllers have not responded yet. */
   clientPosturesWaitingMax: 16,
   /** Timeout for each answer. */
   clientPostureMs: 5000,
@@ -57,7 +62,7 @@ export const edgeLimits = {
   terminatorsRemovedWaitingMax: 65_536,
   terminatorsRemovedAtOnceMax: 50,
   /**
-   * Delay before a terminator request is repeated without an answer, or after a busy controller.
+   * Delay before a terminator request is repeated, when the controller did not respond or was busy.
    */
   terminatorAgainMs: 30_000,
   terminatorBusyMs: 1000,
@@ -72,10 +77,13 @@ export const edgeLimits = {
   /** Terminators created per identity: burst, then per second. */
   hostCreationsBurst: 1024,
   hostCreationsPerSecond: 10,
-  /** Delay after a controller reconnects; it validates the existing terminators first. */
+  /**
+   * Delay before terminators are sent again to a controller that has reconnected. The controller
+   * first validates the existing ones.
+   */
   terminatorsRepeatedMs: 10_000,
   terminatorsSweptEveryMs: 1000,
-  /** Timeouts for a host's answer to a dial, and to an inspection of a hosted service. */
+  /** Timeouts for a host's response to a dial, and to an inspection of a hosted service. */
   hostDialMsMax: 5000,
   hostInspectionMsMax: 10_000,
 } as const

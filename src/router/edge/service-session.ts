@@ -9,7 +9,7 @@ export interface ServiceSession {
 
 const TOKEN_CHARACTERS_MAX = 8192
 
-/** Null if it is too long for a token. */
+/** Null if the body is too long for a token. */
 export function readServiceSession(body: Uint8Array): ServiceSession | null {
   if (body.length === 0 || body.length > TOKEN_CHARACTERS_MAX) return null
   const token = Buffer.from(body).toString('utf8')

@@ -55,8 +55,8 @@ const PATH = '/ws'
 /**
  * A listener for clients that run in a browser: HTTPS, a web socket, and inside it the TLS
  * connection of the client's channel. The outer TLS connection presents the server certificate and
- * requests none. In the inner one the client proves its certificate, which a browser does not
- * present for a page.
+ * requests no client certificate. In the inner TLS connection the client proves its certificate,
+ * which a browser does not present for a page.
  *
  * As in OpenZiti, the origin of a request is not checked: a browser adds nothing that authorizes
  * the request, and pages of any origin may use the network with their own certificate.
@@ -121,7 +121,7 @@ export class WebSocketAcceptor {
   }
 
   #upgrade(request: IncomingMessage, socket: TLSSocket, head: Buffer): void {
-    // The client may disconnect at any time.
+    // Errors are ignored, because the client may disconnect at any time.
     socket.on('error', () => undefined)
     if (pathOf(request) !== PATH) refuseUpgrade(socket)
     else this.#upgrades.handleUpgrade(request, socket, head, (web) => this.#secure(web, socket))
@@ -149,9 +149,9 @@ export class WebSocketAcceptor {
 }
 
 /**
- * Accepts a TLS connection over a stream, with the options of a server. The server reports a TLS
- * socket without the stream on which it runs, so each stream gets its own view of the server, which
- * reports only this socket.
+ * Accepts a TLS connection over a stream, with the options of a server. The event of the server
+ * does not say on which stream a TLS socket runs. So each stream gets a separate view of the
+ * server, which reports only the socket of this stream.
  */
 function acceptTls(server: TlsServer, stream: Duplex, onSecure: (socket: TLSSocket) => void): void {
   const view = Object.create(server, {
@@ -196,7 +196,7 @@ function pathOf({ url = '' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? ''
 }
 
-/** Answers a request that does not open a web socket, and closes its connection. */
+/** Rejects a request that does not open a web socket, and closes its connection. */
 function refuse(request: IncomingMessage, response: ServerResponse): void {
   const status = pathOf(request) !== PATH ? 404 : request.method === 'GET' ? 426 : 405
   const text = `${STATUS_CODES[status] ?? ''}\n`

@@ -25,7 +25,7 @@ const RECORD_HEAD_BYTES = 5
  * The TLS stream within a web socket: the content of its binary messages. The boundaries of
  * received messages have no meaning. Each sent message is one TLS record, because BrowZer decrypts
  * one record for each message. While its consumer is slow, the stream reads no further message. It
- * takes the next chunk to send when the connection has accepted the last one.
+ * accepts the next chunk to send once the connection has accepted the last one.
  */
 export class WebSocketStream extends Duplex {
   readonly #deps: WebSocketStreamDeps
@@ -48,7 +48,7 @@ export class WebSocketStream extends Duplex {
       if (!connection.writableNeedDrain) web.pong(data)
     })
     web.on('pong', () => this.#sawLife())
-    // The web socket closes itself after a violation of its protocol.
+    // Errors are ignored, because the web socket closes itself after a violation of its protocol.
     web.on('error', () => undefined)
     web.once('close', () => this.#onClosed())
     // A separate timer: the shared one would ping all clients in the same turn.

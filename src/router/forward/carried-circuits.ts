@@ -3,27 +3,28 @@ import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
 import type { FrameDestination } from '../../overlay/circuits/circuit-ends.ts'
 
-/** Source or destination of frames: a link to a peer, or an end in this router. */
-export interface FrameEndpoint {
-  /** ID of the link, or address of the end. */
+/** Source or destination of frames: a link to a peer, or a circuit endpoint in this router. */
+export interface FramePeer {
+  /** ID of the link, or address of the circuit endpoint. */
   readonly address: string
   /**
-   * The router at the other side of the link; null for an end. The dialing router chooses the link
-   * ID, so the ID alone does not identify the peer.
+   * The router at the other side of the link; null for a circuit endpoint. The dialing router
+   * chooses the link ID, so the ID alone does not identify the peer.
    */
   readonly peerId: string | null
 }
 
 interface Hop {
   readonly fromPeerId: string | null
-  readonly to: FrameEndpoint
+  readonly to: FramePeer
 }
 
-/** An end of a circuit in this router. */
+/** A circuit endpoint in this router. */
 interface LocalEnd {
   readonly destination: FrameDestination
   /**
-   * True: the end may send while `forward` runs. Other ends of this router send in a later turn.
+   * True: the endpoint may send while `forward` runs. Other endpoints of this router send in a
+   * later turn.
    */
   readonly isStream: boolean
   readonly isTerminator: boolean
@@ -32,13 +33,13 @@ interface LocalEnd {
 /** A circuit carried by this router. */
 export class CarriedCircuit {
   readonly id: string
-  /** The controller that owns it: the one that sent the latest route. */
+  /** The controller that owns the circuit: the one that sent the latest route. */
   ownerId: string
   /** The identity that dials; '' if no controller reports it. */
   clientId = ''
   /** Tags of its first route: the dialing identity, the hosting identity and the service. */
   tags: Readonly<Record<string, string>> = {}
-  /** Ends by the address that the controller assigned. */
+  /** Circuit endpoints by the address that the controller assigned. */
   readonly ends = new Map<string, LocalEnd>()
   /** Number of active or waiting dials of its terminator. */
   dials = 0
@@ -48,7 +49,7 @@ export class CarriedCircuit {
   receivedMs: number
   /** Monotonic ms at which its owner was last connected while the circuit was idle. */
   ownerSeenMs: number
-  /** The side of a local end that has closed the circuit; null while it is open. */
+  /** Side of the local endpoint that has closed the circuit; null while the circuit is open. */
   closedBy: 'ingress' | 'egress' | null = null
   readonly #hops = new Map<string, Hop>()
 
@@ -65,12 +66,12 @@ export class CarriedCircuit {
   }
 
   /** Next hops, by source address. */
-  get hops(): ReadonlyMap<string, FrameEndpoint> {
+  get hops(): ReadonlyMap<string, FramePeer> {
     return new Map(Array.from(this.#hops, ([address, { to }]) => [address, to]))
   }
 
   /** Keeps earlier routes for frames in transit; the oldest are dropped beyond the limit. */
-  route(from: FrameEndpoint, to: FrameEndpoint): void {
+  route(from: FramePeer, to: FramePeer): void {
     this.#hops.delete(from.address)
     this.#hops.set(from.address, { fromPeerId: from.peerId, to })
     const [oldest] = this.#hops.keys()
@@ -80,14 +81,14 @@ export class CarriedCircuit {
   }
 
   /** Undefined if no route leads from that source. */
-  next(address: string, peerId: string | null): FrameEndpoint | undefined {
+  next(address: string, peerId: string | null): FramePeer | undefined {
     const hop = this.#hops.get(address)
     // @guard circuits-at-a-router--from, circuits-at-a-router--place
     return hop !== undefined && hop.fromPeerId === peerId ? hop.to : undefined
   }
 }
 
-/** The circuits of this router; controllers share the limit. */
+/** The circuits of this router; the controllers share the limit fairly. */
 export class CarriedCircuits {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #circuits = new Map<string, CarriedCircuit>()
@@ -123,7 +124,7 @@ export class CarriedCircuits {
     return circuit
   }
 
-  /** Counts the circuit against the limit of the other controller from now on. */
+  /** Transfers the circuit to another controller, against whose limit it counts from now on. */
   give(circuit: CarriedCircuit, ownerId: string): void {
     if (this.#circuits.get(circuit.id) !== circuit) return
     this.#room.giveBack(circuit.ownerId)

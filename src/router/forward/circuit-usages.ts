@@ -15,8 +15,8 @@ interface Bucket extends CircuitByteCounts {
 const { usageCircuitsMax, usageCircuitsPerReportMax } = forwardLimits
 
 /**
- * Bytes of circuits that were not reported yet, by circuit, side and direction. They are kept when
- * the circuit ends, and while no controller is connected.
+ * Byte counts of circuits that were not reported yet, by circuit, side and direction. The counts
+ * are retained when the circuit ends, and while no controller is connected.
  */
 export class CircuitUsages {
   readonly #clock: Clock
@@ -49,7 +49,7 @@ export class CircuitUsages {
   /**
    * Reports all counted bytes, in parts.
    * @param send returns false if it could not send the report; that report and the following ones
-   * are then kept.
+   * are then retained.
    * @returns whether everything was sent.
    */
   sendUsage(send: (report: UsageReport) => boolean): boolean {
@@ -81,7 +81,9 @@ export class CircuitUsages {
     return bucket
   }
 
-  /** The interval uses the monotonic clock, because UTC may be set meanwhile. */
+  /**
+   * The interval is measured with the monotonic clock, because the wall clock may be set meanwhile.
+   */
   #reportOf(circuits: readonly Bucket[], nowMs: number): UsageReport {
     const sinceMs = circuits.reduce((first, one) => Math.min(first, one.sinceMs), nowMs)
     const lengthS = Math.max(1, Math.round((nowMs - sinceMs) / 1000))

@@ -5,7 +5,7 @@ import type { ControlConnection } from '../controllers/control-connection.ts'
 import { forwardLimits } from './limits.ts'
 import { linkLimits } from '../links/limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import type { CarriedCircuit, CarriedCircuits, FrameEndpoint } from './carried-circuits.ts'
+import type { CarriedCircuit, CarriedCircuits, FramePeer } from './carried-circuits.ts'
 import {
   circuitConfirmationMessage,
   faultMessage,
@@ -26,7 +26,7 @@ interface FaultsDeps {
     readonly idleCircuitTimeout: number
   }
   /** Whether a frame from this source would be forwarded now. */
-  readonly isPassable: (circuitId: string, from: FrameEndpoint) => boolean
+  readonly isPassable: (circuitId: string, from: FramePeer) => boolean
   /** The owner of the circuit has been away for too long. */
   readonly onAbandoned: (circuit: CarriedCircuit) => void
 }
@@ -34,19 +34,19 @@ interface FaultsDeps {
 /** Frames of one circuit that had no next hop. */
 interface Miss {
   readonly circuitId: string
-  readonly from: FrameEndpoint
+  readonly from: FramePeer
 }
 
 /**
- * Reports faults of circuits to controllers: frames without a next hop, ends that have closed, and
- * idle circuits. For a controller that is disconnected, the circuits themselves store the state to
- * report, so no queue is needed.
+ * Reports faults of circuits to controllers: frames without a next hop, endpoints that have closed,
+ * and idle circuits. For a disconnected controller no queue is needed, because the circuits
+ * themselves store the state to report.
  */
 export class CircuitFaultReporter {
   readonly #deps: FaultsDeps
   /** Misses since the last report, by circuit. */
   readonly #misses = new Map<string, Miss>()
-  /** Links share the limit for unknown circuits. */
+  /** The links share the limit for unknown circuits fairly. */
   readonly #room = new FairShare(forwardLimits.missesMax)
   readonly #warnings: KeyedRate
   readonly #linkFaults: KeyedRate
@@ -81,8 +81,11 @@ export class CircuitFaultReporter {
     for (const stop of this.#stopTimers.splice(0)) stop()
   }
 
-  /** Records that a frame from this source had no next hop. The controllers inform its sender. */
-  miss(circuitId: string, from: FrameEndpoint): void {
+  /**
+   * Records that a frame from this source had no next hop. The controllers inform the sender of the
+   * frame.
+   */
+  miss(circuitId: string, from: FramePeer): void {
     this.#missed += 1
     const { log, config } = this.#deps
     if (from.peerId !== null && this.#warnings.take(from.peerId)) {
@@ -96,8 +99,10 @@ export class CircuitFaultReporter {
     this.#misses.set(circuitId, { circuitId, from })
   }
 
-  /** A frame without a circuit ID; there is no circuit to report. */
-  unreadable({ address, peerId }: FrameEndpoint): void {
+  /**
+   * Counts a frame without a circuit ID. It is only logged, because there is no circuit to report.
+   */
+  unreadable({ address, peerId }: FramePeer): void {
     this.#missed += 1
     if (peerId !== null && this.#warnings.take(peerId)) {
       const fields = { routerId: peerId, linkId: address }
@@ -105,13 +110,13 @@ export class CircuitFaultReporter {
     }
   }
 
-  /** A local end has closed its circuit. */
+  /** Called when a local endpoint has closed its circuit. */
   ended(circuit: CarriedCircuit): void {
     const owner = this.#deps.connections().find(({ id }) => id === circuit.ownerId)
     if (owner !== undefined) reportEnded(owner, circuit)
   }
 
-  /** A controller routed a circuit over a link that does not exist. */
+  /** Called when a controller routed a circuit over a link that does not exist. */
   invalidLink(linkId: string): void {
     if (!this.#linkFaults.take(linkId)) return
     for (const { channel } of this.#deps.connections()) {
@@ -135,7 +140,7 @@ export class CircuitFaultReporter {
     for (const { circuitId, from } of Array.from(this.#misses.values())) {
       const circuit = circuits.get(circuitId)
       const isKept = circuit === undefined ? present.length === 0 : !presentIds.has(circuit.ownerId)
-      // The circuit may have been routed meanwhile, or have ended.
+      // True if no report is needed any more: the circuit has been routed meanwhile, or has ended.
       const isSettled = isPassable(circuitId, from) || (circuit?.closedBy ?? null) !== null
       if (isKept && !isSettled) continue
       this.#room.giveBack(from.address)
@@ -149,7 +154,7 @@ export class CircuitFaultReporter {
     }
   }
 
-  /** @param only this controller; absent: all connected ones. */
+  /** @param only the controller to query; absent: all connected controllers. */
   #askAboutIdle(only?: ControlConnection): void {
     const { circuits, clock, config, connections, onAbandoned } = this.#deps
     const nowMs = clock.monotonicMs()
@@ -158,7 +163,8 @@ export class CircuitFaultReporter {
     const abandoned: CarriedCircuit[] = []
     for (const circuit of circuits.all()) {
       const idleMs = nowMs - circuit.activeMs
-      // A closed circuit counts as well: frames of the other end keep it from becoming idle.
+      // A closed circuit is included even if it is not idle, because frames from the other endpoint
+      // keep it active.
       if (circuit.closedBy === null && idleMs <= config.idleCircuitTimeout) continue
       const owner = asked.get(circuit.ownerId)
       if (owner === undefined) {
@@ -175,7 +181,10 @@ export class CircuitFaultReporter {
     for (const circuit of abandoned) onAbandoned(circuit)
   }
 
-  /** The owner may have been removed from the cluster; then no controller unroutes the circuit. */
+  /**
+   * Whether to remove the circuit without a request: its owner may have been removed from the
+   * cluster, and then no controller unroutes the circuit.
+   */
   #isAbandoned({ ownerSeenMs, activeMs, closedBy }: CarriedCircuit, nowMs: number): boolean {
     const awayMs = nowMs - Math.max(activeMs, ownerSeenMs)
     const { abandonedMsMax, closedAbandonedMsMax } = forwardLimits

@@ -8,13 +8,13 @@ import { forwardLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type {
   CircuitApplication,
-  CircuitEnd,
+  CircuitEndpoint,
   FrameDestination,
   LocalCircuit,
   LocalCircuits,
   TerminatorDialer,
 } from '../../overlay/circuits/circuit-ends.ts'
-import { type CarriedCircuit, CarriedCircuits, type FrameEndpoint } from './carried-circuits.ts'
+import { type CarriedCircuit, CarriedCircuits, type FramePeer } from './carried-circuits.ts'
 import { CircuitUsages } from './circuit-usages.ts'
 import { CircuitFaultReporter } from './faults.ts'
 import type { Route } from '../../channel/messages/circuits.ts'
@@ -26,7 +26,7 @@ import {
   frameToForward,
   routeTraceAnswerMessage,
 } from '../../channel/messages/payload.ts'
-import { refusedCircuitEnd } from '../../overlay/circuits/refused-end.ts'
+import { closedCircuitEndpoint } from '../../overlay/circuits/refused-end.ts'
 import { remainingTraceHops, withRemainingHops } from '../../channel/messages/route-trace.ts'
 import { type RoutedCircuits, Routes } from './routes.ts'
 import { trafficSide, Traffic } from './traffic.ts'
@@ -38,7 +38,7 @@ import type { UsageCounterKind } from '../../channel/messages/reports.ts'
 interface ForwardLink {
   readonly id: string
   readonly peerId: string
-  /** Time since the peer last answered a heartbeat, ms. */
+  /** Time since the peer last responded to a heartbeat, ms. */
   readonly silentForMs: number
   /** As in `Channel`. */
   trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean
@@ -57,7 +57,7 @@ interface ForwarderDeps {
 }
 
 /** Source of a frame. All sources of one sharer take one turn at the ends of this router. */
-interface Sender extends FrameEndpoint {
+interface Sender extends FramePeer {
   readonly sharer?: string
 }
 
@@ -216,7 +216,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   /**
    * The endpoint of an address. If the route does not declare the address as a link, it is an end.
    */
-  #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): FrameEndpoint {
+  #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): FramePeer {
     const isLink = kind === 'link' || kind === undefined
     return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }
   }
@@ -242,9 +242,9 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       this.#circuits.remove(circuit)
   }
 
-  open(place: LocalCircuit, application: CircuitApplication): CircuitEnd {
+  open(place: LocalCircuit, application: CircuitApplication): CircuitEndpoint {
     const circuit = this.#circuitFor(place)
-    if (typeof circuit === 'string') return refusedCircuitEnd(place.id, application, circuit)
+    if (typeof circuit === 'string') return closedCircuitEndpoint(place.id, application, circuit)
     const stream: Xgress = new Xgress({
       circuitId: place.id,
       isTerminator: place.isTerminator,
@@ -363,10 +363,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return { circuits, omitted: all.length - shown.length }
   }
 
-  #shownPlace(
-    circuit: CarriedCircuit,
-    { address, peerId }: FrameEndpoint,
-  ): 'link' | 'end' | 'missing' {
+  #shownPlace(circuit: CarriedCircuit, { address, peerId }: FramePeer): 'link' | 'end' | 'missing' {
     if (peerId === null) return circuit.ends.has(address) ? 'end' : 'missing'
     return this.#links.get(address)?.link.peerId === peerId ? 'link' : 'missing'
   }
@@ -424,7 +421,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   #goesTo(
     circuit: CarriedCircuit,
-    { address, peerId }: FrameEndpoint,
+    { address, peerId }: FramePeer,
   ): ForwardLink | FrameDestination | undefined {
     return peerId === null ? circuit.ends.get(address)?.destination : this.#links.get(address)?.link
   }
@@ -458,7 +455,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return 'sent'
   }
 
-  /** The trace ends at this router; the answer goes back to the source of the request. */
+  /** The trace ends at this router; the response is sent to the source of the request. */
   #answerTrace(circuit: CarriedCircuit, from: Sender, request: ChannelMessage): Fate {
     const answer = routeTraceAnswerMessage(request, { type: 'forwarder', id: this.#deps.routerId })
     const { headers = new Map(), body = new Uint8Array() } = answer ?? {}
@@ -476,7 +473,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   #toEnd(
     circuit: CarriedCircuit,
     { peerId, sharer = circuit.id }: Sender,
-    { address }: FrameEndpoint,
+    { address }: FramePeer,
     message: ChannelMessage,
     queuedBytesMax: number,
   ): Fate {
@@ -512,7 +509,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     this.#bytes += body.length
   }
 
-  #isPassable(circuitId: string, { address, peerId }: FrameEndpoint): boolean {
+  #isPassable(circuitId: string, { address, peerId }: FramePeer): boolean {
     const circuit = this.#circuits.get(circuitId)
     const next = circuit?.next(address, peerId)
     if (circuit === undefined || next === undefined) return false

@@ -17,9 +17,10 @@ const STRETCH_DELIVERIES = 256
 const DELIVERY_ROOM = 128
 
 /**
- * Frames between two ends in this router. They are delivered in a later turn, because an end that
- * receives a frame may send the next one within the call. Senders take turns. Queued bytes are
- * limited per end and in total, because an end kept by a client may ignore the window.
+ * Frames between two circuit endpoints in this router. They are delivered in a later turn, because
+ * an endpoint that receives a frame may send the next one within the call. Senders take turns.
+ * Queued bytes are limited per endpoint and in total, because an endpoint in a client may ignore
+ * the window.
  */
 export class LocalDeliveries {
   // @guard client-that-repeats-itself--frames

@@ -31,12 +31,14 @@ import { controlMessage } from '../../channel/messages/control.ts'
 export interface RoutedCircuits {
   /** Returns the circuit, which is created if necessary; null if the limit is reached. */
   admit(circuitId: string, ownerId: string): CarriedCircuit | null
-  /** Reports about the circuit go to this controller from now on. */
+  /**
+   * Makes this controller the owner of the circuit, which receives all further reports about it.
+   */
   handOver(circuit: CarriedCircuit, to: ControlConnection): void
   circuit(circuitId: string): CarriedCircuit | undefined
   /**
    * Sets up a route. A link whose peer has been silent for too long gets no new circuits.
-   * @returns the link or end in the route that does not exist; null if the route was set up.
+   * @returns the link or endpoint in the route that does not exist; null if the route was set up.
    */
   route(
     circuit: CarriedCircuit,
@@ -74,15 +76,15 @@ interface Dialed {
 const NO_PEER_DATA: PeerData = new Map()
 
 /**
- * Handles the routes that controllers send. It dials the terminator first, so that this end exists
- * when the circuit is routed.
+ * Handles the routes that controllers send. It dials the terminator first, so that the endpoint at
+ * the terminator exists when the circuit is routed.
  */
 export class Routes {
   readonly #deps: RoutesDeps
   readonly #pool: TaskPool
   readonly #failures: FailureLog
   readonly #dialers = new Map<string, TerminatorDialer>()
-  /** Pending dials by the address of the end. */
+  /** Pending dials by the address of the circuit endpoint. */
   readonly #dials = new Map<string, Dial>()
 
   constructor(deps: RoutesDeps) {
@@ -166,8 +168,8 @@ export class Routes {
   }
 
   /**
-   * Returns the peer data of the terminator. Does not dial again if the end exists or an earlier
-   * attempt is still dialing it.
+   * Returns the peer data of the terminator. Does not dial again if the endpoint exists or an
+   * earlier attempt is still dialing.
    */
   async #peerData(dialed: Dialed, egress: RouteEgress): Promise<PeerData> {
     const { circuit } = dialed
@@ -234,7 +236,7 @@ export class Routes {
     peerData: PeerData,
   ): void {
     const { circuits } = this.#deps
-    // The circuit may have been unrouted while its terminator was dialed.
+    // True if the circuit was unrouted while its terminator was dialed.
     const isGone = circuits.circuit(circuit.id) !== circuit
     const missing = isGone ? null : circuits.route(circuit, route)
     if (!isGone && missing === null) {

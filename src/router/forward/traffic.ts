@@ -3,7 +3,7 @@ interface Count {
   bytes: number
 }
 
-/** Sides of a router: links, ends that requested circuits, and ends at terminators. */
+/** Sides of a router: links, endpoints that requested circuits, and endpoints at terminators. */
 type TrafficSide = 'fabric' | 'ingress' | 'egress'
 
 const count = (): { readonly rx: Count; readonly tx: Count } => ({
@@ -42,7 +42,7 @@ export class Traffic {
   }
 }
 
-/** The side of an end of a circuit. */
+/** The side of a circuit endpoint. */
 export function trafficSide(isTerminator: boolean): TrafficSide {
   return isTerminator ? 'egress' : 'ingress'
 }

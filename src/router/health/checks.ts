@@ -90,7 +90,7 @@ export class HealthCheck {
 }
 
 /** Response of the health-checks API. */
-export function healthAnswer(checks: readonly HealthCheck[], isShort: boolean): object {
+export function healthResponse(checks: readonly HealthCheck[], isShort: boolean): object {
   return {
     data: {
       checks: checks.map((check) => check.shown(isShort)),

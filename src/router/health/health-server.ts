@@ -17,8 +17,8 @@ import {
   MonitoringServer,
   notFoundAnswer,
 } from '../../overlay/monitoring/monitoring-server.ts'
-import { type RouterFigures, routerMetrics } from './prometheus.ts'
-import { healthAnswer, type HealthCheck } from './checks.ts'
+import { type RouterMetricValues, routerMetrics } from './prometheus.ts'
+import { healthResponse, type HealthCheck } from './checks.ts'
 
 type WebConfig = RouterConfig['web'][number]
 
@@ -27,7 +27,7 @@ interface HealthServersDeps {
   readonly identity: () => RouterIdentity
   readonly handshakeTimeoutMs: number
   readonly checks: readonly HealthCheck[]
-  readonly figures: () => RouterFigures
+  readonly figures: () => RouterMetricValues
   /** Version of this program. */
   readonly version: string
   readonly log: ProgramLogger
@@ -117,7 +117,7 @@ export class HealthServers {
     )
   }
 
-  /** Every path shows the health checks, as in OpenZiti, except that of the metrics. */
+  /** Every path returns the health checks, as in OpenZiti, except the path of the metrics. */
   async #answer({ apis }: WebConfig, request: IncomingMessage): Promise<MonitoringAnswer> {
     const has = (name: WebConfig['apis'][number]['binding']): boolean =>
       apis.some(({ binding }) => binding === name)
@@ -132,7 +132,7 @@ export class HealthServers {
     }
     if (!has('health-checks')) return notFoundAnswer
     const isShort = url?.searchParams.get('type') === 'short'
-    const text = JSON.stringify(healthAnswer(this.#deps.checks, isShort), null, 2)
+    const text = JSON.stringify(healthResponse(this.#deps.checks, isShort), null, 2)
     return { status: 200, type: 'application/json', text }
   }
 
@@ -145,7 +145,7 @@ export class HealthServers {
         `${place}: needs a server certificate; name one with identity.server_cert`,
       )
     }
-    // TLS verifies client certificates with the CA of the network, and refuses none.
+    // TLS verifies client certificates against the CA of the network, but refuses no client.
     const ca = this.#deps.identity().caPem
     return { cert: server.certificatePem, key: server.privateKeyPem, ca }
   }

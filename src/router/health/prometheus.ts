@@ -2,10 +2,10 @@ import type { MetricsBatch } from '../../channel/messages/reports.ts'
 import type { Metric, MetricSample } from '../../overlay/monitoring/exposition.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 
-export type RouterFigures = Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
+export type RouterMetricValues = Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
 
 interface PrometheusSources {
-  readonly figures: RouterFigures
+  readonly figures: RouterMetricValues
   readonly identity: Pick<RouterIdentity, 'id' | 'leaf' | 'server'>
   readonly version: string
 }
@@ -86,7 +86,7 @@ function aboutRouter(
   ]
 }
 
-function figureMetrics({ integers, numbers }: RouterFigures): Metric[] {
+function figureMetrics({ integers, numbers }: RouterMetricValues): Metric[] {
   const counters = Object.entries(COUNTERS).map(([key, [name, help]]): Metric => {
     const value = integers[key] ?? 0
     return { type: 'counter', name: PREFIX + name, help, samples: [{ value }] }
@@ -105,7 +105,7 @@ function figureMetrics({ integers, numbers }: RouterFigures): Metric[] {
   return [...counters, ...gauges, cpu]
 }
 
-function trafficMetrics({ integers }: RouterFigures): Metric[] {
+function trafficMetrics({ integers }: RouterMetricValues): Metric[] {
   const about =
     'at ends of clients (ingress), of hosts (egress) and at links (fabric); rx: received, tx: sent'
   const samplesIn = (unit: string): MetricSample[] =>
@@ -132,7 +132,7 @@ function trafficMetrics({ integers }: RouterFigures): Metric[] {
   ]
 }
 
-function linkMetrics({ integers, latenciesNs }: RouterFigures): Metric[] {
+function linkMetrics({ integers, latenciesNs }: RouterMetricValues): Metric[] {
   const labelNames = ['link']
   const secondsOf = (part: string): MetricSample[] =>
     Object.entries(latenciesNs).flatMap(([key, ns]) => {

@@ -13,7 +13,7 @@ interface RouterCheckDeps {
   readonly links: () => readonly Link[]
 }
 
-/** Checks that a controller answers, and that there are enough links. */
+/** Checks that a controller responds, and that there are enough links. */
 export function routerChecks({
   config,
   clock,
@@ -53,7 +53,7 @@ function shownLink(link: Link): object {
   }
 }
 
-/** The check succeeds if one controller answers. */
+/** The check succeeds if one controller responds. */
 async function pingOne(
   connections: readonly ControlConnection[],
   timeoutMs: number,

@@ -13,10 +13,10 @@ import { certificateRequests, type CertificateRequests } from './requests.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * Sends the requests to one controller's client API; throws one clause. @returns PEM chains, leaf
- * first.
+ * Sends the requests to one controller's client API. Throws an error whose message is one clause.
+ * @returns PEM chains, leaf first.
  */
-export type RequestExtension = (
+export type RequestRenewal = (
   api: string,
   requests: CertificateRequests,
   identity: RouterIdentity,
@@ -27,8 +27,8 @@ interface ExtenderDeps {
   readonly holder: IdentityHolder
   readonly clock: Clock
   readonly log: ProgramLogger
-  /** Null if the router has no client for the request. */
-  readonly ask: RequestExtension | null
+  /** Null if the router has no HTTP client for the request. */
+  readonly ask: RequestRenewal | null
   readonly apis: () => readonly string[]
   readonly onExtended: (api: string) => void
 }
@@ -37,7 +37,7 @@ const NO_APIS =
   'the certificates are due, and cannot be extended: no controller has sent the address of its client API. Check that a controller is reached; controllers of OpenZiti and of 0.2.0 send none, so enroll this router again or upgrade them'
 
 /** Extends the certificates of a running router before they expire, with the same keys. */
-export class CertificateExtender {
+export class RouterCertificateRenewer {
   readonly #deps: ExtenderDeps
   #timer: NodeJS.Timeout | null = null
   /** True: certificates are extended even if they are not due. */

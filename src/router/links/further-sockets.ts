@@ -11,13 +11,16 @@ interface FurtherSocketsDeps {
   /** Desired number of sockets of each type, including the first one. */
   readonly wanted: Readonly<Record<LinkSocketType, number>>
   readonly startupDelayMs: number
-  /** Dials one socket and adds it to the link. @throws one clause. */
+  /**
+   * Dials one socket and adds it to the link.
+   * @throws an error whose message is one clause.
+   */
   readonly dial: (type: LinkSocketType, signal: AbortSignal) => Promise<void>
   readonly log: ProgramLogger
 }
 
 /** Dials additional sockets of a link, one after the other, while the link exists. */
-export class FurtherSockets {
+export class AdditionalLinkSockets {
   readonly #deps: FurtherSocketsDeps
   readonly #abort = new AbortController()
   #timer: NodeJS.Timeout | null = null

@@ -1,6 +1,6 @@
 /** Limits for links to other routers. */
 export const linkLimits = {
-  /** Dialed routers, and listeners of each. */
+  /** Maximum routers that are dialed, and maximum listeners of each. */
   peersMax: 1024,
   peerListenersMax: 16,
   /** Open connections per link listener, including those that are not admitted yet. */
@@ -20,7 +20,10 @@ export const linkLimits = {
   furtherSocketWaitMsMax: 60_000,
   /** Maximum time from the TLS handshake of a dialing router until a controller has verified it. */
   linkAdmissionMsMax: 10_000,
-  /** Connections in that state: total, and per certificate; one more closes the oldest. */
+  /**
+   * Connections that wait for this verification: in total, and per certificate. At a limit, a new
+   * connection closes the oldest one.
+   */
   linksWaitingMax: 256,
   linksWaitingPerCertificateMax: 8,
 } as const

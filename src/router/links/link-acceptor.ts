@@ -70,7 +70,8 @@ export class LinkAcceptor {
     this.#listener = new TlsListener({
       ...deps,
       protocol: LINK_PROTOCOL,
-      // A listener that is alone on its port still gets these clients, as in OpenZiti.
+      // Gets no clients without an application protocol (ALPN) on a shared port. A listener that is
+      // alone on its port still gets them, as in OpenZiti.
       clientsWithout: 'none',
       // @guard protocols-of-one-port--authority
       rejectUnauthorized: true,
@@ -147,7 +148,7 @@ export class LinkAcceptor {
     this.#listener.channels.add(channel)
   }
 
-  /** A link ends with its first socket. */
+  /** Handles the end of a socket. A link ends with its first socket. */
   #onClosed(link: Link, channel: Channel, reason: string): void {
     if (link.channel === channel) this.#deps.registry.remove(link, reason)
     else link.removeSocket(channel)
@@ -157,7 +158,7 @@ export class LinkAcceptor {
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null
     const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
-    // The connection is refused without the secret, before a controller has to verify the
+    // Refuses a connection without the secret here, before a controller has to verify its
     // certificate.
     const groupFault = isFurther ? this.#joined(hello).fault : null
     // @guard sockets-of-another-link--certificate
@@ -194,7 +195,8 @@ export class LinkAcceptor {
     const refusal = registry.refusalOf({ id: hello.linkId, peerId: hello.routerId })
     if (refusal !== null) {
       log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
-      // The peer redials a link that opens and closes immediately, but waits after a refused one.
+      // Refuses the hello instead of closing an accepted link: the peer waits after a refused
+      // hello, but immediately redials a link that opens and closes.
       channel.close(refusal, helloRefusedMessage(refusal, 'busy'))
       return null
     }
@@ -224,7 +226,7 @@ export class LinkAcceptor {
     message: ChannelMessage,
     hello: LinkHello,
   ): Link | null {
-    // While the controller answered, the link may have ended or got other sockets.
+    // While the controller verified the certificate, the link may have ended or got other sockets.
     const { link, type, fault } = this.#joined(hello)
     if (link === null || fault !== null) return this.#refuse(channel, socket, hello, fault ?? '')
     link.addSocket(channel, type)

@@ -5,7 +5,7 @@ import type { Channel } from '../../channel/channel.ts'
 import { type DialedChannel, dialChannel } from '../../channel/dial.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
@@ -14,7 +14,7 @@ import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import { resolveLocalAddress } from '../controllers/dial-controller.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { FurtherSockets } from './further-sockets.ts'
+import { AdditionalLinkSockets } from './further-sockets.ts'
 import {
   readLinkGroup,
   LINK_PROTOCOL,
@@ -32,7 +32,7 @@ type LinkConfig = NonNullable<RouterConfig['link']>
 interface LinkDialerDeps {
   /** Proxy for outgoing connections; null: none. */
   readonly proxy: HttpProxy | null
-  readonly names?: LastAddresses
+  readonly names?: CachedResolver
   readonly section: LinkConfig
   readonly config: LinkConfig['dialers'][number]
   readonly identity: () => RouterIdentity
@@ -52,7 +52,10 @@ interface SocketDial {
   readonly signal: AbortSignal
 }
 
-/** Dials links with the options of one dialer, and the additional sockets of links with several. */
+/**
+ * Dials links with the options of one dialer, and the additional sockets of links that use several
+ * sockets.
+ */
 export class LinkDialer {
   readonly #deps: LinkDialerDeps
 
@@ -60,13 +63,13 @@ export class LinkDialer {
     this.#deps = deps
   }
 
-  /** @throws {Error} one clause. */
+  /** @throws {Error} whose message is one clause. */
   async dial(peer: DialedPeer, target: LinkTarget, signal: AbortSignal): Promise<Link> {
     const { config, section, registry } = this.#deps
     const sockets = linkSockets(config)
     const hasSeveral = sockets['link.default'] + sockets['link.ack'] > 1
     let link: Link | null = null
-    let further: FurtherSockets | null = null
+    let further: AdditionalLinkSockets | null = null
     const { channel, answer, local, remote } = await this.#dialSocket(peer, target, {
       group: hasSeveral ? 'first' : undefined,
       link: () => link,
@@ -76,7 +79,7 @@ export class LinkDialer {
       },
       signal,
     })
-    // A peer that answers without a group only supports links with one socket.
+    // A peer whose response has no group only supports links with one socket.
     const group = hasSeveral ? readLinkGroup(answer.headers) : null
     const made = new Link({
       id: target.linkId,
@@ -103,9 +106,9 @@ export class LinkDialer {
     group: LinkGroup,
     peer: DialedPeer,
     target: LinkTarget,
-  ): FurtherSockets {
+  ): AdditionalLinkSockets {
     const { config, log } = this.#deps
-    return new FurtherSockets({
+    return new AdditionalLinkSockets({
       link,
       wanted: linkSockets(config),
       startupDelayMs: config.startupDelay,

@@ -41,7 +41,8 @@ export class LinkRegistry {
 
   /** @returns why a new link is refused; null if it is accepted. */
   refusalOf(link: Pick<Link, 'id' | 'peerId'>): string | null {
-    // Controllers route circuits by the link ID, which the dialing router chooses.
+    // Refuses an ID that a link to another peer already has: controllers route circuits by the link
+    // ID, which the dialing router chooses.
     const isTaken = this.links.some(({ id, peerId }) => id === link.id && peerId !== link.peerId)
     // @guard link-of-another-router--id
     if (isTaken) return 'another router has a link with this id'
@@ -73,7 +74,7 @@ export class LinkRegistry {
     this.#hooks.onLost(link, reason, false)
   }
 
-  /** @param iteration of the link to close; 0: any. */
+  /** @param iteration iteration of the link to close; 0: any. */
   closeById(linkId: string, iteration: number, reason: string): void {
     const link = this.links.find(({ id }) => id === linkId)
     if (link === undefined || (iteration > 0 && iteration < link.iteration)) return

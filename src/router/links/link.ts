@@ -66,7 +66,7 @@ export class Link implements Omit<LinkFields, 'queues'> {
     this.#payloadSockets = [this.#socketOf(fields.channel, 'link.default')]
   }
 
-  /** Time since the peer last answered a heartbeat, ms. */
+  /** Time since the peer last responded to a heartbeat, ms. */
   get silentForMs(): number {
     return this.channel.silentForMs
   }

@@ -8,7 +8,7 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
@@ -40,7 +40,7 @@ type LinkConfig = NonNullable<RouterConfig['link']>
 interface LinksDeps {
   /** Proxy for outgoing connections; null: none. */
   readonly proxy: HttpProxy | null
-  readonly names?: LastAddresses
+  readonly names?: CachedResolver
   readonly ports: TlsPorts
   /** Null if links are not configured. */
   readonly config: RouterConfig['link']
@@ -219,7 +219,7 @@ export class Links {
     )
   }
 
-  /** Asks any one controller, because all of them use the same records. */
+  /** Queries any single controller, because all of them use the same records. */
   async #isVerified(routerId: string, sha1: string): Promise<boolean> {
     const { connections } = this.#deps
     const { linkAdmissionMsMax } = linkLimits

@@ -4,7 +4,7 @@ import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { LocalCircuit } from '../../overlay/circuits/circuit-ends.ts'
 import { forwardLimits } from '../forward/limits.ts'
 import {
-  type CircuitExchange,
+  type CircuitRequestCodec,
   type CircuitSource,
   CircuitUnavailableError,
   type CircuitData,
@@ -20,7 +20,7 @@ export interface CircuitRequestsDeps {
     service: string,
     client: string,
     circuitData?: CircuitData,
-  ) => CircuitExchange
+  ) => CircuitRequestCodec
   readonly connections: () => readonly ControlConnection[]
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
@@ -52,7 +52,7 @@ export class CircuitRequests implements CircuitSource {
     }
   }
 
-  async #request(exchange: CircuitExchange, timeoutMs: number): Promise<LocalCircuit> {
+  async #request(exchange: CircuitRequestCodec, timeoutMs: number): Promise<LocalCircuit> {
     const { connections, clock } = this.#deps
     const { message, read: readAnswer } = exchange
     const deadlineMs = clock.monotonicMs() + timeoutMs
@@ -69,13 +69,14 @@ export class CircuitRequests implements CircuitSource {
         .then((read) => (typeof read === 'string' ? read : { ...read, owner, isTerminator: false }))
       if (typeof answer !== 'string') return answer
       reason = answer
-      // A refusal is final; if this controller has disconnected, the next one gets the request.
+      // A refusal is final. If this controller has disconnected, the next controller gets the
+      // request.
       if (!owner.channel.isClosed) break
     }
     throw new CircuitUnavailableError(reason)
   }
 }
 
-function fabricExchange(service: string, client: string): CircuitExchange {
+function fabricExchange(service: string, client: string): CircuitRequestCodec {
   return { message: listenerCircuitMessage(service, client), read: readListenerCircuitAnswer }
 }

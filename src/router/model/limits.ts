@@ -2,7 +2,7 @@
 export const modelLimits = {
   /**
    * Records, members of policies, and their estimated bytes. A larger model is discarded
-   * completely, because a part of it could lack the records that deny access.
+   * completely: a partial model could lack the records that deny access.
    */
   modelRecordsMax: 500_000,
   modelMembersMax: 4_000_000,

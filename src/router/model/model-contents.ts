@@ -249,7 +249,9 @@ export class ModelContents {
     return { members: isCheck ? policy.postureChecks : null, index: null }
   }
 
-  /** Controllers do not report that a deleted record has left its policies. */
+  /**
+   * Removes a deleted record from its policies, because controllers do not report this removal.
+   */
   #forgetMember(index: Map<string, Set<string>>, id: string, of: 'identities' | 'services'): void {
     for (const policyId of index.get(id) ?? []) {
       if (this.#policies.get(policyId)?.[of].delete(id) === true) this.#members -= 1
@@ -267,7 +269,10 @@ export class ModelContents {
 /** Records of one kind, by ID and by name. */
 class ModelTable<T extends { readonly id: string; readonly name: string }> {
   readonly #byId = new Map<string, T>()
-  /** Two records may briefly share a name while it moves between them; the later one wins. */
+  /**
+   * Two records may briefly share a name while the name moves from one to the other; the later
+   * record wins.
+   */
   readonly #idByName = new Map<string, string>()
   #bytes = 0
 

@@ -34,7 +34,7 @@ const {
 interface ModelSubscriptionDeps {
   readonly model: RouterDataModel
   readonly connections: () => readonly ControlConnection[]
-  /** Silence of a controller, ms, after which another one is preferred. */
+  /** Silence of a controller, ms, after which another controller is preferred. */
   readonly silentMsMax: number
   readonly clock: Clock
   readonly random: Random
@@ -53,8 +53,8 @@ interface Waiting {
 }
 
 /**
- * Subscribes to the data model at one controller at a time, and moves to another one if it
- * disconnects or becomes silent. Applies its messages in order.
+ * Subscribes to the data model at one controller at a time, and moves to another controller if the
+ * first one disconnects or becomes silent. Applies the controller's messages in order.
  */
 export class ModelSubscription {
   readonly #deps: ModelSubscriptionDeps
@@ -115,8 +115,8 @@ export class ModelSubscription {
       this.#subscribe()
     } else if (nowMs - current.renewedMs >= modelRenewedEveryMs) {
       current.renewedMs = nowMs
-      // Renewed only if the model was applied: after one that was too large, the full model must be
-      // requested.
+      // Renews only if the model was applied. After a model that was too large, the full model must
+      // be requested.
       if (this.#deps.model.isFilled) this.#send(current, true)
       else this.#subscribe()
     }

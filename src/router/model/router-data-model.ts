@@ -8,14 +8,14 @@ import {
   type ModelEvent,
   ValidateModelSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import { ModelContents, type ModelLimits } from './model-contents.ts'
 import type { ModelComparison, ModelDifference } from '../../channel/messages/model.ts'
 
 /** Number of events that are applied before other work runs. */
 const STEP_EVENTS = 500
 const DIFFERENCES_MAX = 1000
-/** Changed record IDs that are reported individually. */
+/** Maximum changed record IDs that are reported individually. */
 const CHANGED_IDS_MAX = 10_000
 
 /** The result of a change set. */
@@ -91,12 +91,12 @@ export class RouterDataModel {
 
   /**
    * Replaces the whole model in its last step.
-   * @returns why the new model is discarded because it is too large, leaving none; null if it was
-   * applied.
+   * @returns null if the new model was applied; otherwise why it is too large: it is discarded, and
+   * no model remains.
    * @throws when the bytes cannot be decoded.
    */
   *replace(body: Uint8Array): Generator<void, string | null> {
-    const state = yield* decodeInSteps(DataStateSchema, body)
+    const state = yield* decodeIncrementally(DataStateSchema, body)
     const { contents, excess } = yield* this.#contentsOf(state)
     // @guard data-model-of-another--sent
     if (excess !== null) {
@@ -113,7 +113,7 @@ export class RouterDataModel {
 
   /** @throws when the bytes are not a valid message. */
   *change(body: Uint8Array, isOfSubscription: boolean): Generator<void, ChangeOutcome> {
-    const set = yield* decodeInSteps(ModelChangeSetSchema, body)
+    const set = yield* decodeIncrementally(ModelChangeSetSchema, body)
     if (!set.isSynthetic) {
       // @guard data-model-of-another--follows
       if (!isOfSubscription || !this.#isFilled) return 'old'
@@ -137,13 +137,13 @@ export class RouterDataModel {
 
   /** @throws when the bytes are not a valid message. */
   *compare(body: Uint8Array): Generator<void, ModelComparison> {
-    const { state } = yield* decodeInSteps(ValidateModelSchema, body)
+    const { state } = yield* decodeIncrementally(ValidateModelSchema, body)
     const theirs =
       state === undefined ? new ModelContents() : (yield* this.#contentsOf(state)).contents
     return compareModels(this.#contents, theirs, DIFFERENCES_MAX)
   }
 
-  /** Nothing is permitted until a full model is received again. */
+  /** Discards the model. Nothing is permitted until a full model is received again. */
   clear(): void {
     this.#contents = new ModelContents()
     this.#index = 0n

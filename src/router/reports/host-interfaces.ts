@@ -32,7 +32,10 @@ export function hostInterfaces(
   })
 }
 
-/** Node lists an address with a label, such as `eth0:1`, as one of another interface. */
+/**
+ * Groups addresses by device: Node.js lists an address with a label, such as `eth0:1`, as if it
+ * belonged to another interface.
+ */
 function byDevice(
   listed: NodeJS.Dict<NetworkInterfaceInfo[]>,
 ): ReadonlyMap<string, readonly NetworkInterfaceInfo[]> {
@@ -47,7 +50,7 @@ function byDevice(
 function flagsIn(read: (fact: string) => string, infos: readonly NetworkInterfaceInfo[]): number {
   const bits = countIn(read('flags'))
   if (bits === 0) {
-    // Node lists only interfaces that are up.
+    // The system reports no flags here. Node.js lists only interfaces that are up.
     const isLoopback = infos.some(({ internal }) => internal)
     return interfaceFlag.up | (isLoopback ? interfaceFlag.loopback : 0)
   }
@@ -59,10 +62,7 @@ function flagsIn(read: (fact: string) => string, infos: readonly NetworkInterfac
     .reduce((flags, name) => flags | interfaceFlag[name], isRunning ? interfaceFlag.running : 0)
 }
 
-/**
- * @returns '' if the system does not say.
- * The content of the file; '' if the system has no such file.
- */
+/** @returns the content of the file; '' if the system has no such file. */
 function factIn(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim()

@@ -61,7 +61,7 @@ export class InterfaceReporter {
       await connection.channel.request(interfacesMessage(interfaces), requestTimeoutMs)
       this.#sent.set(connection, { text, atMs: clock.monotonicMs() })
     } catch {
-      // The channel is closed or the controller did not answer; the next check sends the report
+      // The channel is closed or the controller did not respond; the next check sends the report
       // again.
     } finally {
       this.#asking.delete(connection)

@@ -7,9 +7,12 @@ export const reportLimits = {
   /** Reported network interfaces, and addresses of each. */
   interfacesMax: 256,
   interfaceAddressesMax: 64,
-  /** Delay before interfaces are reported again to controllers that did not answer. */
+  /** Delay before interfaces are reported again to controllers that did not respond. */
   interfacesAgainMs: 60_000,
-  /** Size of the trace file; when it is reached, the file replaces the previous one. */
+  /**
+   * Maximum size of the trace file. When it is reached, the file is renamed and replaces the
+   * previous file.
+   */
   traceBytesMax: 64 * 1024 * 1024,
   /**
    * Unsent bytes to the controller up to which usage is reported; beyond that, counts accumulate.

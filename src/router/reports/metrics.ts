@@ -7,7 +7,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 interface QueuedBatch {
   readonly batch: MetricsBatch
-  /** Start of its interval, on the monotonic clock. */
+  /** Start of the batch's interval, on the monotonic clock. */
   readonly beganMs: number
 }
 
@@ -15,7 +15,7 @@ interface MetricsDeps {
   readonly config: RouterConfig['metrics']
   readonly clock: Clock
   readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
-  /** @returns false if no controller is connected; then the batch is kept. */
+  /** @returns false if no controller is connected; then the batch is retained. */
   readonly send: (batch: MetricsBatch) => boolean
 }
 

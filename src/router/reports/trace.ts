@@ -1,7 +1,7 @@
 import { closeSync, openSync, renameSync, writeSync } from 'node:fs'
 
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { messageFault } from '../../channel/message-bounds.ts'
+import { messageRefusalReason } from '../../channel/message-bounds.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -82,7 +82,7 @@ function lineOf(nowMs: number, peer: string, direction: string, message: Channel
     sequence,
     headers: Object.fromEntries([...headers].map(([key, value]) => [key, shownHeader(key, value)])),
     bodyBytes: body.length,
-    body: messageFault(message) === null ? shownBody(type, body) : '(beyond its bound)',
+    body: messageRefusalReason(message) === null ? shownBody(type, body) : '(beyond its bound)',
   }
 }
 

@@ -9,6 +9,6 @@ export const terminatorOfferLimits = {
   offerWaitMsMax: 60_000,
   /** Delay after a controller connects before all terminators are sent again. */
   offersRepeatedAfterMs: 10_000,
-  /** Attempts to remove a terminator before it is left to the controllers. */
+  /** Attempts to remove a terminator; after that, the removal is left to the controllers. */
   withdrawalsMax: 10,
 } as const

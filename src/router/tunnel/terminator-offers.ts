@@ -43,7 +43,7 @@ interface Offer {
   wanted: OfferedTerminator | null
   /** The version that the controllers have; null: they have none, 'unknown': they may have any. */
   sent: OfferedTerminator | 'unknown' | null
-  /** True: the controllers must receive it again, although nothing has changed. */
+  /** True: the controllers must receive the terminator again, although nothing has changed. */
   isRepeated: boolean
   isWorking: boolean
   failures: number
@@ -110,7 +110,10 @@ export class TerminatorOffers implements OfferedTerminators {
     this.#controller()?.channel.send(tunnelHealthMessage(id, isHealthy))
   }
 
-  /** The controller may have lost the terminators while it was away, or removed them. */
+  /**
+   * Sends all terminators again after a delay, because the controllers may have lost or removed
+   * them.
+   */
   onConnected(): void {
     for (const offer of this.#offers.values()) if (!isSettled(offer)) this.#retry(offer)
     if (this.#repeatTimer !== null || this.#isStopped) return
@@ -165,7 +168,7 @@ export class TerminatorOffers implements OfferedTerminators {
     const isBusy = error instanceof OfferRefused && error.isBusy
     if (!isBusy) this.#deps.log.warn(fields, 'a controller did not change a terminator')
     if (wanted === null && offer.failures >= withdrawalsMax) {
-      // Controllers validate their terminators later, and remove it then.
+      // Gives up. Controllers remove the terminator when they validate their terminators later.
       this.#offers.delete(terminatorId)
       return
     }
@@ -210,7 +213,7 @@ export class TerminatorOffers implements OfferedTerminators {
     const message = createTunnelTerminatorMessage(wanted, this.#deps.clock.nowMs())
     const { sent } = offer
     offer.isRepeated = false
-    // If no answer arrives, the terminator may exist anyway.
+    // If no response arrives, the terminator may exist anyway.
     offer.sent = 'unknown'
     const reply = await channel.request(message, offerTimeoutMs)
     if (reply.contentType !== controlMessage.createTunnelTerminatorV2Response)

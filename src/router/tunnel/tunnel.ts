@@ -2,7 +2,7 @@ import { TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
-import { answersForTerminators } from '../controllers/asked-terminators.ts'
+import { terminatorValidationHandler } from '../controllers/asked-terminators.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
@@ -33,10 +33,13 @@ interface TunnelDeps {
   readonly neededAddresses: () => readonly string[]
 }
 
-/** The binding of its terminators. */
+/** The binding of the tunnel's terminators. */
 export const TUNNEL_BINDING = 'tunnel'
 
-/** The router as an end of circuits, with the permissions of its own identity. */
+/**
+ * Makes the router itself an endpoint of circuits, with the permissions of the router's own
+ * identity.
+ */
 export class Tunnel {
   readonly #deps: TunnelDeps
   readonly #offers: TerminatorOffers
@@ -77,7 +80,7 @@ export class Tunnel {
   }
 
   messages(): ControlMessageTable {
-    return answersForTerminators(
+    return terminatorValidationHandler(
       (binding) => binding === TUNNEL_BINDING,
       ({ id }) => (this.#services.isHosted(id) ? null : TerminatorFault.UNKNOWN_TERMINATOR),
     )
@@ -85,7 +88,8 @@ export class Tunnel {
 
   onConnected(): void {
     this.#offers.onConnected()
-    // The controller may have an address that no service may intercept.
+    // Protects the addresses again: the controller may have an address that no service may
+    // intercept.
     this.#services.protectAddresses()
   }
 

@@ -10,17 +10,17 @@ const LOCK_NAME = 'lock'
 const HOLDER_NAME = 'holder'
 
 /**
- * Locks a data folder for one process. It uses the lock of an empty LevelDB database. The system
- * releases it when the process ends for any reason, and it also works between containers that share
- * the folder but not process ids.
+ * Locks a data folder for one process, with the lock of an empty LevelDB database. The system
+ * releases the lock when the process ends for any reason, and the lock also works between
+ * containers that share the folder but not process ids.
  * @throws {StoreError} IN_USE.
  */
 export async function lockDataFolder(dir: string): Promise<FolderLock> {
   const path = `${dir}/${LOCK_NAME}`
   try {
     const database = await openDatabase(path)
-    // The pid is for the message of a second process, and for quickstart, which reuses a running
-    // controller.
+    // The process id is for the error message of a second process, and for quickstart, which reuses
+    // a running controller.
     writeFileSync(`${path}/${HOLDER_NAME}`, `${process.pid}\n`, { mode: 0o600 })
     return { release: () => database.close() }
   } catch (error) {
@@ -35,7 +35,9 @@ export async function lockDataFolder(dir: string): Promise<FolderLock> {
   }
 }
 
-/** @returns the process that last took the lock, which may have ended since; null when unknown. */
+/**
+ * @returns id of the process that last had the lock and may have ended since; null when unknown.
+ */
 export function lastLockHolder(dir: string): number | null {
   try {
     return parsePid(readFileSync(`${dir}/${LOCK_NAME}/${HOLDER_NAME}`, 'utf8'))
@@ -44,7 +46,7 @@ export function lastLockHolder(dir: string): number | null {
   }
 }
 
-/** @returns null unless the text is one process id. */
+/** @returns null unless the text is exactly one process id. */
 export function parsePid(text: string): number | null {
   const trimmed = text.trim()
   return /^[1-9][0-9]{0,9}$/.test(trimmed) ? Number(trimmed) : null

@@ -1,7 +1,7 @@
 import { basename, dirname, join, resolve } from 'node:path'
 import { assert } from '../../lib/assert.ts'
 import type { Entry, Position } from '../../raft/types.ts'
-import { ChainWindow } from '../log/chain-window.ts'
+import { ReplaceableEntryChains } from '../log/chain-window.ts'
 import { StoreError } from '../errors.ts'
 import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from '../log/file-disk.ts'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
@@ -16,22 +16,22 @@ interface FormOptions extends Partial<Pick<FileDiskOptions, 'segmentBytes' | 'fr
   readonly files?: FileSystem
 }
 
-/** First log of a new data folder: its base, and the committed entries after it. */
+/** The initial log of a new data folder: its base, and the committed entries after the base. */
 export interface FirstLog {
-  /** Position of the state in the folder. */
+  /** Position of the state that is already in the folder. */
   readonly base: Position
-  /** Consecutive from the index after `base`. */
+  /** Entries with consecutive indexes that begin after `base`. */
   readonly entries: readonly Entry[]
 }
 
 /**
  * Creates a data folder whose log contains `entries`: consecutive from index 1 and committed, or
- * empty for a member that joins. `dir` may be absent or empty. The folder is built beside `dir` and
- * renamed, so that a crash leaves either a complete data folder or none. The next attempt removes
- * leftovers of a crash.
+ * empty for a member that joins. `dir` may be absent or empty. The folder is built under another
+ * name in the same parent folder and then renamed, so that a crash leaves either a complete data
+ * folder or none. The next attempt removes leftovers of a crash.
  * @throws {StoreError} NOT_EMPTY, NOT_WRITABLE, MISSING (the parent folder), NO_SPACE.
  */
-export function formDataFolder(
+export function createDataFolder(
   dir: string,
   content: DataIdentity & { readonly entries: readonly Entry[] },
   options: FormOptions = {},
@@ -42,11 +42,13 @@ export function formDataFolder(
 }
 
 /**
- * Like `formDataFolder`, for a folder that begins with a state.
- * @param fill writes the state to the given folder, closes it, and returns the log that follows it.
- * @throws {StoreError} as `formDataFolder`, and errors of `fill`; nothing is left then.
+ * Like `createDataFolder`, for a folder that starts with a state.
+ * @param fill writes the state to the given folder, closes it, and returns the log that continues
+ * after the state.
+ * @throws {StoreError} as `createDataFolder`, and errors of `fill`; after an error, no folder
+ * remains.
  */
-export async function formFilledFolder(
+export async function createDataFolderWithState(
   dir: string,
   content: DataIdentity,
   fill: (building: string) => Promise<FirstLog>,
@@ -90,7 +92,7 @@ function finishForming(
   const files = options.files ?? nodeFileSystem
   writeFirstLog(files, building, storeId, log, options)
   files.syncFolder(building)
-  // Rename replaces an empty folder, and fails if the folder was filled meanwhile.
+  // The rename replaces an empty folder; it fails if files were created in the folder meanwhile.
   files.rename(building, target)
   files.syncFolder(dirname(target))
 }
@@ -130,7 +132,7 @@ function writeFirstLog(
     hardState: { term: entries.at(-1)?.term ?? base.term, votedFor: null },
     commit: base.index,
     boot: 0,
-    chains: new ChainWindow(base, ZERO_CHAIN),
+    chains: new ReplaceableEntryChains(base, ZERO_CHAIN),
     segments: [{ path: segment.path, sequence: 1, previousIndex: base.index }],
     fd: segment.fd,
     end: SEGMENT_HEADER_BYTES,
@@ -139,7 +141,7 @@ function writeFirstLog(
   }
   const disk = new FileDisk(files, { folder, storeId, meta }, state, settings)
   disk.write({ token: 0, hardState: null, entries, commit: base.index + entries.length })
-  // Closing writes the meta slots for the first time: term, commit index and synced offset.
+  // `closeNow` writes the meta slots for the first time: term, commit index and synced offset.
   disk.closeNow()
   if (disk.failure !== null) throw disk.failure
 }

@@ -4,7 +4,7 @@ import { rename, writeFile } from 'node:fs/promises'
 const FILE_NAME = 'known-members.json'
 const FILE_BYTES_MAX = 4 * 1024 * 1024
 
-/** Last report of a member about itself; the shape is defined in src/cluster. */
+/** A member's last report about itself; src/cluster defines the members of this object. */
 interface SavedMember {
   readonly version: string
   readonly startedAtMs: number
@@ -19,8 +19,8 @@ interface SavedMember {
 
 /**
  * The file `known-members.json` of a data folder: last known details of unreachable members, for
- * display, and certificates of former members. It is not synced, and an unreadable file counts as
- * missing, because nothing depends on it.
+ * display, and certificates of former members. The file is not synced, and an unreadable file is
+ * treated as missing, because nothing depends on it.
  */
 export class KnownMembersFile {
   readonly #path: string

@@ -2,13 +2,17 @@ import { open, rename } from 'node:fs/promises'
 
 import { assert } from '../../lib/assert.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
+import type {
+  MembershipRecord,
+  DurablePosition,
+  PeerDiskRecord,
+} from '../../ports/membership-cache.ts'
 import { corruptError, unsupportedFormatError } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { jsonChecksum, parseJsonObject } from '../json-file.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
-/** Name of the file in a data folder with the last known members. */
+/** Name of the file, in a data folder, that lists the last known members. */
 export const MEMBERSHIP_CACHE_NAME = 'ROSTER'
 const ROSTER_FORMAT = 1
 const FILE_BYTES_MAX = 1024 * 1024
@@ -17,8 +21,8 @@ const MARKS_MAX = 256
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /**
- * Writes the file durably and atomically. It holds public data only; `check` is a CRC-32 of the
- * other members.
+ * Writes the file durably and atomically. It contains only public data; `check` is a CRC-32 of the
+ * other JSON members.
  */
 export function writeMembershipCacheFile(
   dir: string,
@@ -29,8 +33,8 @@ export function writeMembershipCacheFile(
 }
 
 /**
- * Writes membership changes asynchronously, one at a time and only the newest, so that the calling
- * thread does not wait.
+ * Writes membership changes asynchronously, so that the calling thread does not wait. It writes one
+ * change at a time, and skips all but the newest pending change.
  */
 export class MembershipCacheFile {
   readonly #dir: string
@@ -49,7 +53,7 @@ export class MembershipCacheFile {
     this.#writing ??= this.#writeAll()
   }
 
-  /** Resolves once all records were written or failed. */
+  /** Resolves once all pending records are written or have failed. */
   async settled(): Promise<void> {
     await this.#writing
   }
@@ -135,7 +139,7 @@ function rosterOf(members: Record<string, unknown>): MembershipRecord | null {
   return { ...roster, marks: (marks as unknown[]).map(markOf).filter((mark) => mark !== null) }
 }
 
-/** As text, because JSON has no 64-bit numbers. */
+/** Encodes 64-bit numbers as strings, because JSON has no such numbers. */
 function textMark({ storeId, boot, startedAtMs, ...mark }: PeerDiskRecord): object {
   const store = Buffer.from(storeId).toString('base64')
   return { ...mark, storeId: store, boot: String(boot), startedAtMs: String(startedAtMs) }
@@ -143,7 +147,7 @@ function textMark({ storeId, boot, startedAtMs, ...mark }: PeerDiskRecord): obje
 
 const COUNT = /^[0-9]{1,20}$/
 
-/** @returns null for an incomplete record, which counts as absent. */
+/** @returns null for an incomplete record, which is treated as absent. */
 function markOf(value: unknown): PeerDiskRecord | null {
   if (typeof value !== 'object' || value === null) return null
   const { id, generation, boot, startedAtMs, ...found } = value as Record<string, unknown>
@@ -156,7 +160,7 @@ function markOf(value: unknown): PeerDiskRecord | null {
   return { id, generation, storeId, ...life, heard, answered, past }
 }
 
-function storeMarkOf(value: unknown): DiskPromise | null {
+function storeMarkOf(value: unknown): DurablePosition | null {
   if (typeof value !== 'object' || value === null) return null
   const { term, index, applied } = value as Record<string, unknown>
   return isCount(term) && isCount(index) && isCount(applied) ? { term, index, applied } : null

@@ -3,8 +3,8 @@ import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 const FILE_NAME = 'QUARANTINE'
 
 /**
- * The file `QUARANTINE` of a data folder: while it exists, the state beside it is known to be
- * wrong. Programs only check that it exists; its text is for people.
+ * The file `QUARANTINE` of a data folder. While it exists, the state in the same folder is known to
+ * be wrong. Programs only check whether it exists; its text is for people.
  */
 export class QuarantineFile {
   readonly #folder: string

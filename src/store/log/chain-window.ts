@@ -5,13 +5,14 @@ import { CHAIN_BYTES } from './wal-format.ts'
 const SLOT_BYTES = CHAIN_BYTES + 8
 
 /**
- * Chains and terms of the entries that may still be replaced: from the last committed entry to the
- * end of the log. It is one flat buffer, so a long tail costs 24 bytes per entry and no objects.
+ * Chains and terms of the log entries that may still be replaced, from the last committed entry to
+ * the end of the log. They are in one flat buffer, so an entry takes 24 bytes and no object, even
+ * if there are many.
  */
-export class ChainWindow {
+export class ReplaceableEntryChains {
   #bytes: Uint8Array
   #view: DataView
-  /** Index of the oldest slot, which lies at slot `#start` of the buffer. */
+  /** Index of the oldest entry; its data is in slot `#start` of the buffer. */
   #floor: Index
   #start = 0
   #length = 0
@@ -36,7 +37,7 @@ export class ChainWindow {
     return this.#view.getFloat64(this.#slotAt(index) + CHAIN_BYTES, true)
   }
 
-  /** @returns a view, valid until the window changes. */
+  /** @returns a view that is valid until the window changes. */
   chainAt(index: Index): Uint8Array {
     const at = this.#slotAt(index)
     return this.#bytes.subarray(at, at + CHAIN_BYTES)
@@ -56,7 +57,7 @@ export class ChainWindow {
     this.#length = Math.min(this.#length, index - this.#floor + 1)
   }
 
-  /** Drops all entries before `index` and keeps `index`. */
+  /** Drops all entries before `index`; the entry at `index` stays. */
   dropBefore(index: Index): void {
     const count = Math.min(index - this.#floor, this.#length - 1)
     if (count <= 0) return
@@ -82,8 +83,8 @@ export class ChainWindow {
   #makeRoom(): void {
     const from = this.#start * SLOT_BYTES
     const end = (this.#start + this.#length) * SLOT_BYTES
-    // Moving the entries down costs less than growing while at least half of the buffer is unused
-    // below the floor.
+    // If at least half of the buffer is unused below the oldest entry, moving the entries costs
+    // less than a larger buffer.
     if (this.#start > this.#length) {
       this.#bytes.copyWithin(0, from, end)
     } else {

@@ -5,7 +5,7 @@ import {
   writeEntryHeader,
 } from '../../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Entry, HardState, Index, Position } from '../../raft/types.ts'
-import type { ChainWindow } from './chain-window.ts'
+import type { ReplaceableEntryChains } from './chain-window.ts'
 import { toStoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { MetaSlots } from './meta-slots.ts'
@@ -13,7 +13,7 @@ import { createSegment } from './new-segment.ts'
 import type { Segment } from './recovery.ts'
 import { SegmentPreparer } from './segment-preparer.ts'
 import {
-  CHAIN_AT,
+  RECORD_CHAIN_OFFSET,
   CHAIN_BYTES,
   RECORD_HEADER_BYTES,
   recordBytes,
@@ -26,9 +26,9 @@ import {
 export interface FileDiskOptions {
   /** Size of a new segment file. */
   readonly segmentBytes: number
-  /** Size of the encode buffer. A flush larger than this takes several writes. */
+  /** Size of the buffer for encoded records. A flush that is larger takes several writes. */
   readonly bufferBytes: number
-  /** Bytes that the log leaves free on its file system. */
+  /** Bytes that the log does not use, so that they stay free on its file system. */
   readonly freeBytesMin: number
 }
 
@@ -43,9 +43,9 @@ interface LogState {
   readonly hardState: HardState
   readonly commit: Index
   readonly boot: number
-  readonly chains: ChainWindow
+  readonly chains: ReplaceableEntryChains
   readonly segments: readonly Segment[]
-  /** File descriptor of the last segment. `end` is the offset of the next record. */
+  /** File descriptor of the last segment. `end` is the offset for the next record. */
   readonly fd: number
   readonly end: number
   readonly capacity: number
@@ -53,11 +53,11 @@ interface LogState {
 }
 
 /**
- * The log in segment files (wal-format.ts). All calls block, so it runs on its own thread, or
+ * The log in segment files (wal-format.ts). All calls block, so the log runs on its own thread, or
  * inline in tests. Records are encoded as they arrive. All writes of one event loop turn share one
- * fdatasync; after it, their tokens are reported in order. The first error ends the disk: after
- * `onFailed` it writes, retries and reports nothing, because a failed fsync may have dropped the
- * pages permanently.
+ * fdatasync; after it, their tokens are reported in order. The first error ends the disk: it calls
+ * `onFailed`, and then neither writes, retries nor reports anything, because a failed fsync may
+ * have dropped the pages permanently.
  */
 export class FileDisk implements Disk {
   onDurable: (token: number) => void = () => {}
@@ -68,11 +68,11 @@ export class FileDisk implements Disk {
   readonly #storeId: Uint8Array
   readonly #meta: MetaSlots
   readonly #preparer: SegmentPreparer
-  readonly #chains: ChainWindow
+  readonly #chains: ReplaceableEntryChains
 
   #hardState: HardState
   readonly #boot: number
-  /** Known commit index; its entries may not be durable yet. */
+  /** Known commit index; the entries up to it may not be durable yet. */
   #commit: Index
   /** End of the log on disk. */
   #durableLast: Position
@@ -83,13 +83,16 @@ export class FileDisk implements Disk {
   #capacity: number
   #seed: number
   /**
-   * Encoded bytes not yet written: `#used` bytes that belong at offset `#bufferAt` of the segment.
+   * Encoded bytes that are not written yet: the first `#used` bytes of the buffer, for offset
+   * `#bufferAt` of the segment.
    */
   #buffer: Buffer
   #view: DataView
   #bufferAt: number
   #used = 0
-  /** All bytes of the segment before this offset are synced; the current flush began here. */
+  /**
+   * All bytes of the segment before this offset are synced; the current flush began at this offset.
+   */
   #syncedEnd: number
   #bytesSinceStep = 0
 
@@ -127,7 +130,7 @@ export class FileDisk implements Disk {
     this.#chains.dropBefore(this.#commit)
   }
 
-  /** The error that ended the disk; null while it works. */
+  /** The error that ended the disk; null while the disk works. */
   get failure(): Error | null {
     return this.#failure
   }
@@ -146,7 +149,7 @@ export class FileDisk implements Disk {
     this.#report(write.token)
   }
 
-  /** Removes whole segments only, so the log may still begin before `position`. */
+  /** Removes only whole segments, so the log may afterwards still begin before `position`. */
   compact(position: Position): void {
     assert(!this.#isClosed, 'a closed disk takes no writes')
     this.#do('compact the log', () => {
@@ -156,8 +159,8 @@ export class FileDisk implements Disk {
       if (first <= 0) return
       const removed = this.#segments.slice(0, first)
       this.#segments = this.#segments.slice(first)
-      // The meta slots come first: after a crash in between, recovery recognizes the old files as
-      // leftovers.
+      // The meta slots are written before files are removed: after a crash in between, recovery
+      // recognizes the old files as leftovers.
       this.#writeMeta()
       for (const segment of removed) this.#files.remove(segment.path)
     })
@@ -174,8 +177,8 @@ export class FileDisk implements Disk {
       this.#chains.restart(position, ZERO_CHAIN)
       this.#commit = position.index
       this.#durableLast = position
-      // This write makes the new segment the log. Before it, recovery removes the segment as an
-      // unfinished reset.
+      // This write makes the new segment the log. After a crash before this write, recovery would
+      // remove the segment as an unfinished reset.
       this.#writeMeta()
       for (const segment of removed) this.#files.remove(segment.path)
     })
@@ -210,7 +213,9 @@ export class FileDisk implements Disk {
     return Promise.resolve()
   }
 
-  /** Flushes, and records in the meta slots that everything is synced. Idempotent. */
+  /**
+   * Flushes, and records in the meta slots that everything is synced. May be called repeatedly.
+   */
   closeNow(): void {
     if (this.#isClosed) return
     this.flush()
@@ -222,15 +227,15 @@ export class FileDisk implements Disk {
     this.#meta.close()
   }
 
-  /** Runs `work` unless the disk failed before; a system error ends the disk. */
+  /** Runs `work` unless the disk has already failed; a system error ends the disk. */
   #do(doing: string, work: () => void): void {
     if (this.#failure !== null) return
     try {
       work()
     } catch (error) {
       const failure = toStoreError(error, doing, this.#folder)
-      // A failed assertion also ends the disk, which then writes nothing more. The caller receives
-      // the error at once.
+      // A failed assertion also ends the disk, so that it writes nothing more. The caller gets the
+      // error at once.
       this.#failure = failure
       this.#schedule()
       if (failure.name === 'AssertionError') throw failure
@@ -279,8 +284,8 @@ export class FileDisk implements Disk {
     assert(first !== undefined, 'a log has at least one segment')
     this.#meta.write({
       hardState: this.#hardState,
-      // The stored commit index is at most the durable one: a start must not find a commit beyond
-      // its log (zoo 5).
+      // Stores at most the index of the last durable entry: a start must not find a commit index
+      // beyond its log (zoo 5).
       commit: Math.min(this.#commit, this.#durableLast.index),
       boot: this.#boot,
       firstSegment: first.sequence,
@@ -300,8 +305,8 @@ export class FileDisk implements Disk {
     if (first.index <= last.index) {
       this.#chains.truncateAfter(first.index - 1)
       if (first.index <= this.#durableLast.index) this.#durableLast = this.#chains.last
-      // The replaced entries may reach into older segments. A new segment keeps each header older
-      // than its records.
+      // If the replaced entries reach into older segments, a new segment starts, so that each
+      // segment's header is older than all its records.
       if (first.index <= this.#currentSegment().previousIndex) this.#changeSegment(0)
     }
     for (const entry of entries) this.#appendOne(entry)
@@ -324,7 +329,10 @@ export class FileDisk implements Disk {
       flushDistance: this.#bufferAt + at - this.#syncedEnd,
       seed: this.#seed,
     })
-    this.#chains.push(entry.term, this.#buffer.subarray(at + CHAIN_AT, at + CHAIN_AT + CHAIN_BYTES))
+    this.#chains.push(
+      entry.term,
+      this.#buffer.subarray(at + RECORD_CHAIN_OFFSET, at + RECORD_CHAIN_OFFSET + CHAIN_BYTES),
+    )
     this.#used += length
   }
 
@@ -335,7 +343,7 @@ export class FileDisk implements Disk {
     this.#view = new DataView(this.#buffer.buffer)
   }
 
-  /** Writes the buffer to the file; not yet durable. */
+  /** Writes the buffer to the file; the bytes are not durable yet. */
   #handOver(): void {
     if (this.#used === 0) return
     const { path } = this.#currentSegment()
@@ -367,7 +375,10 @@ export class FileDisk implements Disk {
     this.#writeMeta()
   }
 
-  /** The previous segment must be synced. The new one is durable under its name on return. */
+  /**
+   * Starts a new segment. The previous segment must be synced already. On return, the new segment
+   * is durable under its name.
+   */
   #beginSegment(
     previous: Position,
     previousChain: Uint8Array,
@@ -387,8 +398,8 @@ export class FileDisk implements Disk {
   }
 
   /**
-   * Position in the list of the newest segment that begins at or before `index`, and whose entries
-   * no later segment replaces.
+   * Position, in the list, of the newest segment that begins at or before `index` and whose entries
+   * are not replaced by a later segment.
    */
   #firstSegmentFor(index: Index): number {
     let lowest = Infinity

@@ -5,19 +5,25 @@ import { NODE_ID_BYTES_MAX } from './meta-slots.ts'
 import { STORE_ID_BYTES } from './wal-format.ts'
 import { jsonChecksum, parseJsonObject } from '../json-file.ts'
 
-/** Identity of a data folder. `storeId` is 16 random bytes, new for every folder that is formed. */
+/**
+ * Identity of a data folder. `storeId` is 16 random bytes, different for each folder that is
+ * created.
+ */
 export interface DataIdentity {
   readonly nodeId: string
   readonly storeId: Uint8Array
   readonly clusterId: string
-  /** Counts how often an operator forced a new cluster from this one (`recover`). */
+  /** How many times an operator has forced a new cluster from this one (`recover`). */
   readonly generation: number
 }
 
 export const IDENTITY_NAME = 'IDENTITY'
 const IDENTITY_FORMAT = 1
 
-/** One line of JSON. `check` is a CRC-32 of the other members, which detects accidental edits. */
+/**
+ * Encodes the identity as one line of JSON. `check` is a CRC-32 of the other members, which detects
+ * accidental edits.
+ */
 function encodeIdentity(identity: DataIdentity): string {
   const { nodeId, clusterId, generation } = identity
   const storeId = Buffer.from(identity.storeId).toString('hex')
@@ -70,8 +76,8 @@ function identityOf(members: Record<string, unknown>): DataIdentity | null {
 }
 
 /**
- * Writes IDENTITY durably and atomically, when forming a folder or forcing a new generation. The
- * caller holds the lock of the folder.
+ * Writes IDENTITY durably and atomically, when a folder is created or a new generation is forced.
+ * The caller must hold the folder's lock.
  */
 export function writeIdentity(
   dir: string,

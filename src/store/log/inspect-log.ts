@@ -6,24 +6,24 @@ import { readMeta } from './meta-slots.ts'
 import { logFolder } from './open-log.ts'
 import { recoverLog } from './recovery.ts'
 
-/** Contents of the log of a stopped controller. */
+/** Contents of a stopped controller's log. */
 export interface InspectedLog {
   readonly identity: DataIdentity
   readonly hardState: HardState
-  /** Commit index known to this member. */
+  /** Commit index that this member knew. */
   readonly commit: Index
   readonly base: Position
   /** All readable entries after `base`. */
   readonly entries: readonly Entry[]
   readonly last: Position
-  /** Description of the damage; null: none. */
+  /** Description of the damage; null if there is none. */
   readonly finding: string | null
-  /** Whether the log may lack entries it acknowledged (raft/owed.ts). */
+  /** Whether the log may lack entries that this member acknowledged (raft/owed.ts). */
   readonly hasMissingTail: boolean
 }
 
 /**
- * Reads the log of a data folder whose lock the caller holds, and changes nothing.
+ * Reads the log of a data folder without changing anything. The caller must hold the folder's lock.
  * @throws {StoreError} MISSING, FOREIGN, NEWER_FORMAT, VOTE_LOST.
  */
 export function inspectLog(dir: string, files: FileSystem = nodeFileSystem): InspectedLog {

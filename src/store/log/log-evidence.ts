@@ -12,24 +12,27 @@ import {
   type SegmentHeader,
 } from './wal-format.ts'
 
-/** Evidence in the files of a damaged log about where it ended. */
+/** Evidence, from the files of a damaged log, about where the log ended. */
 export interface LogEvidence {
-  /** Highest position, by term and then by index, that any file mentions. */
+  /** Highest position, compared by term and then by index, that any file mentions. */
   readonly best: Position
-  /** Whether the log certainly did not extend beyond `best`. */
+  /** True if the log certainly did not extend beyond `best`. */
   readonly isEndKnown: boolean
   /**
-   * Lowest index written after the given place in the log. A later record replaced the entries from
+   * Lowest index in records after the position `after`. A record after it replaced the entries from
    * this index on.
    */
   readonly lowestAfter: Index
-  /** Highest sequence of any segment that exists or existed. */
+  /** Highest sequence number of all segments that exist or have existed. */
   readonly newestSegment: number
   /** Paths of the segments, oldest first. */
   readonly paths: readonly string[]
 }
 
-/** The later of two log positions: higher term first, then higher index. */
+/**
+ * The greater of two log positions: the one with the higher term; if equal, the one with the higher
+ * index.
+ */
 export function higherPosition(a: Position, b: Position): Position {
   if (a.term !== b.term) return a.term > b.term ? a : b
   return a.index >= b.index ? a : b
@@ -38,16 +41,15 @@ export function higherPosition(a: Position, b: Position): Position {
 /**
  * Searches every segment byte by byte for intact headers and records.
  *
- * The end is known if the log was closed in order and the meta slots have its last position. It is
- * also known if the newest segment exists, has everything known to be synced, and has only zeros
- * after that. A later flush that turned into zeros leaves no trace, in a damaged log as in an
- * intact one. Only the peers can detect that, because they remember what this member acknowledged
- * to them (cluster/mesh/rollback-detector.ts).
- *
- * @param after the place to which `lowestAfter` refers.
+ * The end of the log is known if the log was closed in order and the meta slots contain its last
+ * position. The end is also known if the newest segment exists, contains everything that is known
+ * to be synced, and has only zeros after that. A later flush whose bytes became zeros leaves no
+ * trace, in a damaged log as in an intact one. Only the peers can detect that, because they
+ * remember what this member acknowledged to them (cluster/mesh/rollback-detector.ts).
+ * @param after the position to which `lowestAfter` refers.
  * @throws {StoreError} FOREIGN or NEWER_FORMAT.
  */
-export function gatherEvidence(
+export function findLogEndEvidence(
   files: FileSystem,
   folder: string,
   { storeId, meta, after }: { storeId: Uint8Array; meta: Meta; after: LogFilePosition },
@@ -72,7 +74,7 @@ class EvidenceSearch {
   readonly #after: LogFilePosition
   #best: Position
   #lowestAfter = Infinity
-  /** Sequence of the newest segment that is not part of an unfinished reset. */
+  /** Sequence number of the newest segment that is not part of an unfinished reset. */
   #newestCounted = 0
   #isNewestIntact = false
   #newestSegment: number
@@ -91,7 +93,7 @@ class EvidenceSearch {
     this.#newestSegment = Math.max(this.#newestSegment, sequence)
     const bytes = readOrNull(files, path)
     const header = bytes === null ? null : this.#headerOf(path, bytes)
-    // Segments of an unfinished reset or repair are not evidence.
+    // Segments of an unfinished reset or repair are no evidence about the log.
     if (header?.isReset === true && sequence > this.#meta.synced.segment) return
     if (sequence > this.#after.sequence) this.#noteAfter(name.firstIndex)
     const isNewest = sequence >= this.#newestCounted
@@ -101,7 +103,8 @@ class EvidenceSearch {
     }
     if (bytes === null) return
     if (header !== null) this.#best = higherPosition(this.#best, header.previous)
-    // A misdirected write may have left the content of another segment here.
+    // Also searches with the sequence number in the header, because a misdirected write may have
+    // put the content of another segment into this file.
     const end = this.#searchRecords(bytes, header?.sequence ?? sequence, sequence)
     const { synced } = this.#meta
     const isLong = sequence !== synced.segment || end >= synced.offset

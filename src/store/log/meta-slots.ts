@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { assert } from '../../lib/assert.ts'
-import { getUint53, setUint53 } from '../../raft/entry-codec.ts'
+import { readSafeInteger, writeSafeInteger } from '../../raft/entry-codec.ts'
 import type { HardState, Index, Position } from '../../raft/types.ts'
 import { unsupportedFormatError, StoreError, voteLostError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
@@ -25,20 +25,23 @@ import { WAL_FORMAT } from './wal-format.ts'
  */
 export interface Meta {
   readonly hardState: HardState
-  /** Highest index known to be committed and durable here. */
+  /** Highest index that is known to be committed and is durable on this disk. */
   readonly commit: Index
   readonly boot: number
-  /** Sequence of the first segment of the log. Older ones are leftovers. */
+  /** Sequence number of the log's first segment. Segments before it are leftovers. */
   readonly firstSegment: number
-  /** Everything before this place was synced, so damage before it is not a torn tail. */
+  /** Everything before this position was synced, so damage before it cannot be a torn tail. */
   readonly synced: { readonly segment: number; readonly offset: number }
-  /** End of the log at `synced`; null: an older program wrote the page without it. */
+  /**
+   * Position of the last entry before `synced`; null if an older program wrote the page without
+   * this value.
+   */
   readonly last: Position | null
   /** Whether nothing was written after `synced`. */
   readonly isClosed: boolean
   /**
    * Position up to which the log may lack entries that this member acknowledged (raft/owed.ts);
-   * null: none.
+   * null if none is missing.
    */
   readonly owed: Position | null
 }
@@ -69,7 +72,7 @@ function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): Uint8Arr
   page.set(storeId, 16)
   const numbers = [sequence, term, meta.commit, meta.boot, meta.firstSegment]
   numbers.push(meta.synced.segment, meta.synced.offset)
-  numbers.forEach((value, position) => setUint53(view, 32 + position * 8, value))
+  numbers.forEach((value, position) => writeSafeInteger(view, 32 + position * 8, value))
   page.set(name, VOTED_FOR_AT)
   const flags =
     (meta.last === null ? 0 : FLAG_LAST) |
@@ -84,12 +87,12 @@ function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): Uint8Arr
 
 function setPosition(view: DataView, at: number, position: Position | null): void {
   if (position === null) return
-  setUint53(view, at, position.index)
-  setUint53(view, at + 8, position.term)
+  writeSafeInteger(view, at, position.index)
+  writeSafeInteger(view, at + 8, position.term)
 }
 
 function positionAt(view: DataView, at: number): Position | null {
-  const [index, term] = [getUint53(view, at), getUint53(view, at + 8)]
+  const [index, term] = [readSafeInteger(view, at), readSafeInteger(view, at + 8)]
   return index === null || term === null ? null : { term, index }
 }
 
@@ -99,10 +102,12 @@ interface ReadPage {
   readonly meta: Meta
 }
 
-export interface FoundMeta {
+export interface ReadLogMeta {
   readonly meta: Meta
   readonly sequence: number
-  /** Slot that the next write must start with: the one that does not hold the newest page. */
+  /**
+   * Slot to which the next write must go first: the slot that does not contain the newest page.
+   */
   readonly writeFirst: 0 | 1
 }
 
@@ -117,7 +122,7 @@ function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
   const nameLength = view.getUint32(12, true)
   if (nameLength !== NOBODY && nameLength > NODE_ID_BYTES_MAX) return null
   const flags = view.getUint32(FLAGS_AT, true)
-  const number = (at: number): number => getUint53(view, at) ?? Number.NaN
+  const number = (at: number): number => readSafeInteger(view, at) ?? Number.NaN
   const name = page.subarray(VOTED_FOR_AT, VOTED_FOR_AT + nameLength)
   const votedFor = nameLength === NOBODY ? null : Buffer.from(name).toString('utf8')
   const meta = {
@@ -137,10 +142,10 @@ function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
 
 /**
  * Reads the newest valid page.
- * @throws {StoreError} VOTE_LOST when neither slot is valid; FOREIGN when they belong to another
- * store.
+ * @throws {StoreError} VOTE_LOST when neither slot is valid; FOREIGN when the slots belong to
+ * another store.
  */
-export function readMeta(files: FileSystem, dir: string, storeId: Uint8Array): FoundMeta {
+export function readMeta(files: FileSystem, dir: string, storeId: Uint8Array): ReadLogMeta {
   const [first, second] = META_NAMES.map((name) => {
     const path = `${dir}/${name}`
     return files.exists(path) ? decodeMeta(files.read(path), path) : null

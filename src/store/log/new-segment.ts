@@ -11,8 +11,8 @@ interface NewSegment {
 }
 
 /**
- * Creates a segment that continues the log after `previous`; it is durable under its name on
- * return.
+ * Creates a segment that continues the log after `previous`. On return, the segment is durable
+ * under its name.
  */
 export function createSegment(
   files: FileSystem,
@@ -24,7 +24,7 @@ export function createSegment(
     readonly isReset: boolean
     readonly previous: Position
     readonly previousChain: Uint8Array
-    /** Bytes of the first record, which must fit. */
+    /** Size of the first record; the segment must have room for it. */
     readonly recordBytes: number
   },
 ): NewSegment {

@@ -5,30 +5,31 @@ import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from './file-disk.
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { readIdentity, type DataIdentity } from './identity.ts'
 import { higherPosition } from './log-evidence.ts'
-import { MetaSlots, readMeta, type FoundMeta, type Meta } from './meta-slots.ts'
+import { MetaSlots, readMeta, type ReadLogMeta, type Meta } from './meta-slots.ts'
 import { recoverLog, type DamagedLog, type RecoveredLog } from './recovery.ts'
 import { repairLog, UNKNOWN_INDEX, type LogRepair } from './repair-log.ts'
-import { PREPARED_NAME } from './segment-preparer.ts'
+import { PREPARED_SEGMENT_FILE } from './segment-preparer.ts'
 
 /**
- * Plain values except `files`, so that the options can be sent to a worker; leave `files` out
- * there.
+ * Options of `openLog`. All except `files` are plain values that can be sent to a worker; omit
+ * `files` there.
  */
 export interface LogOptions extends Partial<FileDiskOptions> {
   /**
-   * Position of the state store (its mark), null when it is empty; absent: not checked. The log is
-   * checked against it. After a crash between the installation of a snapshot and the reset of the
-   * log, the log continues after this position.
+   * Position of the state store (its mark), against which the log is checked; null when the store
+   * is empty; absent: no check. After a crash between the installation of a snapshot and the reset
+   * of the log, the log continues after this position.
    */
   readonly statePosition?: Position | null
   /**
    * Whether the state at `statePosition` came from a snapshot (`StateStore.cameBySnapshot`). If so,
-   * a log that ends before that position was only not reset yet; otherwise it lost applied entries.
+   * a log that ends before that position was only not reset yet; if not, the log lost applied
+   * entries.
    */
   readonly stateCameBySnapshot?: boolean
   /**
-   * Whether other voters can send this member its lost entries. If false or absent, a damaged log
-   * is refused.
+   * Whether other voters can send this member the entries that it lost. If false or absent, a
+   * damaged log is refused.
    */
   readonly hasOtherVoters?: boolean
   readonly files?: FileSystem
@@ -38,25 +39,25 @@ export interface OpenedLog {
   readonly identity: DataIdentity
   readonly restored: RestoredLog
   readonly disk: FileDisk
-  /** Bytes of a torn write that were cut from the end of the log, for the program's log. */
+  /** Bytes of a torn write that were removed from the end of the log; for the program's log. */
   readonly cutBytes: number
-  /** Commit index that this member knew, even if entries up to it were lost since. */
+  /** Commit index that this member knew, even if entries up to it are lost now. */
   readonly committedIndex: Index
-  /** Repair of damage; null when there was none. */
+  /** Repair of the log; null when there was no damage. */
   readonly repair: LogRepair | null
 }
 
-/** Folder of the segments inside a data folder. */
+/** Folder, inside a data folder, that contains the segments. */
 export function logFolder(dir: string): string {
   return `${dir}/wal`
 }
 
 /**
- * Opens the log of a formed data folder. The caller holds the lock of the folder (`lockDataFolder`)
- * and has opened the state store, because the log is checked against its mark. Blocking. Everything
- * returned is durable: recovery syncs data that it found only in the system's cache before the
- * member promises it again. A damaged log is repaired (repair-log.ts) if peers can send the lost
- * entries.
+ * Opens the log of an existing data folder. The caller must hold the folder's lock
+ * (`lockDataFolder`) and have opened the state store, because the log is checked against the
+ * state's mark. Blocking. Everything that is returned is durable: recovery syncs data that it found
+ * only in the system's cache before the member promises that data again. A damaged log is repaired
+ * (repair-log.ts) if peers can send the lost entries.
  * @throws {StoreError} with nothing changed on disk, when the log is foreign, too new, or damaged
  * beyond repair.
  */
@@ -90,7 +91,8 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
 
 /**
  * Checks the log of a stopped controller without changing it.
- * @returns CORRUPT: a start with peers would repair the log; VOTE_LOST; null when it is intact.
+ * @returns CORRUPT if a start with peers would repair the log; VOTE_LOST; null when the log is
+ * intact.
  * @throws {StoreError} FOREIGN, NEWER_FORMAT, or an error that prevents reading.
  */
 export function findDamage(dir: string, files: FileSystem = nodeFileSystem): StoreError | null {
@@ -114,8 +116,8 @@ interface Place {
 }
 
 /**
- * Treats a log that begins after the state's position as damaged, because the entries in between
- * are missing.
+ * Treats a log that begins after the state's position as damaged, because the entries between the
+ * two are missing.
  */
 function asDamagedIfGap(
   log: RecoveredLog | DamagedLog,
@@ -136,7 +138,7 @@ function asDamagedIfGap(
 function openWhole(
   { files, dir, folder, identity, settings }: Place,
   recovered: RecoveredLog,
-  found: FoundMeta,
+  found: ReadLogMeta,
   options: LogOptions,
 ): OpenedLog {
   const mustReset = mustContinueAfter(folder, recovered, found.meta, options.statePosition)
@@ -169,11 +171,11 @@ function openWhole(
 }
 
 /**
- * Computes the missing tail. An earlier repair may have left one. Also, if the state is past the
- * log's end and did not come from a snapshot, the log lost its end without a trace, because apply
- * never gets past the durable log. Then the whole term counts as missing until a leader reports its
- * end. This does not apply after a snapshot: the log was only not reset yet, and an additional
- * missing tail could withhold a vote that a candidate needs.
+ * Computes the missing tail. An earlier repair may have left one. There is also one if the state is
+ * ahead of the end of the log and did not come from a snapshot: apply never gets ahead of the
+ * durable log, so the log lost its end without a trace. Then the whole term counts as missing until
+ * a leader reports its end. This does not apply after a snapshot: then the log was only not reset
+ * yet, and an additional missing tail could withhold a vote that a candidate needs.
  */
 function missingTail(
   meta: Meta,
@@ -211,8 +213,8 @@ function openedMeta(
 
 /**
  * Compares log and state.
- * @returns the position to continue after if the state came from a snapshot and the log ends before
- * it, else null.
+ * @returns the state's position if the log does not contain it and must continue after it;
+ * otherwise null.
  */
 function mustContinueAfter(
   folder: string,
@@ -246,19 +248,19 @@ function requireSpace(files: FileSystem, folder: string, freeBytesMin: number): 
 }
 
 /**
- * Removes leftovers, zeros the torn end, and makes everything that is kept durable.
+ * Removes leftovers, overwrites the torn end with zeros, and makes everything that remains durable.
  * @returns the file descriptor of the last segment.
  */
 function cleanUp(files: FileSystem, folder: string, recovered: RecoveredLog): number {
   for (const path of recovered.leftovers) files.remove(path)
-  files.remove(`${folder}/${PREPARED_NAME}`)
+  files.remove(`${folder}/${PREPARED_SEGMENT_FILE}`)
   files.syncFolder(folder)
   const last = recovered.segments.at(-1)
   assert(last !== undefined, 'a log has at least one segment')
   const fd = files.open(last.path, false)
   const { cut } = recovered
-  // If it were left in place, intact records behind the torn one could later look like a
-  // continuation of the log.
+  // The torn end is overwritten, because intact records after the torn record could later look like
+  // a continuation of the log.
   if (cut !== null) files.write(fd, cut.path, new Uint8Array(cut.to - cut.from), cut.from)
   files.sync(fd, last.path)
   return fd

@@ -1,11 +1,11 @@
 import { assert } from '../../lib/assert.ts'
 import type { Entry, Index, Position } from '../../raft/types.ts'
-import { ChainWindow } from './chain-window.ts'
+import { ReplaceableEntryChains } from './chain-window.ts'
 import { corruptError, isCorrupt, unsupportedFormatError, StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { Meta } from './meta-slots.ts'
 import {
-  CHAIN_AT,
+  RECORD_CHAIN_OFFSET,
   CHAIN_BYTES,
   decodeSegmentHeader,
   expectedChain,
@@ -21,39 +21,41 @@ import {
 export interface Segment {
   readonly path: string
   readonly sequence: number
-  /** Index of the entry before its first entry. */
+  /** Index of the entry before the segment's first entry. */
   readonly previousIndex: Index
 }
 
 /**
- * Contents of the log files, read without changing them. The caller cleans up `cut` and
+ * Contents of the log files, read without any change. The caller must clean up `cut` and
  * `leftovers`.
  */
 export interface RecoveredLog {
   readonly base: Position
   readonly entries: Entry[]
-  readonly chains: ChainWindow
+  readonly chains: ReplaceableEntryChains
   readonly segments: Segment[]
   /**
-   * Offset of the end of the valid records in the last segment. `capacity` is the size of its file.
+   * Offset at which the valid records in the last segment end. `capacity` is the size of the
+   * segment's file.
    */
   readonly end: number
   readonly capacity: number
-  /** The torn end of the log after `end`; null when only zeros follow `end`. */
+  /** The torn end of the log, after `end`; null when only zeros follow `end`. */
   readonly cut: { readonly path: string; readonly from: number; readonly to: number } | null
   /**
-   * Paths of segments that a finished compaction or reset, or an unfinished reset, has left behind.
+   * Paths of segments that do not belong to the log: left by a finished compaction or reset, or by
+   * an unfinished reset.
    */
   readonly leftovers: readonly string[]
 }
 
-/** A place in the files of the log. */
+/** A position in the log files. */
 export interface LogFilePosition {
   readonly sequence: number
   readonly offset: number
 }
 
-/** A log that lost synced data. `entries` are the intact entries after `base`. */
+/** A log that has lost synced data. `entries` are the intact entries after `base`. */
 export interface DamagedLog {
   readonly damage: StoreError
   readonly base: Position
@@ -98,7 +100,8 @@ function readLog(
     const read = readSegment(files, segment, storeId)
     const isLast = position === current.length - 1 && gap === null
     if (isLast && position > 0 && read.header.isReset) {
-      // A crash came between the new segment and the meta slots, so the reset did not take effect.
+      // This segment belongs to a reset that did not take effect, because of a crash before the
+      // write of the meta slots.
       leftovers.push(segment.path)
       return
     }
@@ -108,7 +111,10 @@ function readLog(
   return log.finish(leftovers)
 }
 
-/** Segments by sequence, from the first one of the log to the last one without a gap. */
+/**
+ * The segments in order of their sequence numbers, from the log's first segment up to the first
+ * gap.
+ */
 function chooseSegments(
   files: FileSystem,
   folder: string,
@@ -137,7 +143,7 @@ function chooseSegments(
   return { current, leftovers, gap: null }
 }
 
-/** Reads a file. Bytes that the device cannot read count as damaged, like changed bytes. */
+/** Reads a file. Bytes that the device cannot read are treated as damaged, like changed bytes. */
 function readBytes(files: FileSystem, path: string): Uint8Array {
   try {
     return files.read(path)
@@ -180,7 +186,7 @@ class LogReader {
   readonly #segments: Segment[] = []
   #base: Position = { term: 0, index: 0 }
   #entries: Entry[] = []
-  #chains: ChainWindow | null = null
+  #chains: ReplaceableEntryChains | null = null
   #end = 0
   #capacity = 0
   #cut: RecoveredLog['cut'] = null
@@ -197,8 +203,8 @@ class LogReader {
   }
 
   addSegment(segment: ReadSegment): void {
-    // Only the last segment may end in a torn write, because each is synced completely before the
-    // next is created.
+    // Only the last segment may end in a torn write, because each segment is synced completely
+    // before the next segment is created.
     if (this.#cut !== null) {
       throw corruptError(
         this.#cut.path,
@@ -243,7 +249,7 @@ class LogReader {
     }
   }
 
-  #opened(): ChainWindow {
+  #opened(): ReplaceableEntryChains {
     assert(this.#chains !== null, 'a log has at least one segment')
     return this.#chains
   }
@@ -252,7 +258,7 @@ class LogReader {
     const { previous, previousChain } = segment.header
     if (this.#chains === null) {
       this.#base = previous
-      this.#chains = new ChainWindow(previous, previousChain)
+      this.#chains = new ReplaceableEntryChains(previous, previousChain)
       return
     }
     const isInside = previous.index >= this.#base.index && previous.index <= this.#chains.last.index
@@ -264,9 +270,9 @@ class LogReader {
     if (!isSame) {
       throw corruptError(segment.path, 'the segment does not continue the one before it', 0)
     }
-    // This segment was created to replace entries. If the old tail were kept while its replacement
-    // is missing, later entries would follow the old tail here. A compaction that makes this
-    // segment the first would then lose the old tail.
+    // This segment was created to replace entries, so the old tail is dropped here. If the old tail
+    // stayed while its replacement is missing, later entries would follow the old tail, and a
+    // compaction that makes this segment the first would then lose the old tail.
     this.#chains.truncateAfter(previous.index)
     this.#entries.length = previous.index - this.#base.index
   }
@@ -301,7 +307,10 @@ class LogReader {
       throw corruptError(segment.path, `record of index ${index} is out of order`, at)
     }
     const expected = expectedChain(segment.bytes, at, record, chains.chainAt(index - 1))
-    const chain = segment.bytes.subarray(at + CHAIN_AT, at + CHAIN_AT + CHAIN_BYTES)
+    const chain = segment.bytes.subarray(
+      at + RECORD_CHAIN_OFFSET,
+      at + RECORD_CHAIN_OFFSET + CHAIN_BYTES,
+    )
     // @guard chain-of-the-records
     if (Buffer.compare(chain, expected) !== 0) {
       throw corruptError(segment.path, `the hash chain breaks at the record of index ${index}`, at)
@@ -314,8 +323,8 @@ class LogReader {
   }
 
   /**
-   * Copies the bodies of one segment into a buffer of their total size, so that the zeros after
-   * them are not kept in memory.
+   * Copies the bodies of one segment into a buffer of their total size, so that the segment's zeros
+   * are not kept in memory.
    */
   #keepBodies(bytes: Uint8Array, found: readonly FoundRecord[]): void {
     let total = 0
@@ -331,8 +340,9 @@ class LogReader {
   }
 
   /**
-   * @throws {StoreError} CORRUPT when the invalid record at `at` cannot be the torn end of the last
-   * flush (wal-format.ts).
+   * Decides whether the invalid record at `at` can be the torn end of the last flush
+   * (wal-format.ts).
+   * @throws {StoreError} CORRUPT when it cannot.
    */
   #judgeTail(segment: ReadSegment, view: DataView, seed: number, at: number): void {
     for (let later = at + 8; later < segment.bytes.length; later += 8) {
@@ -355,7 +365,8 @@ const ZEROS = new Uint8Array(4096)
 /** @returns the offset of the last byte that is not zero; `from - 1` if all are zero. */
 export function lastNonZero(bytes: Uint8Array, from: number): number {
   let end = bytes.length
-  // A segment is created at its full size, so most of it is zero for a long time.
+  // Skips zeros in large steps: a segment is created at its full size, so most of it is zero for a
+  // long time.
   while (end - from >= ZEROS.length && isZeros(bytes.subarray(end - ZEROS.length, end))) {
     end -= ZEROS.length
   }

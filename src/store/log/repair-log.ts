@@ -1,36 +1,36 @@
 import type { Entry, Position } from '../../raft/types.ts'
-import { ChainWindow } from './chain-window.ts'
+import { ReplaceableEntryChains } from './chain-window.ts'
 import { StoreError } from '../errors.ts'
 import { FileDisk, type FileDiskOptions } from './file-disk.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { DataIdentity } from './identity.ts'
-import { gatherEvidence, higherPosition, type LogEvidence } from './log-evidence.ts'
-import { MetaSlots, type FoundMeta } from './meta-slots.ts'
+import { findLogEndEvidence, higherPosition, type LogEvidence } from './log-evidence.ts'
+import { MetaSlots, type ReadLogMeta } from './meta-slots.ts'
 import { createSegment } from './new-segment.ts'
 import type { DamagedLog } from './recovery.ts'
-import { PREPARED_NAME, SegmentPreparer } from './segment-preparer.ts'
+import { PREPARED_SEGMENT_FILE, SegmentPreparer } from './segment-preparer.ts'
 import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
 
-/** Folder inside the log folder that keeps the files removed by a repair. */
+/** Folder, inside the log folder, with the files that a repair removed. */
 const DAMAGED_NAME = 'damaged'
-/** Total size of the damaged segment files that a repair copies for inspection. */
+/** Maximum total size of the damaged segment files that a repair copies for inspection. */
 export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
 
-/** Index of a missing tail whose end is unknown. */
+/** Used as the index of a missing tail whose end is unknown. */
 export const UNKNOWN_INDEX = Number.MAX_SAFE_INTEGER
 
 /** Outcome of a log repair. */
 export interface LogRepair {
-  /** Beginning of a sentence for the operator: the damaged place and the damage. */
+  /** The damaged position and the damage, as the beginning of a sentence for the operator. */
   readonly finding: string
   /** End of the repaired log. */
   readonly kept: Position
   /**
-   * Missing tail (raft/owed.ts). null: no acknowledged entry is lost. `UNKNOWN_INDEX`: the whole
-   * term may be lost.
+   * Missing tail (raft/owed.ts). null: no acknowledged entry is lost. Index `UNKNOWN_INDEX`: the
+   * whole term may be lost.
    */
   readonly owed: Position | null
-  /** Folder with copies of the damaged files; null when they could not be kept. */
+  /** Folder with copies of the damaged files; null when they could not be copied. */
   readonly aside: string | null
 }
 
@@ -50,33 +50,33 @@ interface Place {
 }
 
 /**
- * Restarts a damaged log after the state with the entries that are certain, and durably records its
- * missing tail. The write of the meta slots puts the repair into effect: before it, the old files
- * are the log and a start finds the damage again; after it, they are leftovers. The missing tail is
- * part of that write.
+ * Replaces a damaged log with one that starts after the state and contains the entries that are
+ * certain, and durably records the missing tail. The write of the meta slots puts the repair into
+ * effect: before it, the old files are the log and a start finds the damage again; after it, the
+ * old files are leftovers. The same write records the missing tail.
  * @throws {StoreError}
  */
 export function repairLog(
   place: Place,
   log: DamagedLog,
-  found: FoundMeta,
+  found: ReadLogMeta,
   state: Position | null,
 ): RepairedLog {
   const { files, dir, folder, identity, settings } = place
   const { storeId } = identity
   const { meta } = found
-  const evidence = gatherEvidence(files, folder, { storeId, meta, after: log.until })
+  const evidence = findLogEndEvidence(files, folder, { storeId, meta, after: log.until })
   const base = state ?? { term: 0, index: 0 }
   const kept = certainEntriesAfter(base, log, evidence)
   const last = kept.at(-1) ?? base
   const unknown = { term: meta.hardState.term, index: UNKNOWN_INDEX }
-  // The missing tail includes the kept entries until they are written again, because a crash may
-  // leave only some of them.
+  // The missing tail also covers the retained entries until they are written again, because a crash
+  // may leave only some of them.
   const best = higherPosition(evidence.best, higherPosition(last, base))
   const owed = evidence.isEndKnown ? best : higherPosition(best, unknown)
   const aside = copyDamagedFiles(place, log.damage.path, evidence.paths)
 
-  files.remove(`${folder}/${PREPARED_NAME}`)
+  files.remove(`${folder}/${PREPARED_SEGMENT_FILE}`)
   const sequence = evidence.newestSegment + 1
   const segment = createSegment(files, folder, new SegmentPreparer(files, folder, settings), {
     storeId,
@@ -110,7 +110,7 @@ export function repairLog(
       hardState,
       boot,
       commit: base.index,
-      chains: new ChainWindow(base, ZERO_CHAIN),
+      chains: new ReplaceableEntryChains(base, ZERO_CHAIN),
       segments: [{ path: segment.path, sequence, previousIndex: base.index }],
       fd: segment.fd,
       end: SEGMENT_HEADER_BYTES,
@@ -138,8 +138,8 @@ export function repairLog(
 }
 
 /**
- * Intact entries after `base`, without those that a later record has replaced. The damage may hide
- * a replacement, and the replaced entries would then count as the log again.
+ * The intact entries after `base`, without entries that a later record has replaced. The damage may
+ * hide the replacing record, and the replaced entries would then be part of the log again.
  */
 function certainEntriesAfter(
   base: Position,
@@ -153,8 +153,9 @@ function certainEntriesAfter(
 }
 
 /**
- * Copies the files for later analysis, the damaged one first, and replaces those of an earlier
- * repair. The repair does not depend on it: without enough space the copy is skipped.
+ * Copies the files for later analysis, starting with the damaged file; the copies replace those of
+ * an earlier repair. The repair does not depend on the copy: without enough space, the copy is
+ * skipped.
  */
 function copyDamagedFiles(
   { files, folder, settings }: Place,

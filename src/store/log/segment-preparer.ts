@@ -1,13 +1,13 @@
 import { StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 
-export const PREPARED_NAME = 'next.tmp'
+export const PREPARED_SEGMENT_FILE = 'next.tmp'
 const SLICE_BYTES = 1024 * 1024
 const STEP_BYTES_MIN = 64 * 1024
 const STEP_BYTES_MAX = 4 * SLICE_BYTES
 const ZEROS = new Uint8Array(SLICE_BYTES)
 
-/** A file of zeros, open for writing, of at least the requested size. */
+/** A file of zeros that is open for writing and has at least the requested size. */
 interface PreparedFile {
   readonly fd: number
   readonly path: string
@@ -15,9 +15,10 @@ interface PreparedFile {
 }
 
 /**
- * Fills the next segment with zeros in advance, a slice after each flush, so that neither a segment
- * change nor a flush waits for 16 MiB of zeros. Keeps `freeBytesMin` of the file system free: the
- * log stops before the disk is full, because cleaning up needs space as well.
+ * Prepares the next segment file in advance by filling it with zeros, one slice after each flush,
+ * so that neither a segment change nor a flush waits for 16 MiB of zeros. Leaves `freeBytesMin` on
+ * the file system free: the log stops before the disk is full, because cleaning up needs space as
+ * well.
  */
 export class SegmentPreparer {
   readonly #files: FileSystem
@@ -35,25 +36,26 @@ export class SegmentPreparer {
   ) {
     this.#files = files
     this.#folder = folder
-    this.#path = `${folder}/${PREPARED_NAME}`
+    this.#path = `${folder}/${PREPARED_SEGMENT_FILE}`
     this.#segmentBytes = options.segmentBytes
     this.#freeBytesMin = options.freeBytesMin
   }
 
   /**
-   * Fills about twice the consumed bytes, so that the next file is ready when the current one is
-   * half full.
+   * Writes about twice as many zeros as bytes were consumed, so that the next file is ready when
+   * the current file is half full.
    */
   step(consumedBytes: number): void {
     if (this.#filledBytes >= this.#segmentBytes) return
-    // When space is short, the current segment is still used to its end; only `take` refuses.
+    // When space is short, nothing is prepared: the current segment is still used to its end, and
+    // only `take` refuses.
     const freeBytesNeeded = this.#freeBytesMin + this.#segmentBytes
     if (this.#fd === null && this.#files.freeBytes(this.#folder) < freeBytesNeeded) return
     const stepBytes = Math.min(Math.max(consumedBytes * 2, STEP_BYTES_MIN), STEP_BYTES_MAX)
     this.#fillTo(Math.min(this.#segmentBytes, this.#filledBytes + stepBytes))
   }
 
-  /** @throws {StoreError} NO_SPACE when less than `freeBytesMin` would stay free. */
+  /** @throws {StoreError} NO_SPACE when less than `freeBytesMin` would remain free. */
   take(bytesMin: number): PreparedFile {
     const bytes = Math.max(bytesMin, this.#segmentBytes, this.#filledBytes)
     const missingBytes = bytes - this.#filledBytes
@@ -86,7 +88,7 @@ export class SegmentPreparer {
     return this.#fd
   }
 
-  /** A sync after each slice keeps the final sync short. */
+  /** Writes zeros up to `end`. It syncs after each slice, so that the final sync is short. */
   #fillTo(end: number): void {
     const fd = this.#opened()
     let unsyncedBytes = this.#filledBytes % SLICE_BYTES

@@ -1,12 +1,12 @@
 import { LatencyHistogram } from '../../lib/runtime/latency-histogram.ts'
 import { threadMemory } from '../../lib/runtime/thread-memory.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { DiskVitals } from '../../ports/stats.ts'
+import type { DiskStats } from '../../ports/stats.ts'
 import { logFolder } from './open-log.ts'
 import type { FileSystem } from '../file-system.ts'
 
 /** Wraps a file system and measures its fsync times and written bytes. */
-export class TimedFiles {
+export class MeasuredFileSystem {
   readonly files: FileSystem
   readonly #inner: FileSystem
   readonly #clock: Clock
@@ -32,7 +32,7 @@ export class TimedFiles {
   }
 
   /** @param dir the data folder. */
-  vitals(dir: string): DiskVitals {
+  vitals(dir: string): DiskStats {
     return {
       fsync: this.#histogram.counts(this.#clock.monotonicMs()),
       writtenBytes: this.#writtenBytes,

@@ -40,9 +40,9 @@ import { crc32 } from 'node:zlib'
 import { assert } from '../../lib/assert.ts'
 import {
   ENTRY_HEADER_BYTES,
-  getUint53,
+  readSafeInteger,
   readEntryHeader,
-  setUint53,
+  writeSafeInteger,
   type EntryHeader,
 } from '../../raft/entry-codec.ts'
 import type { Position } from '../../raft/types.ts'
@@ -54,7 +54,7 @@ export const CHAIN_BYTES = 16
 export const STORE_ID_BYTES = 16
 
 const BODY_CRC_AT = ENTRY_HEADER_BYTES
-export const CHAIN_AT = 36
+export const RECORD_CHAIN_OFFSET = 36
 const FLUSH_DISTANCE_AT = 52
 const HEADER_CRC_AT = 56
 const MAGIC = Buffer.from('FLOTWAL\n', 'latin1')
@@ -66,11 +66,17 @@ export const ZERO_CHAIN = new Uint8Array(CHAIN_BYTES)
 export interface SegmentHeader {
   readonly storeId: Uint8Array
   readonly sequence: number
-  /** A reset: an empty log replaced the old one here and continues after `previous`. */
+  /**
+   * True if the log was reset here: an empty log replaced the old log and continues after
+   * `previous`.
+   */
   readonly isReset: boolean
   readonly previous: Position
   readonly previousChain: Uint8Array
-  /** Size of the file, which never shrinks, so a shorter file was truncated. 0: not recorded. */
+  /**
+   * Size of the file. A file never shrinks, so a file that is shorter was truncated. 0: not
+   * recorded.
+   */
   readonly fileBytes: number
 }
 
@@ -82,17 +88,17 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
   view.setUint32(8, WAL_FORMAT, true)
   view.setUint32(12, header.isReset ? FLAG_RESET : 0, true)
   page.set(header.storeId, 16)
-  setUint53(view, 32, header.sequence)
-  setUint53(view, 40, header.previous.index + 1)
-  setUint53(view, 48, header.previous.index)
-  setUint53(view, 56, header.previous.term)
+  writeSafeInteger(view, 32, header.sequence)
+  writeSafeInteger(view, 40, header.previous.index + 1)
+  writeSafeInteger(view, 48, header.previous.index)
+  writeSafeInteger(view, 56, header.previous.term)
   page.set(header.previousChain, 64)
-  setUint53(view, 80, header.fileBytes)
+  writeSafeInteger(view, 80, header.fileBytes)
   view.setUint32(SEGMENT_HEADER_BYTES - 4, crc32(page.subarray(0, SEGMENT_HEADER_BYTES - 4)), true)
   return page
 }
 
-/** @returns null: damaged; a number: a newer format. */
+/** @returns null if the page is damaged; a number if it has this newer format. */
 export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number | null {
   if (bytes.length < SEGMENT_HEADER_BYTES) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset, SEGMENT_HEADER_BYTES)
@@ -102,11 +108,11 @@ export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number |
   if (MAGIC.compare(bytes, 0, 8) !== 0) return null
   const format = view.getUint32(8, true)
   if (format > WAL_FORMAT) return format
-  const sequence = getUint53(view, 32)
-  const firstIndex = getUint53(view, 40)
-  const index = getUint53(view, 48)
-  const term = getUint53(view, 56)
-  const fileBytes = getUint53(view, 80)
+  const sequence = readSafeInteger(view, 32)
+  const firstIndex = readSafeInteger(view, 40)
+  const index = readSafeInteger(view, 48)
+  const term = readSafeInteger(view, 56)
+  const fileBytes = readSafeInteger(view, 80)
   if (sequence === null || index === null || term === null || firstIndex !== index + 1) return null
   if (fileBytes === null) return null
   return {
@@ -119,12 +125,12 @@ export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number |
   }
 }
 
-/** File name of a segment; names sort by first index. */
+/** File name of a segment; the names sort by first index. */
 export function segmentName(firstIndex: number, sequence: number): string {
   return `${firstIndex.toString(16).padStart(16, '0')}-${sequence.toString(16).padStart(8, '0')}.seg`
 }
 
-/** @returns null when the name is not one of a segment. */
+/** @returns null when the name is not that of a segment. */
 export function parseSegmentName(name: string): { firstIndex: number; sequence: number } | null {
   const match = /^([0-9a-f]{16})-([0-9a-f]{8})\.seg$/.exec(name)
   if (match === null) return null
@@ -139,18 +145,18 @@ export function recordBytes(bodyLength: number): number {
   return (RECORD_HEADER_BYTES + bodyLength + 7) & ~7
 }
 
-/** Seed of the header CRCs of one segment. */
+/** Seed for the CRCs in the record headers of one segment. */
 export function recordSeed(storeId: Uint8Array, sequence: number): number {
   const bytes = new Uint8Array(STORE_ID_BYTES + 8)
   bytes.set(storeId, 0)
-  setUint53(new DataView(bytes.buffer), STORE_ID_BYTES, sequence)
+  writeSafeInteger(new DataView(bytes.buffer), STORE_ID_BYTES, sequence)
   return crc32(bytes)
 }
 
 /**
- * Completes the record at `at`. The body must be at `at + RECORD_HEADER_BYTES`, directly after the
- * packed entry header. Hashing [previous chain | header | body] in one piece saves a copy of every
- * body. The new chain is written at `at + CHAIN_AT`.
+ * Completes the record at `at`. The body must already be at `at + RECORD_HEADER_BYTES`, directly
+ * after the packed entry header. Previous chain, header and body are hashed in one piece, which
+ * saves a copy of every body. The new chain is written at `at + CHAIN_AT`.
  */
 export function sealRecord(
   buffer: Buffer,
@@ -165,7 +171,7 @@ export function sealRecord(
   const digest = hash('sha256', buffer.subarray(headerAt - CHAIN_BYTES, end), 'binary')
   buffer.copyWithin(at, headerAt, bodyAt)
   view.setUint32(at + BODY_CRC_AT, crc32(buffer.subarray(bodyAt, end)), true)
-  buffer.write(digest, at + CHAIN_AT, CHAIN_BYTES, 'latin1')
+  buffer.write(digest, at + RECORD_CHAIN_OFFSET, CHAIN_BYTES, 'latin1')
   view.setUint32(at + FLUSH_DISTANCE_AT, record.flushDistance, true)
   const crc = crc32(buffer.subarray(at, at + HEADER_CRC_AT), record.seed)
   view.setUint32(at + HEADER_CRC_AT, crc, true)
@@ -176,11 +182,11 @@ export interface FoundRecord extends EntryHeader {
   readonly bodyAt: number
   /** Offset just after the record and its padding. */
   readonly end: number
-  /** Offset of the first record of its flush. */
+  /** Offset of the first record in the same flush. */
   readonly flushStart: number
 }
 
-/** @returns null when there is no intact record of this segment at `at`. */
+/** @returns null when there is no intact record of this segment at offset `at`. */
 export function findRecord(
   bytes: Uint8Array,
   view: DataView,
@@ -202,7 +208,7 @@ export function findRecord(
   return { ...header, bodyAt, end, flushStart: at - view.getUint32(at + FLUSH_DISTANCE_AT, true) }
 }
 
-/** Expected chain of the record at `at` if the entry before it has `previousChain`. */
+/** The chain that the record at `at` must have if the entry before it has `previousChain`. */
 export function expectedChain(
   bytes: Uint8Array,
   at: number,

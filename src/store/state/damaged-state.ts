@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { STATE_NAME } from './level-state-store.ts'
 
-/** Folder beside the state that keeps the last damaged state. */
+/** Folder, in the data folder, to which the last damaged state is moved. */
 const DAMAGED_STATE_NAME = 'state.damaged'
 
 /**
  * Moves the state out of a data folder durably and in one step, so that the next open finds an
- * empty state. The damaged state is kept for analysis and replaces an earlier one, unless too
- * little space would remain for the new state. The caller holds the lock of the folder.
+ * empty state. The damaged state is kept for analysis and replaces an earlier damaged state; it is
+ * removed if too little space would remain for the new state. The caller must hold the folder's
+ * lock.
  * @returns the new path; null when the state was removed.
  */
 export function moveStateAside(

@@ -7,17 +7,20 @@ export type LevelDatabase = ClassicLevel<string, string>
 /** Small caches suffice: the state is read once at start; afterwards LevelDB is only written. */
 const CACHE_BYTES = 1024 * 1024
 /**
- * LevelDB maps open files into memory. Without a limit, reading a large state once for a peer would
- * make all of it resident. These are the smallest values LevelDB accepts, 64 MiB together.
+ * Limits the memory for mapped files: LevelDB maps open files, so reading a large state once for a
+ * peer would make all of it resident. These are the smallest values that LevelDB accepts, 64 MiB
+ * together.
  */
 const OPEN_FILES_MAX = 64
 const FILE_BYTES_MAX = 1024 * 1024
-/** Size of each of the two in-memory tables, and of the files written from them. */
+/**
+ * Size of each of LevelDB's two in-memory tables, and of the files that are written from them.
+ */
 const WRITE_BUFFER_BYTES = 1024 * 1024
 
 /**
- * Turns a LevelDB error into one for the operator. LevelDB reports a full disk only in its message,
- * with the text of strerror.
+ * Turns a LevelDB error into an error for the operator. LevelDB reports a full disk only in its
+ * message, with the text of strerror.
  */
 export function toLevelError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError) return error
@@ -48,8 +51,9 @@ export function toLevelError(error: unknown, doing: string, path: string): Error
 }
 
 /**
- * LevelDB reports a missing, truncated or unreadable database file like any failed call. When the
- * state is read, such an error means damage, because LevelDB creates a missing folder itself.
+ * Whether an error means a missing, truncated or unreadable database file, which LevelDB reports
+ * like any failed call. While the state is read, such an error means damage, because LevelDB
+ * creates a missing folder itself.
  */
 function isFileDamage(text: string): boolean {
   return /IO error: .*(No such file or directory|Invalid argument|Input\/output error)/.test(text)

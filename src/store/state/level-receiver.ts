@@ -8,13 +8,15 @@ import {
   type LevelOperation,
   markOperations,
   putSealed,
-  RECEIVED_KEY,
-  type Settings,
+  RECEIVED_SNAPSHOT_KEY,
+  type LevelStoreSettings,
   writeLevelBatch,
 } from './level-records.ts'
 
-/** @throws {StoreError} when the file system has less free space than the store keeps. */
-export function requireSpace(settings: Settings, folder: string): void {
+/**
+ * @throws {StoreError} when the file system has less free space than the store must leave free.
+ */
+export function requireSpace(settings: LevelStoreSettings, folder: string): void {
   const freeBytes = settings.files.freeBytes(folder)
   if (freeBytes >= settings.freeBytesMin) return
   throw new StoreError(
@@ -24,14 +26,17 @@ export function requireSpace(settings: Settings, folder: string): void {
   )
 }
 
-/** Removes a folder. The next start removes leftovers, so a failure here costs space only. */
+/** Removes a folder. A failure only costs space, because the next start removes leftovers. */
 export async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
 }
 
 interface ReceiverOwner {
   swap(database: LevelDatabase, mark: StorePosition): Promise<void>
-  /** Called when the receiver ends, by swap or abandonment. */
+  /**
+   * Called when the receiver ends, either because its database replaced the current one or because
+   * it was abandoned.
+   */
   ended(): void
 }
 
@@ -40,7 +45,7 @@ type ReceiverState = 'receiving' | 'busy' | 'failed' | 'finished' | 'swapped' | 
 /** Receives a snapshot into a new database folder, which replaces the current one at the end. */
 export class LevelReceiver implements StoreReceiver {
   readonly #path: string
-  readonly #settings: Settings
+  readonly #settings: LevelStoreSettings
   readonly #owner: ReceiverOwner
   readonly #decoder = new SnapshotDecoder()
   #database: LevelDatabase | null = null
@@ -49,7 +54,7 @@ export class LevelReceiver implements StoreReceiver {
   #recordChars = 0
   #mark: StorePosition | null = null
 
-  constructor(path: string, settings: Settings, owner: ReceiverOwner) {
+  constructor(path: string, settings: LevelStoreSettings, owner: ReceiverOwner) {
     this.#path = path
     this.#settings = settings
     this.#owner = owner
@@ -66,8 +71,8 @@ export class LevelReceiver implements StoreReceiver {
 
   async write(chunk: Uint8Array): Promise<void> {
     await this.#step('receiving', async () => {
-      // The caller may reuse `chunk` once this resolves. Decoded records are text and do not refer
-      // to it, but a partial record is kept as bytes, so the chunk is copied.
+      // The chunk is copied, because the caller may reuse it once this resolves. Decoded records
+      // are strings and do not refer to the chunk, but an incomplete record is stored as bytes.
       for (const record of this.#decoder.push(chunk.slice())) {
         this.#records.push(record)
         this.#recordChars += record.key.length + record.value.length
@@ -79,7 +84,7 @@ export class LevelReceiver implements StoreReceiver {
   async finish(): Promise<StorePosition> {
     return await this.#step('finished', async () => {
       const mark = this.#decoder.finish()
-      // Every batch was synced, and the last one holds the mark: a store without a mark is
+      // The last batch contains the mark, and every batch is synced: so a store without a mark is
       // incomplete.
       await this.#writeOut(mark)
       const { files } = this.#settings
@@ -124,21 +129,22 @@ export class LevelReceiver implements StoreReceiver {
     }
   }
 
-  /** Changes the state unless the receiver was abandoned meanwhile. */
+  /** Enters the state unless the receiver was abandoned meanwhile. */
   #enter(state: ReceiverState): void {
     if (this.#state === 'busy') this.#state = state
   }
 
   async #writeOut(mark: StorePosition | null): Promise<void> {
     assert(this.#database !== null, 'a receiver has begun')
-    // Twice the minimum, because a filled store must leave the log enough space to continue.
+    // Requires twice the minimum, because after the store is filled, the log must have enough space
+    // to continue.
     requireSpace({ ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin }, this.#path)
     const records = this.#records
     this.#records = []
     this.#recordChars = 0
     const received = (mark: StorePosition): LevelOperation[] => [
       ...markOperations(mark),
-      putSealed(RECEIVED_KEY, String(mark.position.index)),
+      putSealed(RECEIVED_SNAPSHOT_KEY, String(mark.position.index)),
     ]
     await writeLevelBatch(this.#database, records, mark === null ? [] : received(mark))
   }

@@ -10,16 +10,16 @@ import { decodeMark, encodeMark, STATE_FORMAT } from './state-mark.ts'
 export interface StateStoreOptions {
   /** Size of the chunks of a snapshot. */
   readonly chunkBytes?: number
-  /** Received records are written and synced in batches of about this size. */
+  /** Approximate size of the batches in which received records are written and synced. */
   readonly receiveBatchBytes?: number
-  /** Bytes that the store leaves free on its file system. */
+  /** Bytes that the store must leave free on its file system. */
   readonly freeBytesMin?: number
   readonly files?: FileSystem
 }
 
-export type Settings = Required<StateStoreOptions>
+export type LevelStoreSettings = Required<StateStoreOptions>
 
-export const DEFAULTS: Settings = {
+export const LEVEL_STORE_DEFAULTS: LevelStoreSettings = {
   chunkBytes: CHUNK_BYTES_DEFAULT,
   receiveBatchBytes: 1024 * 1024,
   freeBytesMin: 64 * 1024 * 1024,
@@ -27,20 +27,21 @@ export const DEFAULTS: Settings = {
 }
 
 /**
- * Keys of the database: the mark, the index of the last received snapshot, and all records with a
- * common prefix.
+ * Keys of the database: the mark, the index of the last received snapshot, and the common prefix of
+ * all records.
  */
 const MARK_KEY = 'm'
-export const RECEIVED_KEY = 'o'
+export const RECEIVED_SNAPSHOT_KEY = 'o'
 const RECORD_PREFIX = 'r'
 const AFTER_RECORDS = 's'
 const CHECK_CHARS = 8
 const READ_RECORDS = 1000
-/** Records added to a batch per turn of the event loop. */
+/** Records added to a batch before other work gets a turn. */
 const SLICE_RECORDS = 2000
 
 /**
- * Adds a CRC-32 of key and value to a value, because LevelDB does not verify its blocks on reads.
+ * Prepends a CRC-32 of key and value to the value, because LevelDB does not verify its blocks on
+ * reads.
  */
 function seal(key: string, value: string): string {
   return crc32(value, crc32(key)).toString(16).padStart(CHECK_CHARS, '0') + value
@@ -77,9 +78,9 @@ export async function readReceivedIndex(
   database: LevelDatabase,
   path: string,
 ): Promise<Index | null> {
-  const stored = await database.get(RECEIVED_KEY)
+  const stored = await database.get(RECEIVED_SNAPSHOT_KEY)
   if (stored === undefined) return null
-  const index = Number(unseal(RECEIVED_KEY, stored, path))
+  const index = Number(unseal(RECEIVED_SNAPSHOT_KEY, stored, path))
   if (!Number.isSafeInteger(index))
     throw corruptError(path, 'the index of its snapshot is malformed')
   return index
@@ -120,8 +121,8 @@ export type LevelOperation =
   | { readonly type: 'del'; readonly key: string }
 
 /**
- * Writes a batch atomically and synced. Large batches are built a slice at a time, so that the
- * event loop can do other work in between.
+ * Writes a batch atomically and synced. Large batches are built in slices, so that the event loop
+ * can do other work in between.
  */
 export async function writeLevelBatch(
   database: LevelDatabase,
@@ -141,7 +142,7 @@ export async function writeLevelBatch(
     for (const operation of further) add(batch, operation)
     await batch.write({ sync: true })
   } finally {
-    // A batch that was written is already closed.
+    // Closed only after an error: a batch that was written is already closed.
     await batch.close()
   }
 }
@@ -157,12 +158,15 @@ function add(batch: ReturnType<LevelDatabase['batch']>, operation: LevelOperatio
   else batch.put(operation.key, operation.value)
 }
 
-/** A write of a value with its checksum. */
+/** An operation that writes a value with its checksum. */
 export function putSealed(key: string, value: string): LevelOperation {
   return { type: 'put', key, value: seal(key, value) }
 }
 
-/** The writes that set the position of the stored state, for the same batch as its records. */
+/**
+ * The operations that set the position of the stored state; write them in the same batch as the
+ * state's records.
+ */
 export function markOperations(mark: StorePosition): LevelOperation[] {
   return [putSealed(MARK_KEY, encodeMark(mark))]
 }

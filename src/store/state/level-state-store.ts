@@ -12,18 +12,18 @@ import { type FileSystem, replaceFile } from '../file-system.ts'
 import { toLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
 import { assertRecord, encodeSnapshot, type FullRecord } from './snapshot-stream.ts'
 import {
-  DEFAULTS,
+  LEVEL_STORE_DEFAULTS,
   markOperations,
   readBatches,
   readMark,
   readReceivedIndex,
-  type Settings,
+  type LevelStoreSettings,
   type StateStoreOptions,
   writeLevelBatch,
 } from './level-records.ts'
 import { requireSpace, removeFolder, LevelReceiver } from './level-receiver.ts'
 
-/** Folder of the state inside a data folder. */
+/** Folder, inside a data folder, that contains the state. */
 export const STATE_NAME = 'state'
 const CURRENT_NAME = 'CURRENT'
 
@@ -32,20 +32,20 @@ interface Live {
   readonly half: Half
   readonly database: LevelDatabase
   readonly mark: StorePosition | null
-  /** Index of the last snapshot received. */
+  /** Index of the snapshot that was received last; null if there was none. */
   readonly receivedIndex: Index | null
 }
 const otherHalf = (half: Half): Half => (half === 'A' ? 'B' : 'A')
 
 /**
- * The applied state in LevelDB, in `state/A` or `state/B`; `state/CURRENT` names the live one. A
- * received snapshot is built in the other one and becomes live by a durable change of CURRENT.
- * After a failed write nothing more is written, because LevelDB's memory no longer matches the
- * disk.
+ * The applied state in LevelDB, in `state/A` or `state/B`; the file `state/CURRENT` names the
+ * folder in use. A received snapshot is written to the other folder, which comes into use by a
+ * durable change of CURRENT. After a failed write nothing more is written, because LevelDB's memory
+ * no longer matches the disk.
  */
 export class LevelStateStore implements StateStore {
   readonly #folder: string
-  readonly #settings: Settings
+  readonly #settings: LevelStoreSettings
   #half: Half
   #database: LevelDatabase
   #mark: StorePosition | null
@@ -54,7 +54,7 @@ export class LevelStateStore implements StateStore {
   #failure: Error | null = null
   #receiver: LevelReceiver | null = null
 
-  private constructor(folder: string, settings: Settings, live: Live) {
+  private constructor(folder: string, settings: LevelStoreSettings, live: Live) {
     this.#folder = folder
     this.#settings = settings
     this.#half = live.half
@@ -69,7 +69,7 @@ export class LevelStateStore implements StateStore {
    * @throws {StoreError}
    */
   static async open(dir: string, options: StateStoreOptions = {}): Promise<LevelStateStore> {
-    const settings = { ...DEFAULTS, ...options }
+    const settings = { ...LEVEL_STORE_DEFAULTS, ...options }
     const { files } = settings
     const folder = `${dir}/${STATE_NAME}`
     if (!files.exists(folder)) {
@@ -82,8 +82,8 @@ export class LevelStateStore implements StateStore {
     try {
       const mark = await readMark(database, path)
       const receivedIndex = await readReceivedIndex(database, path)
-      // Removed only after the live half was opened, because nothing may change if that half is
-      // damaged.
+      // The other folder is removed only after the one in use was opened, because nothing may
+      // change if that one is damaged.
       files.remove(`${folder}/${otherHalf(half)}`)
       files.remove(`${folder}/${CURRENT_NAME}.new`)
       files.syncFolder(folder)
@@ -128,7 +128,8 @@ export class LevelStateStore implements StateStore {
     const path = this.#path
     try {
       const view = database.snapshot()
-      // Read from the view, because a mark read outside of it could belong to another batch.
+      // Read from the view, because a mark that is read outside of the view could belong to another
+      // batch.
       const mark = await readMark(database, path, view)
       if (mark === null) {
         await view.close()
@@ -183,7 +184,8 @@ export class LevelStateStore implements StateStore {
     try {
       replaceFile(files, this.#folder, CURRENT_NAME, `${half}\n`)
     } catch (error) {
-      // Now it is unknown which half the next start opens, so neither half may be written.
+      // It is unknown now which of the two folders the next start will open, so neither may be
+      // written.
       this.#failure = toStoreError(error, 'replace', this.#folder)
       throw this.#failure
     }
@@ -198,7 +200,7 @@ export class LevelStateStore implements StateStore {
 }
 
 /**
- * CURRENT is created before the folder that it names, so without CURRENT the store did not exist
+ * CURRENT is created before the folder that it names. So if CURRENT is missing, no store existed
  * yet.
  */
 function currentHalf(files: FileSystem, folder: string): Half {

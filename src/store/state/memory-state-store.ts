@@ -16,11 +16,11 @@ import {
   type FullRecord,
 } from './snapshot-stream.ts'
 
-/** State that survives closing the store or ending its process. */
+/** State that outlives the store object, as a disk outlives a process. */
 export interface MemoryState {
   records: Map<string, string>
   mark: StorePosition | null
-  /** Index of the last snapshot received. */
+  /** Index of the snapshot that was received last; null if there was none. */
   receivedIndex: Index | null
 }
 
@@ -29,15 +29,15 @@ export function emptyMemoryState(): MemoryState {
 }
 
 /**
- * The state store in memory, for tests and the simulator. A write is durable at once, in the
- * {@link MemoryState}.
+ * The state store in memory, for tests and the simulator. Writes to the {@link MemoryState} are
+ * durable at once.
  */
 export class MemoryStateStore implements StateStore {
   readonly #state: MemoryState
   readonly #chunkBytes: number
   #isClosed = false
   #isReceiving = false
-  /** A snapshot or a reader uses the map, so the next write must copy it. */
+  /** True while a snapshot or a reader uses the map; the next write must then copy the map. */
   #isShared = false
 
   constructor(
@@ -110,8 +110,8 @@ export class MemoryStateStore implements StateStore {
 }
 
 /**
- * Sorts by ascending UTF-8 bytes of the key, like LevelDB. The UTF-16 order differs beyond the
- * basic plane.
+ * Sorts records by ascending UTF-8 bytes of the key, like LevelDB. UTF-16 order differs for
+ * characters beyond the basic plane.
  */
 function sorted(records: ReadonlyMap<string, string>): FullRecord[] {
   return [...records]

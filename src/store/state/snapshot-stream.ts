@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto'
 import type { StorePosition, StoreRecord } from '../../ports/state-store.ts'
 import { assert } from '../../lib/assert.ts'
-import { getUint53, setUint53 } from '../../raft/entry-codec.ts'
+import { readSafeInteger, writeSafeInteger } from '../../raft/entry-codec.ts'
 import { StoreError } from '../errors.ts'
 import { decodeMark, encodeMark } from './state-mark.ts'
 
@@ -18,7 +18,7 @@ export type FullRecord = StoreRecord & { readonly value: string }
 
 const KEY_BYTES_MAX = 4096
 const VALUE_BYTES_MAX = 16 * 1024 * 1024
-/** The largest chunk a receiver takes. */
+/** Maximum size of a chunk that a receiver accepts. */
 const CHUNK_BYTES_MAX = 8 * 1024 * 1024
 export const CHUNK_BYTES_DEFAULT = 256 * 1024
 
@@ -29,7 +29,10 @@ const RECORD_HEAD_BYTES = 8
 const COUNT_BYTES = 8
 const DIGEST_BYTES = 32
 
-/** Asserts that the store accepts the record, because a receiver would refuse it otherwise. */
+/**
+ * Asserts that a store accepts the record, because a receiver of the snapshot would refuse other
+ * records.
+ */
 export function assertRecord(record: StoreRecord): void {
   const { key, value } = record
   assert(key.length > 0 && key.isWellFormed(), 'a key is well-formed text and not empty')
@@ -40,7 +43,7 @@ export function assertRecord(record: StoreRecord): void {
   assert(isShort, `a value has at most ${VALUE_BYTES_MAX} bytes`)
 }
 
-/** Fills chunks of one size. Each chunk is passed on once and not modified afterwards. */
+/** Fills chunks of equal size. Each chunk is passed on once and not modified afterwards. */
 class ChunkFiller {
   readonly #chunkBytes: number
   readonly #hash = createHash('sha256')
@@ -64,7 +67,7 @@ class ChunkFiller {
     }
   }
 
-  /** Digest of all bytes so far. */
+  /** Digest of all bytes that were added so far. */
   digest(): Uint8Array {
     this.#hash.update(this.#chunk.subarray(this.#hashed, this.#used))
     this.#hashed = this.#used
@@ -92,7 +95,10 @@ function twoNumbers(first: number, second: number): Buffer {
   return bytes
 }
 
-/** Encodes a snapshot lazily, chunk by chunk. Records must come by ascending key bytes. */
+/**
+ * Encodes a snapshot lazily, chunk by chunk. The records must be in ascending order of their key
+ * bytes.
+ */
 export async function* encodeSnapshot(
   mark: StorePosition,
   batches: AsyncIterable<readonly FullRecord[]>,
@@ -119,7 +125,11 @@ export async function* encodeSnapshot(
     count += records.length
   }
   const tail = Buffer.alloc(RECORD_HEAD_BYTES + COUNT_BYTES)
-  setUint53(new DataView(tail.buffer, tail.byteOffset, tail.length), RECORD_HEAD_BYTES, count)
+  writeSafeInteger(
+    new DataView(tail.buffer, tail.byteOffset, tail.length),
+    RECORD_HEAD_BYTES,
+    count,
+  )
   yield* filler.put(tail)
   yield* filler.put(filler.digest())
   yield* filler.rest()
@@ -135,7 +145,7 @@ function badSnapshot(what: string): StoreError {
 
 type Step = 'head' | 'mark' | 'recordHead' | 'record' | 'count' | 'digest' | 'done'
 
-/** Decodes chunks into complete records. Holds at most one record and one chunk. */
+/** Decodes chunks into complete records. Stores at most one record and one chunk. */
 export class SnapshotDecoder {
   readonly #hash = createHash('sha256')
   #pieces: Uint8Array[] = []
@@ -147,7 +157,9 @@ export class SnapshotDecoder {
   #count = 0
   #mark: StorePosition | null = null
 
-  /** @throws {StoreError} BAD_SNAPSHOT, NEWER_FORMAT; do not call push again after an error. */
+  /**
+   * @throws {StoreError} BAD_SNAPSHOT, NEWER_FORMAT; after an error, do not call `push` again.
+   */
   push(chunk: Uint8Array): FullRecord[] {
     if (chunk.length > CHUNK_BYTES_MAX) throw badSnapshot(`a chunk has ${chunk.length} bytes`)
     this.#pieces.push(chunk)
@@ -201,7 +213,7 @@ export class SnapshotDecoder {
       case 'record':
         return this.#readRecord(bytes)
       case 'count': {
-        const count = getUint53(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0)
+        const count = readSafeInteger(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0)
         if (count !== this.#count) throw badSnapshot(`it has ${this.#count} of ${count} records`)
         this.#expect('digest', DIGEST_BYTES)
         return null

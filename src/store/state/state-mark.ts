@@ -3,7 +3,7 @@ import { isCount } from '../../lib/text/json-value.ts'
 
 export const STATE_FORMAT = 2
 
-/** Text form of a mark in a store and in a snapshot. */
+/** Encodes a mark as text, for a store and for a snapshot. */
 export function encodeMark(mark: StorePosition): string {
   const { position, timeMs, configuration, featureLevel, digest, entitiesDigest } = mark
   const { term, index } = position
@@ -20,8 +20,8 @@ export function encodeMark(mark: StorePosition): string {
 }
 
 /**
- * @returns null: not a mark; a number: the mark has this other format, of a newer program or from
- * before the first release.
+ * @returns null if the text is not a mark; a number if the mark has that format, of a newer program
+ * or from before the first release.
  */
 export function decodeMark(text: string): StorePosition | number | null {
   let value: unknown

@@ -110,7 +110,7 @@ describe('an enrollment by an external JWT', () => {
   })
 
   test.each(['/enroll/token', '/enroll?method=token'])(
-    'gives a certificate for the key of a request: %s',
+    'issues a certificate for the key in the certificate request: %s',
     async (path) => {
       const who = somebody()
       const body = { clientCsr: await newRequest() }
@@ -135,7 +135,7 @@ describe('an enrollment by an external JWT', () => {
     expect(again.body.error?.code).toBe('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
   })
 
-  test('is refused without a JWT, with an invalid one, and with one of another signer than requested', async () => {
+  test('is refused without a JWT, with an invalid JWT, and with a JWT from another signer than the requested one', async () => {
     const other = await newSigner({ ...open, jwksEndpoint: server.url })
     const good = await provider.token(somebody())
     const replies = [
@@ -185,7 +185,7 @@ describe('an enrollment by an external JWT', () => {
     expect(controller.cluster.proposals.length).toBe(before)
   })
 
-  test('is checked again with the current signer when the entry is applied', async () => {
+  test('is checked again with the current signer when the log entry is applied', async () => {
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)
     cluster.propose = async (input) => {

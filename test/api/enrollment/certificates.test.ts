@@ -64,7 +64,7 @@ const requestId = (): Record<string, string> => ({
 const isRefused = refusal(401, 'INVALID_AUTH')
 
 describe('log-in by certificate', () => {
-  test('accepts no body, an empty one, and client details, which are stored', async () => {
+  test('accepts no body, an empty body, and a body with client details, which are stored', async () => {
     expect(
       (await listener.call({ path: `${client}/authenticate?method=cert`, by: device })).status,
     ).toBe(200)
@@ -89,7 +89,7 @@ describe('log-in by certificate', () => {
     expect(controller.machine.appliedIndex - before).toBe(1)
   })
 
-  test('is refused without a certificate, and with a network certificate that belongs to no identity', async () => {
+  test('is refused without a certificate, and with a certificate of the network that belongs to no identity', async () => {
     expect(await logIn(null)).toMatchObject(isRefused)
     const now = controller.clock.nowMs()
     const { issuing } = controller.authorities
@@ -99,7 +99,7 @@ describe('log-in by certificate', () => {
     expect(await logIn(stray)).toMatchObject(isRefused)
   })
 
-  test('chains to a root through the presented intermediates; without them it is reported as improper', async () => {
+  test('accepts a certificate that chains to a root through the presented intermediates; without intermediates the response reports an improper chain', async () => {
     expect(dataOf(await logIn(device))).not.toHaveProperty('improperClientCertChain')
     const [leaf] = parseCertificates(device.certificatePem)
     const bare = { ...device, certificatePem: leaf.pem }
@@ -112,7 +112,7 @@ describe('log-in by certificate', () => {
     })
   })
 
-  test('respects the disabling of the identity, also in an existing session', async () => {
+  test('is refused while the identity is disabled, and so is an existing session', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const own = { method: 'GET', path: `${client}/current-identity`, token }
     const path = `${management}/identities/${identityId}`
@@ -140,7 +140,7 @@ describe('log-in by certificate', () => {
     dataOf(await logIn(device))
   })
 
-  test('ends, with its sessions, when the authenticator is deleted', async () => {
+  test('is refused, and its sessions end, when the authenticator is deleted', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const path = `${management}/authenticators/${authenticatorId}`
     expect((await caller.call('DELETE', path)).status).toBe(200)
@@ -154,7 +154,7 @@ describe('an extended certificate', () => {
   const own = (verb: string): string =>
     `${client}/current-identity/authenticators/${authenticatorId}/${verb}`
 
-  test('does not affect the current one until its holder has presented it, and then replaces it', async () => {
+  test('replaces the current certificate only after its holder has presented it', async () => {
     const { rollKeys } = { rollKeys: true }
     const request = `${management}/authenticators/${authenticatorId}/request-extend`
     expect((await caller.call('POST', request, { rollKeys })).status).toBe(200)
@@ -193,7 +193,7 @@ describe('an extended certificate', () => {
     })
   })
 
-  test('is issued to the holder only, and only for certificates of the network', async () => {
+  test('is issued only to the holder, and only for a certificate that the network issued', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const clientCertCsr = await createCertificateRequest({
       privateKeyPem: generatePrivateKeyPem(),
@@ -225,7 +225,7 @@ describe('an extended certificate', () => {
     ['client', client],
     ['management', management],
   ])(
-    'can be verified at /authenticators/{id}/extend-verify of the %s API too, by its holder only',
+    'can be verified only by its holder, at /authenticators/{id}/extend-verify of the %s API too',
     async (_api, base) => {
       const path = `${base}/authenticators/${authenticatorId}/extend-verify`
       const entered = { path: `${base}/authenticate?method=cert`, by: device, body: {} }
@@ -250,7 +250,7 @@ describe('an extended certificate', () => {
 describe('session certificates', () => {
   const path = `${client}/current-api-session/certificates`
 
-  test('are issued, listed, shown and revoked by that session only', async () => {
+  test('are issued to, listed for, shown to and revoked by their own session only', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const created = dataOf(await listener.call({ path, body: { csr }, token, by: device }), 201)
@@ -290,7 +290,7 @@ describe('session certificates', () => {
     }
   })
 
-  test('are limited in number, and validated like every certificate request', async () => {
+  test('are limited in number; their certificate requests are validated like every other', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const make = (csr: string): Promise<TlsReply> =>
       listener.call({ path, body: { csr }, token, by: device })

@@ -86,7 +86,7 @@ async function verifiedCa(
 }
 
 describe('ott', () => {
-  test('issues a certificate for the key of the request, which logs in and is stored as the authenticator', async () => {
+  test('issues a certificate for the key in the certificate request; the certificate logs in and is stored as the authenticator', async () => {
     const { id, token } = await newToken({ ott: true })
     const privateKeyPem = newKey()
     const {
@@ -112,7 +112,7 @@ describe('ott', () => {
     expect(identity).toMatchObject({ hasApiSession: true, enrollment: {} })
   })
 
-  test('repeats its answer for the same key only', async () => {
+  test('repeats its response only for the same key', async () => {
     const { id, token } = await newToken({ ott: true })
     const csr = await csrOf(newKey())
     const first = dataOf(await enroll(`token=${token}`, csr))
@@ -143,7 +143,7 @@ describe('ott', () => {
     dataOf(await listener.call({ path: `${ENROLL}/ott`, body }))
   })
 
-  test('refuses a missing or invalid request, another method and an unknown token, without consuming the token', async () => {
+  test('refuses a missing or invalid certificate request, another method and an unknown token, without consuming the token', async () => {
     const { token } = await newToken({ ott: true })
     const csr = await csrOf(newKey())
     for (const [query, body, status, code] of [
@@ -182,7 +182,7 @@ describe('ott', () => {
 })
 
 describe('updb', () => {
-  test('sets the password of the user in the enrollment, not of one in the body', async () => {
+  test('sets the password of the user name in the enrollment, and ignores a user name in the body', async () => {
     const { token } = await newToken({ updb: 'field-unit' })
     const path = `${ENROLL}?method=updb&token=${token}`
     const body = { username: 'somebody', password: 'a long enough one' }
@@ -209,7 +209,7 @@ describe('updb', () => {
 })
 
 describe('ottca', () => {
-  test('accepts the connection’s certificate of the CA that the enrollment names', async () => {
+  test('accepts a client certificate that was signed by the CA that the enrollment names', async () => {
     const { id: caId, key } = await verifiedCa('workshop')
     const other = await verifiedCa('elsewhere')
     const { id, token } = await newToken({ ottca: caId })
@@ -252,7 +252,7 @@ describe('ca', () => {
     })
   })
 
-  test('accepts a request without a body and content type, on its separate path too', async () => {
+  test('accepts a request without a body and content type, also at its separate path', async () => {
     const { key } = await verifiedCa('mill')
     const now = controller.clock.nowMs()
     const by = await clientKey(key, 'a', now)
@@ -261,7 +261,7 @@ describe('ca', () => {
     expect((await listener.call({ path: `${ENROLL}/ca`, by: other })).status).toBe(200)
   })
 
-  test('recognizes the holder by the CA’s claim, with any later certificate', async () => {
+  test('recognizes the holder by the CA’s external ID claim, in any later certificate', async () => {
     const claim = { index: 0, location: 'SAN_URI', matcher: 'SCHEME', matcherCriteria: 'unit' }
     const externalIdClaim = { ...claim, parser: 'SPLIT', parserCriteria: '/' }
     const { key, id } = await verifiedCa('fleet', { externalIdClaim })
@@ -284,7 +284,7 @@ describe('ca', () => {
     expect(await logIn(renewed)).toMatchObject(refusal(401, 'INVALID_AUTH'))
   })
 
-  test('is refused without a certificate, by a CA that is not enabled for it, and by an unverified CA', async () => {
+  test('is refused without a certificate, by an unverified CA, and by a CA on which enrollment is not enabled', async () => {
     const now = controller.clock.nowMs()
     expect(await auto(null)).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
     const { key } = await verifiedCa('closed', { isAutoCaEnrollmentEnabled: false })
@@ -333,7 +333,7 @@ describe('routers', () => {
     },
   )
 
-  test('are refused without both requests, and if the common name is not their id', async () => {
+  test('are refused without both certificate requests, or if a common name is not the router’s id', async () => {
     const { id, token } = await newRouter('edge-routers')
     const path = `${ENROLL}/erott`
     const clientCsr = await csrOf(newKey(), id)
@@ -407,7 +407,7 @@ describe('routers', () => {
 })
 
 describe('a token without a method', () => {
-  test('is enrolled by the method that it was made for: updb, ottca and ott', async () => {
+  test('enrolls by the method for which the token was issued: updb, ottca or ott', async () => {
     const password = 'a long enough one'
     const named = await newToken({ updb: 'methodless' })
     const byPassword = await listener.call({
@@ -443,7 +443,7 @@ describe('a token without a method', () => {
   })
 })
 
-test('an enrolled identity gets the controllers with the addresses for clients', async () => {
+test('an enrolled identity receives the controllers’ client addresses', async () => {
   const { token } = await newToken({ ott: true })
   const asked = await enroll(`token=${token}`, await csrOf(newKey()))
   const { controllers } = dataOf(asked) as unknown as { controllers: Detail[] }
@@ -454,7 +454,7 @@ test('an enrolled identity gets the controllers with the addresses for clients',
 })
 
 describe('enrolling clients can verify the controller', () => {
-  test('by the key set, whose key signs tokens and UUID nonces only', async () => {
+  test('by the key set; its key signs only tokens and UUID nonces', async () => {
     const { keys } = JSON.parse(
       (await listener.call({ method: 'GET', path: `${ENROLL}/jwks` })).text,
     ) as { keys: (JWK & { x5c: string[] })[] }

@@ -38,7 +38,7 @@ const descriptions = {
 
 describe('a log-in by an external JWT', () => {
   test.each([client, management])(
-    'opens a session of the identity that it names: %s',
+    'opens a session for the identity in the token: %s',
     async (base) => {
       const reply = await logIn(await provider.token('alice-id'), base)
       expect(sessionOf(reply)).toMatchObject({
@@ -53,7 +53,7 @@ describe('a log-in by an external JWT', () => {
     },
   )
 
-  test('finds the identity by the claim of the signer, as its external id if the signer is configured so', async () => {
+  test('finds the identity by the claim that the signer configures, as its external id if the signer is configured so', async () => {
     await patch('identities', 'alice-id', { externalId: 'alice@idp.test' })
     await patch('external-jwt-signers', signerId, {
       useExternalId: true,
@@ -158,7 +158,7 @@ describe('a log-in by an external JWT', () => {
     expect(String(reply.headers['www-authenticate'])).toContain('error="missing"')
   })
 
-  test('accepts a JWT that a key of Ed25519 signed', async () => {
+  test('accepts a JWT signed with an Ed25519 key', async () => {
     const key = edKey('ed')
     server.keys = [...server.keys, jwkOf(key)]
     // An unknown key is looked for at most once a second.
@@ -169,7 +169,7 @@ describe('a log-in by an external JWT', () => {
     }
   })
 
-  test('accepts a JWT with 200 groups, and reports a longer one as too long', async () => {
+  test('accepts a JWT with 200 groups, and reports a JWT that exceeds the limit as too long', async () => {
     const groups = Array.from(
       { length: 200 },
       (_, at) => `cn=group-${at},ou=departments,dc=example,dc=org`,
@@ -209,7 +209,7 @@ describe('a log-in by an external JWT', () => {
     await patch('identities', 'alice-id', { authPolicyId: 'default' })
   })
 
-  test('completes the code flow without another factor', async () => {
+  test('completes the authorization code flow without another factor', async () => {
     const oidc = new OidcClient(controller)
     const authorization = `Bearer ${await provider.token('alice-id')}`
     const id = await oidc.begin()
@@ -220,7 +220,7 @@ describe('a log-in by an external JWT', () => {
     expect(await oidc.statusAt(`${client}/current-identity`, token)).toBe(200)
   })
 
-  test('opens a session that is refused once its signer was disabled, also after it is enabled again', async () => {
+  test('opens a session that stays invalid after its signer was disabled, even if the signer is enabled again', async () => {
     const reply = await logIn(await provider.token('alice-id'))
     const alice = new CallerOf(controller)
     alice.token = String(reply.headers['zt-session'])
@@ -251,7 +251,7 @@ describe('a log-in by an external JWT', () => {
 })
 
 describe('a signer with a certificate', () => {
-  test('verifies by its key and kid, within the validity of the certificate', async () => {
+  test('verifies tokens by the key and kid, during the validity period of the certificate', async () => {
     const nowMs = controller.clock.nowMs()
     const { certificatePem, privateKeyPem } = await createRootAuthority({
       commonName: 'provider',

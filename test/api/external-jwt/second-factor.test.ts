@@ -33,7 +33,7 @@ const bearer = (token: string): Record<string, string> => ({ authorization: `Bea
 beforeEach(() => patch('identities', 'alice-id', { authPolicyId: required }))
 
 describe('a session whose policy requires an external JWT', () => {
-  test('is full in each request with a JWT, and partial in each without', async () => {
+  test('is fully authenticated in each request with a JWT, and partially in each request without a JWT', async () => {
     const alice = sessionOf('alice-id')
     const token = bearer(await provider.token('alice-id'))
     expect(queriesOf(await alice.get(session))).toEqual([query])
@@ -76,7 +76,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect(await answered(forged)).toBe(invalid)
   })
 
-  test('names the signer in successful answers too, of the log-in and of the session', async () => {
+  test('includes the signer in successful responses too: for the log-in and for the session', async () => {
     const missing = `Bearer realm="openziti-secondary-ext-jwt" error="missing"`
     const token = bearer(await provider.token('alice-id'))
     const logIn = (headers: Record<string, string>): Promise<Reply> =>
@@ -90,7 +90,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(session, token)).headers).not.toHaveProperty('www-authenticate')
   })
 
-  test('can write with a JWT, which apply accepts', async () => {
+  test('can write with a JWT: apply accepts the write', async () => {
     const alice = sessionOf('alice-id')
     const body = { currentPassword: user.password, tags: { with: 'token' } }
     const path = `${own}/authenticators/alice-updb`
@@ -100,7 +100,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect(reply.status, reply.text).toBe(200)
   })
 
-  test('gives an administrator its rights only with a JWT', async () => {
+  test('gives an administrator administrator rights only with a JWT', async () => {
     await patch('identities', 'alice-id', { isAdmin: true })
     const alice = sessionOf('alice-id')
     const token = bearer(await provider.token('alice-id'))

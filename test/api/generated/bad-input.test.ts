@@ -266,7 +266,7 @@ describe.each(operations)('$api $method $path', (operation) => {
     }
   })
 
-  test('declares a status for each refusal that it can give', () => {
+  test('declares a status for each refusal that it can return', () => {
     expect(statuses.every((status) => status >= 200 && status < 600)).toBe(true)
     if (body !== null) expect(statuses).toEqual(expect.arrayContaining([400, 413, 415, 429]))
     if (!operation.isPublic) expect(statuses).toContain(401)

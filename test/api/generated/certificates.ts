@@ -2,7 +2,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   type ValidityPeriod,
-  validityFrom,
+  validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { uniqueText } from './schemas.ts'
 
@@ -13,7 +13,7 @@ let made = 0
 /** Another one for each certificate, in whole seconds, so that a change of it shows in its times too. */
 function nextValidity(): ValidityPeriod {
   made += 1
-  return validityFrom(startMs - made * 1000, DAY_MS)
+  return validityStartingAt(startMs - made * 1000, DAY_MS)
 }
 
 /** A certificate authority that nobody has used before. */

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Entity, EntityApi } from '../../../src/entities/define.ts'
-import { openPrimary, openSecondary } from '../../../src/entities/parts/auth-policy-factors.ts'
+import {
+  permissivePrimaryRules,
+  permissiveSecondaryRules,
+} from '../../../src/entities/parts/auth-policy-factors.ts'
 import { entities, findEntity } from '../../../src/entities/registry.ts'
 import { requestSchema } from '../../../src/entities/schema.ts'
 import { isObject } from '../../../src/entities/check.ts'
@@ -107,8 +110,8 @@ const openPolicyId = (turn: 0 | 1): Promise<string> =>
     'auth-policies',
     {
       ...named(),
-      primary: openPrimary as unknown as Json,
-      secondary: openSecondary as unknown as Json,
+      primary: permissivePrimaryRules as unknown as Json,
+      secondary: permissiveSecondaryRules as unknown as Json,
     },
     turn,
   )

@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
-import { type ProblemCode, problems, wireCode } from '../../../src/lib/problems.ts'
+import { type ProblemCode, problems, apiCodeOf } from '../../../src/lib/problems.ts'
 import { CallerOf, type Reply } from '../support/caller.ts'
 import type { TestController } from '../support/controller.ts'
 
 /** Status and code of every problem, as they go over the wire. */
 const wire = new Set(
   Object.entries(problems).map(
-    ([code, { http }]) => `${http} ${wireCode[code as ProblemCode] ?? code}`,
+    ([code, { http }]) => `${http} ${apiCodeOf[code as ProblemCode] ?? code}`,
   ),
 )
 

@@ -22,10 +22,10 @@ import { createApi } from '../../../src/api/server.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import type { Events } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
-import { formingRecords } from '../../../src/fsm/seed/seed.ts'
+import { initialRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson } from '../../../src/lib/text/canonical-json.ts'
 import { DataPathCounts } from '../../../src/api/metrics/data-path-counts.ts'
-import { dataPathSources } from '../../../src/controller/service/data-path.ts'
+import { fabricMetricSources } from '../../../src/controller/service/data-path.ts'
 import { WriteAllowance } from '../../../src/api/http/write-allowance.ts'
 import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -45,7 +45,7 @@ import type {
 } from '../../../src/ports/membership.ts'
 import { type Actor, actorName, systemActor } from '../../../src/ports/actor.ts'
 import type { AppliedProposal, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
-import { ActionLog } from '../../../src/cluster/action-recorder.ts'
+import { ClusterActionRecorder } from '../../../src/cluster/action-recorder.ts'
 import { LogLevelSwitch } from '../../../src/controller/log-level.ts'
 import { networkAuthorities, type TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
@@ -413,7 +413,7 @@ export async function startController(
     authorities,
     jwt: signerOf(await ownLeaf, [await ownLeaf], () => clock.nowMs()),
     issuer,
-    dataPath: { counts: new DataPathCounts(), ...dataPathSources(machine) },
+    dataPath: { counts: new DataPathCounts(), ...fabricMetricSources(machine) },
     admission,
     activity,
     waitingDevices,
@@ -456,7 +456,7 @@ export async function startController(
       cluster.selfId,
       { level: 'info', warn: () => undefined },
       'info',
-      new ActionLog(cluster, { warn: () => undefined }),
+      new ClusterActionRecorder(cluster, { warn: () => undefined }),
     ),
     audit: {
       refused: (write) => cluster.audit?.refused(write),
@@ -578,7 +578,7 @@ function named(actor: Actor): Actor {
 
 async function form(cluster: LocalCluster, featureLevel: number): Promise<void> {
   const [adminHash, userHash] = await hashes
-  const records = formingRecords({
+  const records = initialRecords({
     adminId: 'admin-id',
     adminAuthenticatorId: 'admin-updb',
     adminName: admin.username,

@@ -1,6 +1,6 @@
 import type { BackupControl, BackupRequest } from '../../../src/api/backups/backup-control.ts'
 import type {
-  CertificatesInForce,
+  ActiveCertificates,
   IssuedCertificate,
   PkiControl,
 } from '../../../src/api/cluster/pki-control.ts'
@@ -8,7 +8,7 @@ import type { RestoreControl } from '../../../src/api/backups/restore-control.ts
 import { type Actor, actorName } from '../../../src/ports/actor.ts'
 
 const issued: IssuedCertificate = { certificatePem: 'a certificate', notAfterMs: 2 }
-const inForce: CertificatesInForce = {
+const inForce: ActiveCertificates = {
   certificates: [],
   issuingPem: null,
   isRenewedHere: true,
@@ -40,15 +40,15 @@ const inForce: CertificatesInForce = {
 export class LocalPki implements PkiControl {
   readonly asked: (readonly [string, string])[] = []
 
-  view(): CertificatesInForce {
+  view(): ActiveCertificates {
     return inForce
   }
 
-  renew(by: Actor): Promise<CertificatesInForce> {
+  renew(by: Actor): Promise<ActiveCertificates> {
     return this.#note('renew', by, inForce)
   }
 
-  reload(by: Actor): Promise<CertificatesInForce> {
+  reload(by: Actor): Promise<ActiveCertificates> {
     return this.#note('reload', by, inForce)
   }
 

@@ -7,12 +7,12 @@ import type {
 } from '../../../src/pki/authority/certificate-order.ts'
 import type {
   CertificateIssuer,
-  ExtensionOrder,
-  IdentityOrder,
+  ExtensionCertificateRequest,
+  IdentityCertificateRequest,
   IssuedCertificate,
   RouterCertificatePair,
-  RouterOrder,
-  SessionOrder,
+  RouterCertificateRequest,
+  SessionCertificateRequest,
 } from '../../../src/ports/certificate-issuer.ts'
 import type { Problem } from '../../../src/lib/problems.ts'
 import { CertificateCommands } from '../../../src/threads/certificate-messages.ts'
@@ -36,19 +36,19 @@ export class InlineIssuer implements CertificateIssuer {
     this.#clock = clock
   }
 
-  async identity(order: IdentityOrder): Promise<IssuedCertificate> {
+  async identity(order: IdentityCertificateRequest): Promise<IssuedCertificate> {
     return (await this.#issue({ kind: 'identity', ...order }))[0]
   }
 
-  async extend(order: ExtensionOrder): Promise<IssuedCertificate> {
+  async extend(order: ExtensionCertificateRequest): Promise<IssuedCertificate> {
     return (await this.#issue({ kind: 'extension', ...order }))[0]
   }
 
-  async session(order: SessionOrder): Promise<IssuedCertificate> {
+  async session(order: SessionCertificateRequest): Promise<IssuedCertificate> {
     return (await this.#issue({ kind: 'session', ...order }))[0]
   }
 
-  async router(order: RouterOrder): Promise<RouterCertificatePair> {
+  async router(order: RouterCertificateRequest): Promise<RouterCertificatePair> {
     const [client, server] = await this.#issue({ kind: 'router', ...order })
     return { client, server: requirePresent(server, 'a router has two certificates') }
   }

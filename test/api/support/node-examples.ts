@@ -1,6 +1,11 @@
 import { LatencyHistogram } from '../../../src/lib/runtime/latency-histogram.ts'
 import type { NodeHealth } from '../../../src/ports/node-health.ts'
-import { type HostStats, NO_DISK_VITALS, NO_MEMORY, NO_VITALS } from '../../../src/ports/stats.ts'
+import {
+  type ConsensusStats,
+  NO_DISK_VITALS,
+  NO_MEMORY,
+  NO_VITALS,
+} from '../../../src/ports/stats.ts'
 
 export const nodeHealthExample: NodeHealth = {
   id: 'ctrl1',
@@ -44,7 +49,7 @@ export const nodeHealthExample: NodeHealth = {
 const fsync = new LatencyHistogram()
 for (const ms of [0.2, 0.2]) fsync.record(ms, 1000)
 
-export const vitalsExample: HostStats = {
+export const vitalsExample: ConsensusStats = {
   ...NO_VITALS,
   disk: { ...NO_DISK_VITALS, fsync: fsync.counts(1000) },
   elections: 3,

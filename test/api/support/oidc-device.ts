@@ -8,7 +8,11 @@ import {
   generatePrivateKeyPem,
 } from '../../../src/pki/authority/certificate-request.ts'
 import type { PostureReport } from '../../../src/ports/posture.ts'
-import type { ClientClaim, ClaimDecision, ShownClient } from '../../../src/ports/router-clients.ts'
+import type {
+  ClientClaim,
+  ClaimDecision,
+  ReportedClient,
+} from '../../../src/ports/router-clients.ts'
 import { CallerOf, client, management, type Reply } from './caller.ts'
 import type { TestController } from './controller.ts'
 import { made } from './network.ts'
@@ -20,7 +24,7 @@ export interface Device {
   readonly checkId: string
   readonly routerId: string
   /** The access token as a router sees it. */
-  readonly shown: ShownClient
+  readonly shown: ReportedClient
   call(method: string, path: string, body?: object): Promise<Reply>
 }
 

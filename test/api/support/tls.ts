@@ -8,7 +8,7 @@ import {
   type CertifiedKey,
   issueLeaf,
   type ValidityPeriod,
-  validityFrom,
+  validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import type { Body } from './caller.ts'
 import type { TestController } from './controller.ts'
@@ -115,7 +115,7 @@ export function serverKey(controller: TestController): Promise<CertifiedKey> {
     uris: [],
     hosts: ['127.0.0.1'],
     usages: ['server'],
-    validity: validityFrom(controller.clock.nowMs(), DAY_MS),
+    validity: validityStartingAt(controller.clock.nowMs(), DAY_MS),
   })
 }
 
@@ -132,6 +132,6 @@ export function clientKey(
     uris,
     hosts: [],
     usages: ['client'],
-    validity: typeof validity === 'number' ? validityFrom(validity, DAY_MS) : validity,
+    validity: typeof validity === 'number' ? validityStartingAt(validity, DAY_MS) : validity,
   })
 }

@@ -12,7 +12,7 @@ import { password, twoControllers } from './support.ts'
 
 const { root, first, second, newClient, newPerson } = await twoControllers()
 
-describe('the proof key of a flow', () => {
+describe('the PKCE proof key of a log-in', () => {
   test.each([
     ['none', { code_challenge: '', code_challenge_method: '' }],
     ['no method', { code_challenge_method: '' }],
@@ -32,7 +32,7 @@ describe('the proof key of a flow', () => {
     ['one that is too short', 'v'.repeat(42)],
     ['one that is too long', 'v'.repeat(129)],
     ['one with other characters', `${'v'.repeat(43)}+`],
-  ])('is accepted with its verifier only: %s', async (_what, given) => {
+  ])('is accepted only with its verifier: %s', async (_what, given) => {
     const { username } = await newPerson()
     const oidc = newClient()
     const verifier = given === '' || given === 'challenge' ? oidc.verifier : given
@@ -98,7 +98,7 @@ const lookalikes = [
 ]
 
 test.each(lookalikes)(
-  '%j as a redirect address gets neither a code nor an error',
+  '%j as a redirect URI gets neither a code nor an error',
   async (redirect_uri) => {
     const oidc = newClient()
     for (const changes of [{}, { prompt: 'none' }, { response_type: 'token' }]) {
@@ -115,11 +115,11 @@ test.each([
   'openziti://auth/callback',
   'https://localhost:1280/auth/callback',
   'https://localhost:1280/console/',
-])('%s is accepted as the redirect address of a client', async (redirect_uri) => {
+])('%s is accepted as the redirect URI of a client', async (redirect_uri) => {
   expect((await newClient().authorize({ redirect_uri })).status).toBe(302)
 })
 
-test('the end of a session redirects to no foreign address', async () => {
+test('ending a session never redirects to a foreign address', async () => {
   const oidc = newClient()
   const tokens = await oidc.logIn((await newPerson()).username, password)
   const ends = lookalikes.map((uri) => uri.replace('callback', 'logout'))
@@ -150,7 +150,7 @@ describe('the page of a log-in', () => {
     expect(page.text).not.toMatch(/<script|src=|https?:/)
   })
 
-  test('contains no text of an invented ID', async () => {
+  test('contains no text from an invented log-in ID', async () => {
     const id = '"><script>alert(1)</script>'
     const page = await newClient().send('GET', `/oidc/login/cert?id=${encodeURIComponent(id)}`)
     expect(page.status).toBe(401)
@@ -158,7 +158,7 @@ describe('the page of a log-in', () => {
     expect(page.headers['auth-request-id']).toBeUndefined()
   })
 
-  test('accepts the form only from its own origin, or from a script', async () => {
+  test('accepts the form only if it is sent from its own origin, or by a script', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const form = { id: await oidc.begin(), username, password }
@@ -177,7 +177,7 @@ describe('the page of a log-in', () => {
   })
 })
 
-describe('a controller', () => {
+describe('a controller as an OIDC provider', () => {
   test.each([
     'evil.example',
     'evil.example:1280',
@@ -187,7 +187,7 @@ describe('a controller', () => {
     'localhost.:1280',
     'localhost:1280@evil.example',
     '127.0.0.1:1280:1280',
-  ])('is not a provider under the host %s', async (host) => {
+  ])('does not serve the host name %s', async (host) => {
     const oidc = newClient()
     oidc.host = host
     const replies = [
@@ -200,7 +200,7 @@ describe('a controller', () => {
     }
   })
 
-  test('identifies itself in each answer of a flow, before the code', async () => {
+  test('puts its issuer into each response of a log-in, before the code', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const step = await oidc.passed(username, password)
@@ -216,7 +216,7 @@ describe('a controller', () => {
     expect(parameterOf(none.headers['location'], 'iss')).toBe(issuer)
   })
 
-  test('continues the flow of another controller', async () => {
+  test('continues a log-in that another controller began', async () => {
     const { username } = await newPerson()
     const [here, there] = [new OidcClient({ app: first }), new OidcClient({ app: second })]
     const id = await here.begin()
@@ -227,7 +227,7 @@ describe('a controller', () => {
   })
 })
 
-test('a registered redirect address is accepted only if it matches as a whole', async () => {
+test('a redirect URI is accepted only if it equals the registered one as a whole', async () => {
   const own = 'https://console.example/zac/callback'
   const out = 'https://console.example/out'
   const oidc = { redirectUris: [own, 'javascript:alert(1)'], postLogoutUris: [out] }

@@ -13,7 +13,7 @@ const two = await twoControllers()
 const { controller, root, first, second, newPerson, newPersonWithCodes } = two
 const { newClient, newClientOf } = two
 
-test('a factor that is given under one ID does not count for another identity', async () => {
+test('a factor given in one log-in does not count for another identity', async () => {
   const mallory = await newPersonWithCodes()
   const alice = await newPersonWithCodes()
   const oidc = newClient()
@@ -28,14 +28,14 @@ test('a factor that is given under one ID does not count for another identity', 
   expect(queries.status).toBe(401)
 })
 
-test('a code is useless without the verifier of the client that requested it', async () => {
+test('a code is useless without the PKCE verifier of the client that requested it', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
   expect((await newClient().redeem(code)).status).toBe(400)
 })
 
-test('a code is invalid once the password of its log-in was changed', async () => {
+test('a code is invalid once the password that was used in its log-in was changed', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -52,7 +52,7 @@ test('a code is invalid once the password of its log-in was changed', async () =
   expect(await oidc.redeem(code)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
 })
 
-test('a second code of a flow ends the session that the first one opened', async () => {
+test('a second code from one log-in ends the session that the first code opened', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const step = await oidc.passed(username, password)
@@ -64,7 +64,7 @@ test('a second code of a flow ends the session that the first one opened', async
   expect(await oidc.statusAt(ownIdentity, token)).toBe(401)
 })
 
-test('a code that is redeemed again later ends its session', async () => {
+test('a code that is redeemed again later ends the session that it opened', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -127,7 +127,7 @@ describe('a code that is redeemed again', () => {
     expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('is answered only within ten seconds of the first redemption', async () => {
+  test('gets tokens only within ten seconds after the first redemption', async () => {
     const { oidc, access, again } = await redeemed()
     controller.clock.advance(6000)
     expect((await again())[0]).toBe(200)
@@ -173,7 +173,7 @@ test('a code that is redeemed at two controllers at once opens one session', asy
   expect(await listed(root, `${management}/api-sessions?filter=${filter}`)).toHaveLength(1)
 })
 
-test('two codes of a flow that are redeemed at two controllers at once leave no session', async () => {
+test('two codes from one log-in that are redeemed at two controllers at once leave no session', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const step = await oidc.passed(username, password)
@@ -188,7 +188,7 @@ test('two codes of a flow that are redeemed at two controllers at once leave no 
   expect(await listed(root, `${management}/api-sessions?filter=${filter}`)).toEqual([])
 })
 
-test('a code, a log-in and a flow expire', async () => {
+test('an authorization code, a log-in and an authorization request expire', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const id = await oidc.begin()
@@ -203,7 +203,7 @@ test('a code, a log-in and a flow expire', async () => {
   expect(late.status).toBe(401)
 })
 
-test('an ID leads to no second-factor step before the password was verified', async () => {
+test('the ID of a log-in gives access to no second-factor step before the password was verified', async () => {
   const { app } = await newPersonWithCodes()
   const oidc = newClient()
   const id = await oidc.begin()
@@ -216,7 +216,7 @@ test('an ID leads to no second-factor step before the password was verified', as
   expect(steps.map(({ status }) => status)).toEqual([401, 401])
 })
 
-test('pages that have the ID of a flow in their address send no referrer and are not cached', async () => {
+test('pages whose address contains the ID of a log-in send no referrer and are not cached', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const begun = await oidc.authorize()
@@ -231,7 +231,7 @@ test('pages that have the ID of a flow in their address send no referrer and are
   }
 })
 
-test('a token issued to a client cannot manage the network, whichever identity it belongs to', async () => {
+test('a token issued to a client cannot manage the network, whatever rights its identity has', async () => {
   const oidc = newClient()
   const { access_token: token } = await oidc.logIn(admin.username, admin.password)
   expect(await oidc.statusAt(ownIdentity, token)).toBe(200)

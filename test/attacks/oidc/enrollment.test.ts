@@ -39,7 +39,7 @@ function enrollmentIn({ text }: OidcReply): string {
   return /name="enrollment" value="([^"]+)"/.exec(text)?.[1] ?? ''
 }
 
-test('a wrong code shows the key of an app only to a caller that saw it before', async () => {
+test('a wrong code shows the authenticator key only to a caller that saw it before', async () => {
   const username = await newPersonWithoutApp()
   const oidc = newClient()
   const id = await logIn(oidc, username)
@@ -59,7 +59,7 @@ test('a wrong code shows the key of an app only to a caller that saw it before',
   expect(appOfPage(controller, own).url).toBe(app.url)
 })
 
-test('no page shows the key of an app again once it was verified', async () => {
+test('no page shows the authenticator key again once it was verified', async () => {
   const username = await newPersonWithoutApp()
   const oidc = newClient()
   const id = await logIn(oidc, username)
@@ -78,7 +78,7 @@ test('no page shows the key of an app again once it was verified', async () => {
 })
 
 test.each(['', '/verify'])(
-  'a form of a foreign page cannot set up an app at enroll%s',
+  'a form on a foreign page cannot set up an authenticator at enroll%s',
   async (step) => {
     const username = await newPersonWithoutApp()
     const oidc = newClient()

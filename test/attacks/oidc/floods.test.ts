@@ -15,7 +15,7 @@ const { controller, root, first, second, newClient, newPerson, newPersonWithCode
   await twoControllers()
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-test('a new flow, an unknown ID and an invalid token write nothing', async () => {
+test('a new authorization request, an unknown ID and an invalid token write no log entry', async () => {
   const oidc = newClient()
   const before = controller.cluster.proposals.length
   for (let at = 0; at < 50; at += 1) {
@@ -30,7 +30,7 @@ test('a new flow, an unknown ID and an invalid token write nothing', async () =>
   expect(controller.cluster.proposals).toHaveLength(before)
 })
 
-test('a password alone opens few sessions that wait for a factor', async () => {
+test('a password alone can open only a few sessions that wait for a second factor', async () => {
   const { id: identityId } = await newPerson()
   const { findAll } = controller.machine
   const begun = (): readonly string[] =>
@@ -50,7 +50,7 @@ test('a password alone opens few sessions that wait for a factor', async () => {
 })
 
 describe('guesses', () => {
-  test('at a password are slowed down over all flows and controllers', async () => {
+  test('of a password are slowed down over all log-ins and controllers together', async () => {
     const { username } = await newPerson()
     await root.call('PATCH', `${management}/auth-policies/default`, {
       primary: { updb: { maxAttempts: 3, lockoutDurationMinutes: 0 } },
@@ -73,7 +73,7 @@ describe('guesses', () => {
     }
   })
 
-  test('at a code are limited per identity, over all flows', async () => {
+  test('of a code are limited per identity, over all log-ins together', async () => {
     const { username, app } = await newPersonWithCodes()
     const statuses: number[] = []
     for (let flow = 0; flow < 3; flow += 1) {
@@ -90,7 +90,7 @@ describe('guesses', () => {
   })
 })
 
-describe('a body', () => {
+describe('a request body', () => {
   const posts = [
     '/oidc/authorize',
     '/oidc/authorize/callback',
@@ -103,7 +103,7 @@ describe('a body', () => {
     '/oidc/end_session',
   ]
 
-  test.each(posts)('of another type is refused at %s', async (path) => {
+  test.each(posts)('with another media type is refused at %s', async (path) => {
     const oidc = newClient()
     for (const type of ['multipart/form-data', 'text/plain', 'application/xml', 'text/html']) {
       const refused = await oidc.send('POST', path, 'id=x', { 'content-type': type })
@@ -112,7 +112,7 @@ describe('a body', () => {
   })
 
   test.each(posts)(
-    'of a megabyte, or of far more than a log-in needs, is refused at %s',
+    'that is a megabyte long, or far longer than a log-in needs, is refused at %s',
     async (path) => {
       for (const length of [100 * 1024, 2 ** 20]) {
         const refused = await newClient().send('POST', path, `state=${'s'.repeat(length)}`, form)
@@ -122,7 +122,7 @@ describe('a body', () => {
   )
 
   test.each(posts)(
-    'of JSON that is not an object, or is too deep, is refused at %s',
+    'is refused if its JSON is not an object, or is nested too deeply, at %s',
     async (path) => {
       const oidc = newClient()
       const json = { 'content-type': 'application/json' }
@@ -142,8 +142,8 @@ describe('a body', () => {
   )
 })
 
-describe('a parameter', () => {
-  test('that is repeated is treated as missing', async () => {
+describe('a request parameter', () => {
+  test('is treated as missing if it is repeated', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const query = `client_id=native&client_id=openziti&redirect_uri=${encodeURIComponent(redirectUri)}`
@@ -190,7 +190,7 @@ describe('a parameter', () => {
     expect(mixed.status).toBe(400)
   })
 
-  test('that is too long is refused where the flow begins', async () => {
+  test('is refused at the start of the log-in if it is too long', async () => {
     const oidc = newClient()
     for (const name of ['state', 'nonce', 'code_challenge', 'redirect_uri', 'client_id']) {
       const reply = await oidc.authorize({ [name]: 'a'.repeat(4096) })
@@ -205,7 +205,7 @@ describe('a parameter', () => {
   })
 })
 
-test('temporary failures are not reported as OAuth errors, after which clients would log in again', async () => {
+test('temporary failures are not reported as OAuth errors, because clients would then log in again', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))

@@ -23,7 +23,7 @@ beforeAll(() => raiseLevel(controller))
 const refused = { ok: false, fault: 'posture' }
 
 describe('a router that may not know the client', () => {
-  test('cannot report for it', async () => {
+  test('cannot report posture for the client', async () => {
     const device = await devices.behind(atWork)
     const routerId = await devices.create('edge-routers', {})
     expect(await devices.clients.report({ ...device.shown, routerId }, [domain('corp.test')])).toBe(
@@ -38,7 +38,7 @@ describe('a router that may not know the client', () => {
 describe('a router that claims to evaluate posture', () => {
   const isJudgedByRouter = true
 
-  test('is not believed a second factor', async () => {
+  test('is not trusted to report a second factor', async () => {
     const device = await devices.behind({ typeId: 'MFA', timeoutSeconds: -1 })
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject(refused)
@@ -51,7 +51,7 @@ describe('a router that claims to evaluate posture', () => {
     expect(judged).toMatchObject({ ok: true })
   })
 
-  test('is not believed about a client whose session is not an OIDC session', async () => {
+  test('is not trusted for a client whose session is not an OIDC session', async () => {
     const device = await devices.behind(atWork)
     const caller = sessionOf(device.id)
     const call: Device['call'] = (method, path, body) => caller.call(method, client + path, body)

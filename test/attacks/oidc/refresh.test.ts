@@ -69,7 +69,7 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(tokens)).toEqual(hasEnded)
   })
 
-  test('ends when an administrator disables the identity, and stays invalid once it is enabled again', async () => {
+  test('becomes invalid when an administrator disables the identity, and stays invalid once the identity is enabled again', async () => {
     const { id, username } = await newPerson()
     const tokens = await newClient().logIn(username, password)
     const path = `${management}/identities/${id}`
@@ -79,7 +79,7 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(tokens)).toEqual(hasEnded)
   })
 
-  test('ends when an administrator deletes the identity, or its session', async () => {
+  test('becomes invalid when an administrator deletes the identity or its session', async () => {
     const [ann, bob] = [await newPerson(), await newPerson()]
     const ofAnn = await newClient().logIn(ann.username, password)
     const ofBob = await newClient().logIn(bob.username, password)
@@ -90,19 +90,22 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(ofBob)).toEqual(hasEnded)
   })
 
-  test.each(['IDENTITY', 'API_SESSION'])('ends by a revocation of the type %s', async (type) => {
-    const { id, username } = await newPerson()
-    const tokens = await newClient().logIn(username, password)
-    const named = type === 'IDENTITY' ? id : String(claimsOf(tokens.access_token)['z_asid'])
-    const revoked = await root.call('POST', `${management}/revocations`, { id: named, type })
-    expect(revoked.status, revoked.text).toBe(201)
-    expect(await waysOn(tokens)).toEqual(hasEnded)
-    // A later log-in is not affected.
-    const later = await newClient().logIn(username, password)
-    expect(await waysOn(later)).toEqual(goesOn)
-  })
+  test.each(['IDENTITY', 'API_SESSION'])(
+    'becomes invalid by a revocation of the type %s',
+    async (type) => {
+      const { id, username } = await newPerson()
+      const tokens = await newClient().logIn(username, password)
+      const named = type === 'IDENTITY' ? id : String(claimsOf(tokens.access_token)['z_asid'])
+      const revoked = await root.call('POST', `${management}/revocations`, { id: named, type })
+      expect(revoked.status, revoked.text).toBe(201)
+      expect(await waysOn(tokens)).toEqual(hasEnded)
+      // A later log-in is not affected.
+      const later = await newClient().logIn(username, password)
+      expect(await waysOn(later)).toEqual(goesOn)
+    },
+  )
 
-  test('ends when the password of the identity is changed', async () => {
+  test('becomes invalid when the password of the identity is changed', async () => {
     const { username } = await newPerson()
     const tokens = await newClient().logIn(username, password)
     const caller = new CallerOf(controller)
@@ -118,7 +121,7 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(tokens)).toEqual(hasEnded)
   })
 
-  test('is refused without the second factor that the identity has enabled since', async () => {
+  test('is refused without the second factor that the identity has enrolled since', async () => {
     const { username } = await newPerson()
     const tokens = await newClient().logIn(username, password)
     const caller = new CallerOf(controller)
@@ -129,7 +132,7 @@ describe('a refresh token of an identity', () => {
   })
 })
 
-test('a refresh token of a session in use writes nothing, and makes no second session, at two controllers at once', async () => {
+test('using a refresh token of an active session at two controllers at once writes nothing, and opens no second session', async () => {
   const { access_token: access, refresh_token: token } = await newClient().logIn(
     (await newPerson()).username,
     password,
@@ -168,7 +171,7 @@ test.each([
   }
 })
 
-test('a scope that was left out of one refresh cannot be requested again', async () => {
+test('a scope that a client omitted in one refresh cannot be requested again', async () => {
   const oidc = newClient()
   const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
   const { json } = await oidc.refresh(token, { scope: 'offline_access' })
@@ -177,7 +180,7 @@ test('a scope that was left out of one refresh cannot be requested again', async
   expect(again.json['error']).toBe('invalid_scope')
 })
 
-test('tokens exchanged for an access token expire with it, however often it is exchanged', async () => {
+test('a token obtained in exchange for an access token expires with the original token, even after several exchanges', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const { access_token: stolen } = await oidc.logIn(username, password)
@@ -240,7 +243,7 @@ describe('a token of a client that has logged in by a certificate', () => {
 })
 
 describe('a refresh token that was used', () => {
-  test('is accepted again for a short time, at any controller, because its answer may be lost', async () => {
+  test('is accepted again for a short time, at any controller, because the response may have been lost', async () => {
     const oidc = newClient()
     const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
     const next = String((await oidc.refresh(token)).json['refresh_token'])
@@ -253,7 +256,7 @@ describe('a refresh token that was used', () => {
     expect((await oidc.refresh(next)).status).toBe(200)
   })
 
-  test('ends the session when it is used again later, because one of its two holders is a thief', async () => {
+  test('ends the session when it is used again later, because one of its two holders must be a thief', async () => {
     const [thief, owner] = [newClient(), newClient()]
     const { refresh_token: stolen } = await owner.logIn((await newPerson()).username, password)
     const taken = await thief.refresh(stolen)
@@ -265,7 +268,7 @@ describe('a refresh token that was used', () => {
     expect(await thief.statusAt(ownIdentity, String(taken.json['access_token']))).toBe(401)
   })
 
-  test('is recognized if another controller has accepted it', async () => {
+  test('is recognized as used if another controller has accepted it', async () => {
     const oidc = newClient()
     const { access_token: access, refresh_token: token } = await oidc.logIn(
       (await newPerson()).username,
@@ -279,7 +282,7 @@ describe('a refresh token that was used', () => {
     expect(controller.refreshes.own.has(id)).toBe(false)
   })
 
-  test('is valid for its full lifetime if a certificate binds it', async () => {
+  test('stays valid for its full lifetime if it is bound to a certificate', async () => {
     const { key } = await certificates.newHolder()
     const own = new OidcClient(certificates.door(key))
     const { refresh_token: token } = await own.logInByCertificate()
@@ -290,7 +293,7 @@ describe('a refresh token that was used', () => {
 })
 
 // The clock advances by a month: no other test comes after.
-test('a refresh token ends at the maximum lifetime of its session, however often it was used', async () => {
+test('a refresh token expires at the maximum lifetime of its session, however often it was used', async () => {
   const oidc = newClient()
   let { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
   const endsAtMs = controller.clock.nowMs() + controller.parts.limits.oidcSessionMsMax

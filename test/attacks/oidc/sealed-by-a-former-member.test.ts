@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { CommandKind, SecretRotateSchema } from '../../../proto/gen/command_pb.ts'
 import {
   type SealedContents,
-  SealedTexts,
+  FlowStateSealer,
   type SealPurpose,
 } from '../../../src/auth/oidc/sealed-texts.ts'
 import type { TokenKey } from '../../../src/ports/token-keys.ts'
@@ -32,7 +32,7 @@ beforeEach(async () => {
 
 function seal<P extends SealPurpose>(purpose: P, contents: SealedContents[P]): Promise<string> {
   const keys = { clusterKeys: () => stolen, refresh: () => Promise.resolve() }
-  return new SealedTexts({ ...controller, keys }).seal(purpose, contents, MINUTE_MS)
+  return new FlowStateSealer({ ...controller, keys }).seal(purpose, contents, MINUTE_MS)
 }
 
 const verifier = 'v'.repeat(43)
@@ -74,7 +74,7 @@ async function redeem(code: string) {
 
 const refusedGrant = [400, 'invalid_grant']
 
-test('a code encrypted with the current key is redeemed, so the refusals below are caused by the key', async () => {
+test('a code encrypted with the current key is redeemed, which shows that the refusals below are caused by the key', async () => {
   expect(await redeem(await seal('code', await forgedLogIn()))).toEqual([200, undefined])
 })
 
@@ -101,7 +101,7 @@ describe.each([
     expect(status).toBe(400)
   })
 
-  test('is not accepted as a flow', async () => {
+  test('is not accepted as the state of a log-in', async () => {
     const id = await seal('request', flowOf())
     const { username } = await newPerson()
     remove()
@@ -110,7 +110,7 @@ describe.each([
     expect(status).toBe(401)
   })
 
-  test('is not accepted as the code of a device', async () => {
+  test('is not accepted as a device code', async () => {
     const endsAtMs = controller.clock.nowMs() + MINUTE_MS
     const ofDevice = { flow: flowOf({ isOfDevice: true }), userCode: 'ABCDEFGH', endsAtMs }
     const code = await seal('device', ofDevice)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { SealedTexts } from '../../../src/auth/oidc/sealed-texts.ts'
+import { FlowStateSealer } from '../../../src/auth/oidc/sealed-texts.ts'
 import { twoControllers } from './support.ts'
 
 // The attack: a controller whose clock is a day ahead seals that somebody has logged in, or one that is a day behind is
@@ -23,17 +23,17 @@ const flow = {
 }
 
 /** Texts of a controller whose clock is this far ahead of the others. */
-function sealsOf(aheadMs: number): SealedTexts {
+function sealsOf(aheadMs: number): FlowStateSealer {
   const { clock, keys } = controller
   const own = { nowMs: () => clock.nowMs() + aheadMs, monotonicMs: () => clock.monotonicMs() }
-  return new SealedTexts({ keys, clock: own, cluster: { quorumClockMs: () => clock.nowMs() } })
+  return new FlowStateSealer({ keys, clock: own, cluster: { quorumClockMs: () => clock.nowMs() } })
 }
 
 test.each([
   ['sealed by a controller that is ahead', DAY_MS, 0],
   ['shown to a controller that is behind', 0, -DAY_MS],
 ])(
-  'a text that is %s is valid no longer than any other',
+  'an encrypted value that is %s is valid no longer than other values',
   async (_what, sealsAheadMs, opensAheadMs) => {
     const passed = { flow, proof: null }
     const text = await sealsOf(sealsAheadMs).seal('code', passed, MINUTE_MS)

@@ -100,7 +100,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await sessionsOf(id)).toBe(2)
   })
 
-  test('are valid only with the key of the last refresh', async () => {
+  test('are valid only with the key that was sent in the last refresh', async () => {
     const { username } = await newPerson()
     const { tokens, key } = await boundLogIn(username)
     const asked = await newRequest()
@@ -124,7 +124,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(next).statusAt(ownIdentity, access)).toBe(200)
   })
 
-  test('are valid only with the newest key, however often the client requests another', async () => {
+  test('are valid only with the newest key, however often the client requests another key', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let last = key
     for (let at = 0; at < sessionCertificatesMax + 2; at += 1) {
@@ -138,7 +138,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(key).statusAt(ownIdentity, tokens.access_token)).toBe(401)
   })
 
-  test('are exchanged only with the certificate, for tokens with another key on request', async () => {
+  test('can be exchanged only with the certificate; the new tokens are bound to another key if requested', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     const asked = await newRequest()
     const answer = await doorOf(key).send('POST', '/oidc/oauth/token', {
@@ -154,7 +154,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(next).statusAt(ownIdentity, tokensIn(answer).access_token)).toBe(200)
   })
 
-  test('are valid with the certificate of the log-in as well, if there was one', async () => {
+  test('are also valid with the certificate of the log-in, if the client logged in with a certificate', async () => {
     const { key: login } = await certificates.newHolder()
     const oidc = doorOf(login)
     const id = await oidc.begin()
@@ -171,7 +171,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('still name a certificate when that of the session is revoked', async () => {
+  test('are still bound to a certificate after the session certificate is revoked', async () => {
     const { id: identityId, key: enrolled } = await certificates.newHolder()
     const username = `holder ${identityId}`
     const credential = { method: 'updb', identityId, username, password }
@@ -190,7 +190,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(claimsOf(renewed.access_token)['z_cfs']).toEqual([printOf(enrolled)])
   })
 
-  test('are bound to it after a second factor as well, under the ID of the first step', async () => {
+  test('are also bound to the certificate after a second factor, under the ID of the first step', async () => {
     const { username, app } = await newPersonWithCodes()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -204,7 +204,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('are valid at a controller that lags, once it has the writes of the other one', async () => {
+  test('are valid at a controller whose state lags, once that controller has the latest writes', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let isLate = false
     const { state, reads } = controller.parts
@@ -244,7 +244,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect([renewed.status, isLate]).toEqual([200, false])
   })
 
-  test('are issued again with a certificate if the answer was lost', async () => {
+  test('are issued again with a certificate if the first response was lost', async () => {
     const { username } = await newPerson()
     const asked = await newRequest()
     const oidc = newClient()
@@ -257,7 +257,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
 })
 
 describe('a request for a certificate', () => {
-  test('gets a certificate for the identity and the session, even if it names others', async () => {
+  test('results in a certificate for the identity and the session, even if the request contains other names', async () => {
     const { id, username } = await newPerson()
     const privateKeyPem = generatePrivateKeyPem()
     const csr = await createControllerRequest({
@@ -279,7 +279,7 @@ describe('a request for a certificate', () => {
     expect(days).toBeGreaterThan(300)
   })
 
-  test('that cannot be signed fails when the code is redeemed, and leaves no session', async () => {
+  test('fails when the code is redeemed if the certificate cannot be signed, and leaves no session', async () => {
     const { csr } = await newRequest()
     const der = Buffer.from(csr.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64')
     der[der.length - 1] = (der.at(-1) ?? 0) ^ 1
@@ -294,7 +294,7 @@ describe('a request for a certificate', () => {
     }
   })
 
-  test('is ignored if the tokens are not bound to a key, and binds none', async () => {
+  test('is ignored if the tokens are not bound to a key, and the new tokens are not bound either', async () => {
     const tokens = await newClient().logIn((await newPerson()).username, password)
     const { csr } = await newRequest()
     const { status, json } = await newClient().refresh(tokens.refresh_token, { csr_pem: csr })

@@ -161,7 +161,7 @@ test('an access token is refused as a session token, and beside an invalid sessi
   expect((await oidc.send('GET', ownIdentity, undefined, both)).status).toBe(401)
 })
 
-test('ending a session requires one of its tokens, not only its ID', async () => {
+test('a session is ended only with one of its tokens, not with its ID', async () => {
   const oidc = newClient()
   const { json: keys } = await oidc.send('GET', '/oidc/keys')
   const [{ kid = '' } = {}] = keys['keys'] as { kid?: string }[]
@@ -181,7 +181,7 @@ test('ending a session requires one of its tokens, not only its ID', async () =>
 })
 
 describe('the tokens of a controller that was removed', () => {
-  test('end at once, including tokens that were used before', async () => {
+  test('become invalid at once, including tokens that were used before', async () => {
     const { username } = await newPerson()
     const there = new OidcClient({ app: second })
     const { access_token: access, refresh_token: refresh } = await there.logIn(username, password)
@@ -225,7 +225,7 @@ test('a controller of the network cannot be registered as an external JWT signer
   }
 })
 
-test('the tokens of a former administrator give no right to manage', async () => {
+test('the tokens of a former administrator give no administrator rights', async () => {
   const id = await made(root, `${management}/identities`, {
     name: 'deputy',
     type: 'User',

@@ -5,7 +5,7 @@ import {
   type CertifiedKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { newCa } from '../../support/authorities.ts'
 
@@ -64,7 +64,7 @@ export class HostileServer {
       uris: [],
       hosts: ['127.0.0.1'],
       usages: ['server'],
-      validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+      validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
     })
     const made = new HostileServer(issuer, leaf)
     await new Promise<void>((done) => made.#server.listen(0, '127.0.0.1', done))

@@ -15,12 +15,12 @@ import { createHosts } from '../../../src/controller/service/routers.ts'
 import { CircuitHandler } from '../../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
 import { sendEndedHosting } from '../../../src/fabric/clients/gone-sessions.ts'
-import { EndedHosts } from '../../../src/fabric/clients/ended-hosts.ts'
+import { EndedSessionTerminators } from '../../../src/fabric/clients/ended-hosts.ts'
 import { TerminatorHandler } from '../../../src/fabric/clients/terminator-handler.ts'
 import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
-import { InvalidHosts } from '../../../src/fabric/circuits/invalid-hosts.ts'
+import { UnknownTerminatorHandler } from '../../../src/fabric/circuits/invalid-hosts.ts'
 import { SessionHandler } from '../../../src/fabric/clients/session-handler.ts'
-import { ShownSessions } from '../../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../../src/fabric/clients/shown-sessions.ts'
 import { TunnelHandler } from '../../../src/fabric/clients/tunnel-handler.ts'
 import type { TestController } from '../../api/support/controller.ts'
 import { type Pipe, settle } from '../../channel/pipe.ts'
@@ -41,14 +41,14 @@ export class StolenRouters {
   readonly services: ReturnType<typeof createServices>
   readonly clients: ApiRouterClients
   readonly tunnels: ApiRouterTunnels
-  readonly shown: ShownSessions
+  readonly shown: PresentedSessionTokens
   readonly circuits: CircuitHandler
 
   constructor({ parts, machine, clock }: TestController) {
     this.services = createServices(parts)
     this.clients = new ApiRouterClients({ ...parts, ...this.services }, machine)
     this.tunnels = new ApiRouterTunnels({ ...parts, ...this.services }, machine)
-    this.shown = new ShownSessions(this.clients, parts.reads, clock)
+    this.shown = new PresentedSessionTokens(this.clients, parts.reads, clock)
     const { channels } = this.stage
     channels.add(
       new SessionHandler({
@@ -63,7 +63,7 @@ export class StolenRouters {
     const connection = channels.connection.bind(channels)
     const log = { info: () => undefined, warn: () => undefined }
     const { proposer } = parts
-    const invalid = new InvalidHosts({ proposer, log })
+    const invalid = new UnknownTerminatorHandler({ proposer, log })
     this.circuits = new CircuitHandler({
       onInvalidHost: (host) => invalid.note(host),
       table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
@@ -83,7 +83,7 @@ export class StolenRouters {
     )
     const terminators = new ApiHostedTerminators(parts, machine)
     channels.add(
-      new EndedHosts({
+      new EndedSessionTerminators({
         terminators,
         proposer,
         log,

@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-test('access explain prints each policy of a pair, its roles, and the missing parts', async () => {
+test('access explain prints each policy of a pair with its roles, and the missing conditions', async () => {
   expect(await person.out('access', 'explain', 'laptop', 'crm')).toBe(`laptop -> crm
 dial: granted, unreachable
   policy dial-crm: #sales -> #apps @crm (AnyOf)
@@ -42,7 +42,7 @@ terminators:
 `)
 })
 
-test('access explain prints one line for each pair if only one side is given', async () => {
+test('access explain prints one line for each pair if only an identity or only a service is given', async () => {
   const services = await person.out('access', 'explain', 'laptop')
   expect(services.split('\n').slice(0, 3)).toEqual([
     'service   dial                  bind  first missing',
@@ -64,7 +64,7 @@ test('access explain prints one line for each pair if only one side is given', a
   expect(limited.stderr).toBe('flotilla: 1 of 2; --limit shows more\n')
 })
 
-test('access explain refuses an invalid question in one sentence', async () => {
+test('access explain refuses an invalid query in one sentence', async () => {
   const refusal = async (...words: string[]): Promise<string> => {
     const { code, stderr } = await person.run('access', 'explain', ...words)
     return `${code} ${stderr.split('\n')[0] ?? ''}`

@@ -63,7 +63,7 @@ posture checks of policy everybody: +mfa
   expect(await person.out('list', 'sp', '-o', 'name')).toBe('everybody\n')
 })
 
-test('access preview of a network file shows its difference', async () => {
+test('access preview of a network file shows which access the file would change', async () => {
   const text = await person.out('export')
   const wanted = person.file('network.yml', text.replace('- "#all"', "- '@crm'"))
   expect(text).toContain('- "#all"')

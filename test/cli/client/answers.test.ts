@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { managementOrigins } from '../../../src/cli/log-in/login.ts'
 import { readSessionAnswer } from '../../../src/cli/log-in/rest-session.ts'
 
-describe('the answer to a log-in', () => {
+describe('the response to a log-in', () => {
   const session = { token: 't', identity: { name: 'anna' }, authQueries: [] }
 
-  test('is a session, also without a list of second factors', () => {
+  test('is read as a session, also without a list of second factors', () => {
     expect(readSessionAnswer(session)).toEqual(session)
     expect(readSessionAnswer({ ...session, authQueries: null })).toEqual(session)
   })
@@ -28,7 +28,7 @@ describe('the answer to a log-in', () => {
   })
 })
 
-test('a list of controllers yields only valid addresses', () => {
+test('only valid addresses are read from a list of controllers', () => {
   const good = { apiAddresses: { 'edge-management': [{ url: 'https://a.test:1280/x' }, null, 7] } }
   const odd = [null, 7, {}, { apiAddresses: null }, { apiAddresses: { 'edge-management': 'x' } }]
   expect(managementOrigins([...odd, good])).toEqual(['https://a.test:1280'])

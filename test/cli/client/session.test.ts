@@ -47,7 +47,7 @@ const fingerprint = (): string => {
   return (sha256.toUpperCase().match(/../g) ?? []).join(':')
 }
 
-test('a log-in keeps the session in a file that only its owner can read, and prints no token', async () => {
+test('a log-in stores the session in a file that only its owner can read, and prints no token', async () => {
   const done = await person.logIn('--context', 'prod')
   expect([done.code, done.stderr]).toEqual([0, ''])
   expect(done.stdout).toBe(
@@ -65,7 +65,7 @@ test('a log-in keeps the session in a file that only its owner can read, and pri
   ])
 })
 
-test('contexts are listed without secrets, chosen and removed; a log-out ends the session', async () => {
+test('contexts are listed without secrets, selected and removed; a log-out ends the session', async () => {
   await person.logIn('--context', 'one')
   await person.logIn('--context', 'two')
   const listed = await person.out('context', 'list')
@@ -118,7 +118,7 @@ test('login refuses another fingerprint or another CA', async () => {
   expect(existsSync(contexts())).toBe(false)
 })
 
-test('login accepts a certificate', async () => {
+test('login accepts a certificate and its key', async () => {
   const { id: caId, key } = await person.cluster.verifiedCa('staff')
   const { jwt } = await person.cluster.newToken({ ottca: caId })
   const own = await clientKey(key, 'me', Date.now())
@@ -154,7 +154,7 @@ test('login reports a wrong password, a missing password or two methods at once 
   )
 })
 
-test('login tries the next controller when the first one is away, and prefers it afterwards', async () => {
+test('login tries the next controller when the first one is unreachable, and prefers the next one afterwards', async () => {
   await person.logIn('--context', 'prod')
   const away = `https://127.0.0.1:${await freePort()}`
   const file = stored()
@@ -164,7 +164,7 @@ test('login tries the next controller when the first one is away, and prefers it
   expect(context('prod').controllers).toEqual([person.origin, away])
 })
 
-test('a context file that others can read, or that is invalid, is refused with the remedy', async () => {
+test('a context file that other users can read, or that is invalid, is refused with a remedy', async () => {
   mkdirSync(folder())
   writeFileSync(contexts(), '{}', { mode: 0o600 })
   expect((await person.run('context', 'list')).stderr).toMatch(/not a file of contexts/)

@@ -15,8 +15,12 @@ import {
   checkTime,
   readEnrollmentToken,
 } from '../../../src/cli/enroll/enrollment-token.ts'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority/authority.ts'
-import { certsOnly, readCertsOnly } from '../../../src/pki/certs-only.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../../src/pki/authority/authority.ts'
+import { encodeCertsOnlyPkcs7, readCertsOnly } from '../../../src/pki/certs-only.ts'
 import {
   parseCertificate,
   parseCertificates,
@@ -41,7 +45,7 @@ afterEach(() => {
 })
 
 const DAY_MS = 24 * 60 * 60_000
-const validity = validityFrom(Date.now(), DAY_MS)
+const validity = validityStartingAt(Date.now(), DAY_MS)
 const root = newCa('somebody', Date.now())
 const newLeaf = async (hosts = ['127.0.0.1']): Promise<CertifiedKey> =>
   issueLeaf({
@@ -74,7 +78,7 @@ async function serve(leaf: CertifiedKey, listener: RequestListener): Promise<str
   return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 async function authorities(): Promise<string> {
-  return certsOnly([parseCertificate((await root).certificatePem)]).toString('base64')
+  return encodeCertsOnlyPkcs7([parseCertificate((await root).certificatePem)]).toString('base64')
 }
 
 async function enroll(jwt: string): Promise<{ code: number | null; stderr: string }> {
@@ -123,7 +127,7 @@ describe('an enrollment token', () => {
     ).rejects.toThrow(/truncated or edited; copy it again/)
   })
 
-  test('expires by the time of the controller', async () => {
+  test('expires by the controller’s clock', async () => {
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
     const endMs = claims.exp * 1000
     expect(() => checkTime(token, endMs - 1)).not.toThrow()
@@ -155,7 +159,7 @@ describe('an enrollment token', () => {
   })
 })
 
-describe('a server at the address of a token', () => {
+describe('a server at the address in a token', () => {
   test('receives nothing if its certificate did not sign the token', async () => {
     const asked: string[] = []
     const iss = await serve(await newLeaf(), ({ url = '' }, answer) => {
@@ -168,7 +172,7 @@ describe('a server at the address of a token', () => {
     expect(existsSync(join(folder, 'me.json.enrolling'))).toBe(false)
   })
 
-  test('cannot redirect the client', async () => {
+  test('cannot redirect the client to another server', async () => {
     const leaf = await newLeaf()
     let followed = 0
     const elsewhere = await serve(leaf, (_request, answer) => {
@@ -194,7 +198,7 @@ describe('a server at the address of a token', () => {
     expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/no valid CA certificates/)
   })
 
-  test('receives nothing if it changes its certificate before the enrollment', async () => {
+  test('receives nothing if its certificate changes before the enrollment', async () => {
     const leaf = await newLeaf()
     const [own, other] = [leaf, await newLeaf()]
     const asked: string[] = []
@@ -215,7 +219,7 @@ describe('a server at the address of a token', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('does not receive the token if its certificate lacks its name', async () => {
+  test('does not receive the token if its certificate does not contain the host name', async () => {
     const leaf = await newLeaf(['elsewhere.test'])
     const asked: string[] = []
     const body = await authorities()
@@ -228,15 +232,15 @@ describe('a server at the address of a token', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('does not receive the token if the CA certificates it publishes did not issue its certificate', async () => {
+  test('does not receive the token if the CA certificates that it publishes did not issue its certificate', async () => {
     const leaf = await newLeaf()
     const other = await newCa('other', Date.now())
-    const body = certsOnly([parseCertificate(other.certificatePem)]).toString('base64')
+    const body = encodeCertsOnlyPkcs7([parseCertificate(other.certificatePem)]).toString('base64')
     const iss = await serve(leaf, (_request, answer) => void answer.end(body))
     expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/certificate of an unknown CA/)
   })
 
-  test('cannot write control characters to the terminal with its refusal', async () => {
+  test('cannot write control characters to the terminal with the text of a refusal', async () => {
     const leaf = await newLeaf()
     const body = await authorities()
     const iss = await serve(leaf, ({ method }, answer) => {
@@ -254,7 +258,7 @@ describe('a server at the address of a token', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
 
-  test('is abandoned if its answer is too large or never ends', async () => {
+  test('is disconnected if its response is too large or never ends', async () => {
     const leaf = await newLeaf()
     const origin = await serve(leaf, ({ url }, answer) => {
       if (url === '/endless') {
@@ -274,7 +278,7 @@ describe('a server at the address of a token', () => {
     ).rejects.toThrow(/did not respond within 0.2 s/)
   })
 
-  test('is reported in one sentence if it speaks no TLS, does not answer or is absent', async () => {
+  test('is reported in one sentence if it does not speak TLS, does not respond or is unreachable', async () => {
     const silent = createTcp((socket) => void socket.on('error', () => undefined))
     const plain = createTcp((socket) => void socket.end('220 mail\r\n'))
     // As the cluster port of a controller: it accepts one application protocol only.
@@ -306,11 +310,11 @@ describe('a server at the address of a token', () => {
   })
 })
 
-test('readCertsOnly reads only what certsOnly writes', async () => {
+test('readCertsOnly accepts only the format that certsOnly writes', async () => {
   const all = [await root, await newCa('b', Date.now())].map((one) =>
     parseCertificate(one.certificatePem),
   )
-  const der = certsOnly(all)
+  const der = encodeCertsOnlyPkcs7(all)
   expect(
     readCertsOnly(der)
       .map(({ sha256 }) => sha256)

@@ -43,7 +43,7 @@ function keyFiles({ certificatePem, privateKeyPem }: CertifiedKey): string[] {
 const verify = (id: string, ...rest: string[]): Promise<Finished> =>
   runHere(['ca', 'verify', id, ...rest, ...where()])
 
-test('ca verify signs the token with the key and verifies the CA; a repeated call changes nothing', async () => {
+test('ca verify signs the verification token with the CA key and verifies the CA; a repeated call changes nothing', async () => {
   const { id, key } = await cluster.newCa('plant')
   const flags = keyFiles(key)
   expect(await verify(id, ...flags)).toMatchObject({ code: 0, stdout: 'plant is verified\n' })
@@ -54,7 +54,7 @@ test('ca verify signs the token with the key and verifies the CA; a repeated cal
   expect(JSON.parse(json.stdout)).toEqual({ id, name: 'plant', isVerified: true })
 })
 
-test('ca verify works in two steps for an offline key', async () => {
+test('ca verify works in two steps if the CA key is offline', async () => {
   const { id, key } = await cluster.newCa('offline')
   const { verificationToken } = await cluster.ask('GET', `/cas/${id}`)
   const words = ['ca', 'sign-verification', '--token', String(verificationToken)]

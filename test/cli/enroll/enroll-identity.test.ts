@@ -65,7 +65,7 @@ function writeClientKey({ certificatePem, privateKeyPem }: CertifiedKey): string
 }
 
 describe('a one-time token', () => {
-  test('creates an identity file that only its owner can read and that can log in', async () => {
+  test('creates an identity file that only its owner can read and with which the identity can log in', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const done = await enroll(jwt, '--out', at('laptop.json'))
     expect([done.code, done.stderr]).toEqual([0, ''])
@@ -90,7 +90,7 @@ describe('a one-time token', () => {
     expect((await logIn(by)).body.data).toMatchObject({ identityId: id })
   })
 
-  test('of an identity with a second factor creates a file with one controller, and prints why', async () => {
+  test('for an identity with a second factor creates a file with one controller, and prints the reason', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const { primary } = await cluster.ask('GET', '/auth-policies/default')
     const secondary = { requireTotp: true, requireExtJwtSigner: null }
@@ -124,7 +124,7 @@ describe('a one-time token', () => {
     expect((await logIn(by)).status).toBe(200)
   })
 
-  test('can be used again with the same key after a lost answer, and yields the same certificate', async () => {
+  test('can be used again with the same key after a lost response, and yields the same certificate', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     cluster.controller.cluster.losesAnswers = true
     refused(await enroll(jwt, '--out', at('laptop.json')), /rerun the same command/)
@@ -157,7 +157,7 @@ describe('a one-time token', () => {
     expect([file('c.pem'), file('c.key')]).toEqual([certificate, key])
   })
 
-  test('is refused after its use, and leaves no key behind', async () => {
+  test('is refused after it was used, and then no key remains on disk', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     expect((await enroll(jwt, '--out', at('a.json'))).code).toBe(0)
     refused(await enroll(jwt, '--out', at('b.json')), /was already used.*new enrollment$/m, 3)
@@ -168,7 +168,7 @@ describe('a one-time token', () => {
     }
   })
 
-  test('is refused with the way to a new one if the controller considers it expired', async () => {
+  test('is refused, with instructions to get a new token, if the controller considers it expired', async () => {
     const other = await EnrollingController.open()
     try {
       const { jwt } = await other.newToken({ ott: true })
@@ -180,7 +180,7 @@ describe('a one-time token', () => {
     }
   })
 
-  test('is not used if a target file exists, unless it may be overwritten', async () => {
+  test('is not used if a target file exists, unless overwriting was requested', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeFileSync(at('laptop.json'), 'mine')
     refused(await enroll(jwt, '--out', at('laptop.json')), /already exists.*--force/)
@@ -194,7 +194,7 @@ describe('a one-time token', () => {
     expect(mode('laptop.json')).toBe('600')
   })
 
-  test('does not use the key of an interrupted run of another token', async () => {
+  test('is not enrolled with the key that an interrupted run for another token left', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeSecretFile(at('a.json.enrolling'), JSON.stringify({ token: 'other', key: 'x' }))
     refused(
@@ -206,8 +206,8 @@ describe('a one-time token', () => {
   })
 })
 
-describe('other tokens', () => {
-  test('for a user name sets the password, from a file that only its owner can read', async () => {
+describe('other kinds of enrollment tokens', () => {
+  test('set the password for a user name, from a file that only its owner can read', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit' })
     writeSecretFile(at('password'), 'a long enough one\n')
     const done = await enroll(jwt, '--password-file', at('password'))
@@ -221,7 +221,7 @@ describe('other tokens', () => {
     refused(await enroll(jwt, '--password-file', at('password')), /was already used/, 3)
   })
 
-  test('for a user name explains how to find out the outcome after a lost answer', async () => {
+  test('for a user name print how to find out the outcome after a lost response', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-3' })
     writeSecretFile(at('password'), 'a long enough one')
     cluster.controller.cluster.losesAnswers = true
@@ -229,7 +229,7 @@ describe('other tokens', () => {
     refused(done, /try to log in with the password, and rerun the same command if that fails/)
   })
 
-  test('for a user name names the fault of a password, and stays valid', async () => {
+  test('for a user name report why a password is invalid, and stay valid', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-2' })
     writeSecretFile(at('password'), 'short')
     refused(await enroll(jwt, '--password-file', at('password')), /: password should be at least/)
@@ -237,7 +237,7 @@ describe('other tokens', () => {
     expect((await enroll(jwt, '--password-file', at('password'))).code).toBe(0)
   })
 
-  test('of kind ottca use the certificate of the CA, and write it into an identity file', async () => {
+  test('of the kind ottca use the certificate that the CA issued, and write it into an identity file', async () => {
     const { id: caId, key } = await cluster.verifiedCa('workshop')
     const { id, jwt } = await cluster.newToken({ ottca: caId })
     const flags = writeClientKey(await clientKey(key, 'unit', Date.now()))
@@ -249,7 +249,7 @@ describe('other tokens', () => {
     refused(await enroll(other.jwt, ...writeClientKey(foreign)), /rejected the client cert/)
   })
 
-  test('for a CA create an identity, and leave it unchanged at a repeated call', async () => {
+  test('for a CA create an identity, and a repeated call leaves the identity unchanged', async () => {
     const { id: caId, key } = await cluster.verifiedCa('plant')
     const { text } = await cluster.ask('GET', `/cas/${caId}/jwt`)
     const by = await clientKey(key, 'pump', Date.now())
@@ -274,7 +274,7 @@ describe('other tokens', () => {
   })
 })
 
-describe('identity enroll exits with 2 and uses no token up', () => {
+describe('identity enroll exits with 2 and does not consume a token', () => {
   test.each([
     [{ ott: true }, [], /--out FILE, or --cert FILE and --key FILE/],
     [{ ott: true }, ['--out', 'a', '--cert', 'b', '--key', 'c'], /--out FILE, or --cert/],
@@ -287,7 +287,7 @@ describe('identity enroll exits with 2 and uses no token up', () => {
     refused(await enroll(jwt, ...flags), sentence, 2)
   })
 
-  test('for a token on the command line, where everybody can read it', async () => {
+  test('for a token given on the command line, where other users could read it', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     const done = await runHere(['identity', 'enroll', jwt, '--out', at('a.json')])
     refused(done, /command lines are visible to other users/, 2)

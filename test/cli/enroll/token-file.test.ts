@@ -30,13 +30,13 @@ describe('the file of an enrollment token', () => {
     expect(await readFromPipe('short', 'header.claims.signature')).toBe('header.claims.signature')
   })
 
-  test('is refused as a pipe with more bytes than any token has', async () => {
+  test('is refused if it is a pipe with more bytes than any token has', async () => {
     expect(await readFromPipe('long', 'a'.repeat(100_000))).toBe(
       `${join(folder, 'long')} is not an enrollment token file`,
     )
   })
 
-  test('is refused as a folder', () => {
+  test('is refused if it is a folder', () => {
     expect(() => readTokenFile(folder)).toThrow(`${folder} is not an enrollment token file`)
   })
 })

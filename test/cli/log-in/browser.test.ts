@@ -29,8 +29,8 @@ function get(url: string, headers: Record<string, string> = {}, method = 'GET'):
   })
 }
 
-describe('the port for the redirect of the browser', () => {
-  test('accepts the answer with the state of the log-in once, and shows the person the result', async () => {
+describe('the local port for the browser’s redirect', () => {
+  test('accepts the response with the state of the log-in once, and shows the user the result', async () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('a state')
     const page = get(`${listener.uri}?state=a+state&code=c`)
@@ -44,7 +44,7 @@ describe('the port for the redirect of the browser', () => {
     await listener.close()
   })
 
-  test('is bound before the log-in begins, so that no other program can bind it', async () => {
+  test('is opened before the log-in begins, so that no other program can open it', async () => {
     const listener = await RedirectListener.open()
     const { port } = new URL(listener.uri)
     expect(listener.uri).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/auth\/callback$/)
@@ -71,7 +71,7 @@ describe('the port for the redirect of the browser', () => {
     await listener.close()
   })
 
-  test('closes after too many such requests, and after a timeout', async () => {
+  test('closes after too many requests that do not belong to the log-in, and after a timeout', async () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('s')
     const refused = expect(waiting).rejects.toThrow('too many other requests')
@@ -123,7 +123,7 @@ describe('a log-in in the browser', () => {
     return await get(redirect.href)
   }
 
-  test('gives tokens to the terminal after the person has logged in on the page', async () => {
+  test('returns tokens to the terminal after the user has logged in on the page', async () => {
     const pages: Promise<Page>[] = []
     const tokens = await logInByBrowser(provider, (url) => void pages.push(onPage(url)))
     expect(tokens).toMatchObject({ name: 'Default Admin' })
@@ -132,7 +132,7 @@ describe('a log-in in the browser', () => {
     expect(page).toMatchObject({ status: 200, text: expect.stringContaining('as Default Admin') })
   })
 
-  test('ends with an error page after a refusal, or an answer of another issuer', async () => {
+  test('ends with an error page after a refusal, or a response from another issuer', async () => {
     for (const [more, sentence] of [
       ['iss=https%3A%2F%2Fevil.example%2Foidc&code=c', /iss/],
       [`iss=${encodeURIComponent(provider.issuer)}&error=access_denied`, /access_denied/],
@@ -149,7 +149,7 @@ describe('a log-in in the browser', () => {
     }
   })
 
-  test('opens an address without a secret', async () => {
+  test('opens a URL that contains no secret', async () => {
     const begun = await provider.begin(`http://127.0.0.1:${await freePort()}/auth/callback`)
     expect(begun.url).not.toContain(begun.verifier)
     expect(new URL(begun.url).searchParams.get('code_challenge_method')).toBe('S256')

@@ -43,7 +43,7 @@ async function allow({ userCode }: DeviceLogIn): Promise<void> {
   await person.cluster.listener.call({ method: 'GET', path: pathname + search, headers })
 }
 
-test('a device log-in waits until the person allows it, and then has the tokens', async () => {
+test('a device log-in waits until the user approves it, and then receives the tokens', async () => {
   let shown: DeviceLogIn | null = null
   let asked = 0
   const show = (begun: DeviceLogIn): void => void (shown = begun)
@@ -66,7 +66,7 @@ test('a device log-in that is denied or ignored ends with one sentence', async (
   )
 })
 
-test('a device log-in tries another controller when the first one is away', async () => {
+test('a device log-in tries another controller when the first one is unreachable', async () => {
   const { cluster } = person
   const away = await Provider.discover(person.origin, { caPem: person.caPem })
   let isAway = false

@@ -73,7 +73,7 @@ describe('a log-in by password', () => {
     expect(await person.out('list', 'identities')).toContain('Default Admin')
   })
 
-  test('is refused with the usual sentence if the password is wrong', async () => {
+  test('is refused with one sentence if the password is wrong', async () => {
     const wrong = person.secret('wrong', 'not the password')
     const ca = person.file('ca.pem', person.caPem)
     const flags = ['--user', 'admin', '--password-file', wrong, '--ca', ca]
@@ -116,7 +116,7 @@ describe('a log-in by password', () => {
     expect(await person.out('list', 'identities', '--context', 'gustav')).toContain('gustav')
   })
 
-  test('continues at the next controller when the first one is away', async () => {
+  test('continues at the next controller when the first one is unreachable', async () => {
     const away = `https://127.0.0.1:${await freePort()}`
     const flags = ['--user', admin.username, '--password-file', person.secret('p', admin.password)]
     const ca = ['--ca', person.file('ca.pem', person.caPem)]
@@ -125,7 +125,7 @@ describe('a log-in by password', () => {
   })
 })
 
-test('a log-in by certificate yields tokens that are valid only with its key', async () => {
+test('a log-in by certificate yields tokens that are valid only with the key of the certificate', async () => {
   const { id: caId, key } = await person.cluster.verifiedCa('staff')
   const { id, jwt } = await person.cluster.newToken({ ottca: caId })
   const own = await clientKey(key, 'me', Date.now())
@@ -146,7 +146,7 @@ test('a log-in by certificate yields tokens that are valid only with its key', a
   await person.out('logout', '--context', 'by-cert')
 })
 
-test('a cluster that does not announce OpenID Connect uses the log-in of its REST API', async () => {
+test('a cluster that does not announce OpenID Connect is used through the log-in of its REST API', async () => {
   const opening = {
     controllers: [person.origin],
     caPem: person.caPem,
@@ -162,7 +162,7 @@ test('a cluster that does not announce OpenID Connect uses the log-in of its RES
 })
 
 describe('a session', () => {
-  test('renews a token that expires soon before its use, and stores the new tokens', async () => {
+  test('renews a token that is about to expire before using it, and stores the new tokens', async () => {
     const before = context()
     endSoon()
     await person.out('list', 'identities')
@@ -172,7 +172,7 @@ describe('a session', () => {
     expect(await statusOf(String(after.token))).toBe(200)
   })
 
-  test('renews a token that a controller considers expired once, and the command continues', async () => {
+  test('renews a token once if a controller considers the token expired, and the command continues', async () => {
     const before = context()
     person.cluster.controller.clock.advance(31 * 60_000)
     try {
@@ -196,7 +196,7 @@ describe('a session', () => {
     refresh.mockRestore()
   })
 
-  test('is renewed at the next controller when the first one is away', async () => {
+  test('is renewed at the next controller when the first one is unreachable', async () => {
     const away = `https://127.0.0.1:${await freePort()}`
     endSoon()
     change((held) => {
@@ -206,7 +206,7 @@ describe('a session', () => {
     expect(context().controllers[0]).toBe(person.origin)
   })
 
-  test('that has ended elsewhere is reported with the log-in command', async () => {
+  test('is reported, with the log-in command, if it has ended elsewhere', async () => {
     const { refreshToken: token } = context().renewal ?? { refreshToken: '' }
     const body = new URLSearchParams({ token, client_id: 'native' }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }

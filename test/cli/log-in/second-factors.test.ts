@@ -60,8 +60,8 @@ const token =
   'this identity also needs a token of an identity provider; pass it with --jwt-file FILE'
 const enrolled = { typeId: 'TOTP', isTotpEnrolled: true }
 
-describe('an unknown second factor is named with what the person can do', () => {
-  test('in the code flow, alone or beside known factors', async () => {
+describe('a log-in that requires an unknown second factor', () => {
+  test('is refused in the code flow with the factor and the next step, alone or beside known factors', async () => {
     const passkey = { typeId: 'PASSKEY' }
     const alone = refusal(`${unknown('PASSKEY')}; ${onPage}`)
     expect(await byCodeFlow([passkey])).toEqual(alone)
@@ -72,32 +72,32 @@ describe('an unknown second factor is named with what the person can do', () => 
     )
   })
 
-  test('in the code flow, after the one-time code', async () => {
+  test('is refused in the code flow with the factor and the next step, also after the one-time code', async () => {
     expect(await byCodeFlow([enrolled], [{ typeId: 'PASSKEY' }])).toEqual(
       refusal(`${unknown('PASSKEY')}; ${onPage}`),
     )
   })
 
-  test('but an answer of 200 without a factor is refused with its status', async () => {
+  test('refuses a response with status 200 but without a factor, and prints the status', async () => {
     const odd = refusal(`${person.origin}: unexpected response status 200`, 1)
     expect(await byCodeFlow([])).toEqual(odd)
     expect(await byCodeFlow([enrolled], [])).toEqual(odd)
   })
 
-  test('by the REST API, which has no page', async () => {
+  test('is refused by the REST API log-in, which has no page, with advice to update flotilla', async () => {
     expect(await byRest([{ typeId: 'PASSKEY' }])).toEqual(
       refusal(`${unknown('PASSKEY')}; update flotilla`),
     )
   })
 
-  test('in one line of printable text, for any name that the controller sends', async () => {
+  test('is reported in one line of printable text, for any factor name that the controller sends', async () => {
     expect(await byCodeFlow([{ typeId: `a\u001b[2J\n${'b'.repeat(90)}` }, null, {}])).toEqual(
       refusal(`${unknown(`a?[2J ${'b'.repeat(34)}, without a name`)}; ${onPage}`),
     )
   })
 })
 
-test('a log-in asks for the token of an identity provider if the token is the missing factor', async () => {
+test('a log-in asks for an identity provider’s token if this token is the missing factor', async () => {
   expect(await byCodeFlow([{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))
   expect(await byCodeFlow([enrolled, { typeId: 'EXT-JWT' }])).toEqual(refusal(token))
   expect(await byCodeFlow([enrolled], [{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))

@@ -22,7 +22,7 @@ import {
   createRootAuthority,
   issueLeaf,
   LEAF_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import { boltzText } from '../../support/boltz-values.ts'
@@ -69,7 +69,7 @@ function edited(from: RegExp | string, to: string): void {
 
 /** A section `identity` with certificate and key of another authority. */
 async function otherIdentity(name: string): Promise<string> {
-  const validity = validityFrom(nowMs, LEAF_LIFETIME_MS)
+  const validity = validityStartingAt(nowMs, LEAF_LIFETIME_MS)
   const issuer = await createRootAuthority({ commonName: `root of ${name}`, validity })
   const leaf = await issueLeaf({
     issuer,
@@ -102,7 +102,7 @@ async function failureOf(...words: readonly string[]): Promise<string> {
 }
 
 describe('flotilla migrate check', () => {
-  test('reports which records a move would keep or change, and writes nothing', async () => {
+  test('reports which records a migration would keep or change, and writes nothing', async () => {
     const before = files()
     const { code, stdout, stderr } = await runHere(['migrate', 'check', single.configuration])
     expect([code, stderr]).toEqual([0, ''])
@@ -115,7 +115,7 @@ describe('flotilla migrate check', () => {
     expect(files()).toEqual(before)
   })
 
-  test('exits 1 and names the records that would be lost', async () => {
+  test('exits 1 and lists the records that would be lost', async () => {
     const { identities } = network.stores
     const admin = { ...identities?.['admin-1'], color: boltzText('red') }
     const stores = { ...network.stores, identities: { ...identities, 'admin-1': admin } }
@@ -229,7 +229,7 @@ describe('flotilla migrate', () => {
     expect(leaf.uris).toEqual([`spiffe://${manifest.trustDomain}/controller/ctrl-one`])
   })
 
-  test('keeps the key of HTTPS clients where routers got another certificate', async () => {
+  test('keeps the key of the certificate for HTTPS clients if routers got another certificate', async () => {
     const [web, management] = [await otherIdentity('web'), await otherIdentity('management')]
     edited(
       '  - name: all',
@@ -276,7 +276,7 @@ describe('flotilla migrate', () => {
     ])
   })
 
-  test('names a server certificate that no listener can show', async () => {
+  test('reports a server certificate that no listener can present', async () => {
     const signer = '{ server_cert: signer.pem, server_key: signer.key }'
     edited('key: server.key', `key: server.key, alt_server_certs: [${signer}]`)
     const { stdout } = await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
@@ -285,7 +285,7 @@ describe('flotilla migrate', () => {
     )
   })
 
-  test('takes a separate key of the server certificate', async () => {
+  test('uses the separate key of the server certificate', async () => {
     edited('key: server.key', 'key: signer.key, server_cert: server.pem, server_key: server.key')
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     const key = readFileSync(join(folder, 'configs', 'ctrl-one', 'key.pem'), 'utf8')
@@ -328,7 +328,7 @@ describe('flotilla migrate', () => {
     expect(state.get('identity', '-vKL94i-8')?.name).toBe('camera ünï')
   })
 
-  test('writes nothing when something is lost, unless the losses are accepted', async () => {
+  test('writes nothing if something would be lost, unless the user accepts the losses', async () => {
     const stores = { ...network.stores, spells: { s1: { name: boltzText('s') } } }
     writeFileSync(single.database, writeBolt(databaseOf(stores)))
     const before = files()
@@ -354,7 +354,7 @@ describe('flotilla migrate', () => {
     expect(existsSync(join(folder, 'net.backup'))).toBe(false)
   })
 
-  test('uses a given certificate of a router if the database lacks it', async () => {
+  test('uses the given certificate for a router whose certificate the database lacks', async () => {
     const pem = join(folder, 'transit.pem')
     writeFileSync(pem, network.root.certificatePem)
     const words = ['migrate', 'check', single.configuration, '--router-cert', `transit-1=${pem}`]
@@ -384,10 +384,10 @@ describe('flotilla migrate', () => {
   })
 })
 
-describe('A bad input', () => {
+describe('An invalid input of migrate', () => {
   const checked = (): Promise<string> => failureOf('migrate', 'check', single.configuration)
 
-  test('of a torn, foreign, empty or missing database is reported in one sentence', async () => {
+  test('is reported in one sentence if the database is torn, foreign, empty or missing', async () => {
     truncateSync(single.database, statSync(single.database).size - 4096)
     expect(await checked()).toMatch(/^1: flotilla: ctrl-one\/ctrl\.db: the database is cut off: /)
     writeFileSync(single.database, 'SQLite format 3\0')
@@ -402,12 +402,15 @@ describe('A bad input', () => {
     expect(await checked()).toMatch(/^1: .*: it is not a regular file; name a database file$/)
   })
 
-  test.each([36, 49])('of schema version %i is reported in one sentence', async (version) => {
-    writeFileSync(single.database, writeBolt(databaseOf(network.stores, version)))
-    expect(await checked()).toMatch(
-      new RegExp(`^1: .*: its schema version is ${version}, .*; (upgrade|use)`),
-    )
-  })
+  test.each([36, 49])(
+    'is reported in one sentence if the database has the schema version %i',
+    async (version) => {
+      writeFileSync(single.database, writeBolt(databaseOf(network.stores, version)))
+      expect(await checked()).toMatch(
+        new RegExp(`^1: .*: its schema version is ${version}, .*; (upgrade|use)`),
+      )
+    },
+  )
 
   test.each<readonly [string, RegExp | string, string, RegExp]>([
     ['no YAML', /^v: 3/, 'v: [', /^2: flotilla: ctrl-one\/ctrl\.yml:\d+: invalid YAML/],
@@ -469,7 +472,7 @@ describe('A bad input', () => {
     },
   )
 
-  test('that names one controller twice is reported in one sentence', async () => {
+  test('is reported in one sentence if it contains one controller twice', async () => {
     expect(
       await failureOf(
         'migrate',

@@ -9,7 +9,7 @@ import {
   issueLeaf,
   LEAF_LIFETIME_MS,
   ROOT_LIFETIME_MS,
-  validityFrom,
+  validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { writeBolt } from '../../support/bolt-writer.ts'
 import { clientCertificate, newCa } from '../../support/authorities.ts'
@@ -35,7 +35,7 @@ export interface OpenZitiNetwork {
 export async function openZitiNetwork(nowMs: number): Promise<OpenZitiNetwork> {
   const root = await createRootAuthority({
     commonName: 'Acme Root',
-    validity: validityFrom(nowMs, ROOT_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, ROOT_LIFETIME_MS),
   })
   const partner = await newCa('partner', nowMs)
   const stores = sampleStores({
@@ -68,14 +68,14 @@ export async function writeController(options: ControllerOptions): Promise<OpenZ
   const issuer = await createIssuingAuthority({
     commonName: `signer of ${id}`,
     root: network.root,
-    validity: validityFrom(nowMs, ISSUING_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, ISSUING_LIFETIME_MS),
   })
   const leaf = await issueLeaf({
     issuer,
     commonName: id,
     uris: cluster === undefined ? [] : [`spiffe://${cluster.trustDomain}/controller/${id}`],
     hosts: ['localhost', '127.0.0.1'],
-    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+    validity: validityStartingAt(nowMs, LEAF_LIFETIME_MS),
     usages: ['server', 'client'],
   })
   write('server.pem', leaf.certificatePem)

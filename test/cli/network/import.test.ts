@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { LostFields } from '../../../src/cli/network/lost-fields.ts'
+import { UnimportedFields } from '../../../src/cli/network/lost-fields.ts'
 import { portableFields } from '../../../src/cli/network/portable.ts'
 import { allSections } from '../../../src/cli/network/sections.ts'
 import { newCa } from '../../support/authorities.ts'
@@ -166,7 +166,7 @@ const stock = (): Record<string, object[]> => ({
 const imported = (text: string, ...flags: string[]) =>
   person.run('import', person.file('export.json', text), ...flags)
 
-test('an import creates the network of an export, and a second run changes nothing', async () => {
+test('an import creates the network in an OpenZiti export, and a second import changes nothing', async () => {
   const text = JSON.stringify(stock(), null, 2)
   const before = await person.out('export')
   const dry = await imported(text, '--dry-run')
@@ -220,7 +220,7 @@ test('an import reports posture checks that service policies lost in the export'
   expect((await imported(text, '--accept-lost-posture-checks')).code).toBe(0)
 })
 
-test('an import accepts YAML, and names each fault with its line', async () => {
+test('an import accepts YAML, and reports each fault with its line', async () => {
   const yaml =
     "services:\n    - encryptionRequired: true\n      name: web\n      configs:\n        - '@none'\n"
   const unknown = await imported(yaml)
@@ -243,7 +243,7 @@ describe('an import of a disabled identity', () => {
     return [disabled, disabledUntil]
   }
 
-  test('disables it until the same time here, never for less', async () => {
+  test('disables the identity here until the same time, never for a shorter time', async () => {
     const end = inDays(30)
     const text = identities(
       identity('until', { disabled: true, disabledAt: inDays(-1), disabledUntil: end }),
@@ -267,7 +267,7 @@ describe('an import of a disabled identity', () => {
     expect((await imported(text)).stdout).toBe('no change needed\n')
   })
 
-  test('survives an export of this network and its application', async () => {
+  test('is kept if this network is exported and the export is applied', async () => {
     await imported(identities(identity('until', { disabled: true, disabledUntil: inDays(30) })))
     const network = await person.out('export')
     expect(network).toMatch(/- name: until\n    disabledUntil: \d{4}-\d\d-\d\dT[\d:.]+Z\n/)
@@ -298,7 +298,7 @@ describe('an import of a disabled identity', () => {
       'disabledUntil: more than 100 years from now; use disabled: true',
     ],
     [{ isDefaultAdmin: 'true' }, 'isDefaultAdmin: expected true or false'],
-  ])('refuses %j, which it cannot carry over', async (rest, problem) => {
+  ])('refuses %j, which it cannot import', async (rest, problem) => {
     const done = await imported(identities(identity('laptop', rest)))
     expect([done.code, done.stderr.split('\n')[1]]).toEqual([
       2,
@@ -307,7 +307,7 @@ describe('an import of a disabled identity', () => {
   })
 })
 
-test('an import names fields that it cannot carry over, with the number of objects', async () => {
+test('an import lists the fields that it cannot import, with the number of records', async () => {
   const many = Array.from({ length: 7 }, (_, at) =>
     identity(`i${at}`, { enrollment: { ott: { token: 't' } }, weird: at }),
   )
@@ -322,13 +322,13 @@ test('an import names fields that it cannot carry over, with the number of objec
   ])
 })
 
-test('every field that an import leaves out is derived from others, or reported as lost', () => {
+test('every field that an import omits is derived from other fields, or reported as lost', () => {
   const lost = allSections().flatMap(({ name, kind }) => {
     const carried = portableFields(kind)
     const notes = kind.fields
       .filter((field) => !carried.includes(field) && !field.isSecret)
       .flatMap((field) => {
-        const losses = new LostFields()
+        const losses = new UnimportedFields()
         losses.add({ kind }, name, { name: 'x', [field.name]: 'something' }, field.name)
         return losses.notes()
       })

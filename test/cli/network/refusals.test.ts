@@ -20,7 +20,7 @@ const service = (name: string, rest = ''): string =>
 const policy = (roles: string): string =>
   `servicePolicies:\n  - name: dial\n    type: Dial\n    semantic: AnyOf\n    serviceRoles: [${roles}]\n`
 
-describe('apply refuses in one sentence with its line', () => {
+describe('an invalid file for apply', () => {
   test.each([
     ['services: [', 1, /^line 1: /],
     ['version: 2', 1, 'line 1: expected version: 1'],
@@ -90,20 +90,23 @@ describe('apply refuses in one sentence with its line', () => {
       1,
       /^line \d: is nested deeper than|^line \d: refers to an anchor|alias/i,
     ],
-  ] as [string, number, ...(string | RegExp)[]][])('%j', async (text, count, ...sentences) => {
-    const path = person.file('network.yml', text)
-    const done = await person.run('apply', '-f', path, '--prune', '--yes')
-    const [head = '', ...lines] = done.stderr.trimEnd().split('\n')
-    expect([done.code, head, done.stdout]).toEqual([2, 'flotilla: nothing was changed', ''])
-    expect(lines).toHaveLength(count)
-    for (const [at, sentence] of sentences.entries()) {
-      const said = lines[at]?.slice(`${path}: `.length) ?? ''
-      if (typeof sentence === 'string') expect(said).toBe(sentence)
-      else expect(said).toMatch(sentence)
-    }
-  })
+  ] as [string, number, ...(string | RegExp)[]][])(
+    'is refused in one sentence with its line: %j',
+    async (text, count, ...sentences) => {
+      const path = person.file('network.yml', text)
+      const done = await person.run('apply', '-f', path, '--prune', '--yes')
+      const [head = '', ...lines] = done.stderr.trimEnd().split('\n')
+      expect([done.code, head, done.stdout]).toEqual([2, 'flotilla: nothing was changed', ''])
+      expect(lines).toHaveLength(count)
+      for (const [at, sentence] of sentences.entries()) {
+        const said = lines[at]?.slice(`${path}: `.length) ?? ''
+        if (typeof sentence === 'string') expect(said).toBe(sentence)
+        else expect(said).toMatch(sentence)
+      }
+    },
+  )
 
-  test('records that name each other as a cycle, each with its line', async () => {
+  test('is refused, with each line, if its records form a cycle of references', async () => {
     const path = person.file('circle.yml', circle())
     const done = await person.run('apply', '-f', path)
     expect(done.code).toBe(2)
@@ -115,13 +118,13 @@ describe('apply refuses in one sentence with its line', () => {
     )
   })
 
-  test('without changing anything', async () => {
+  test('is refused without changing any record', async () => {
     expect(await person.out('export')).toBe(before)
   })
 })
 
 /** The remedy that the refusal names. */
-test('a cycle of records can be created in two steps', async () => {
+test('a cycle of records that reference each other can be created in two steps', async () => {
   const half = person.file('half.yml', circle().replace('    enrollAuthPolicy: by-token\n', ''))
   await person.out('apply', '-f', half)
   const whole = person.file('circle.yml', circle())
@@ -146,7 +149,7 @@ authPolicies:
 `
 }
 
-test('apply stops at a refusal of the cluster, reports its progress, and can be repeated', async () => {
+test('apply stops when the cluster refuses a record, reports its progress, and can be repeated', async () => {
   const config = (data: string): string => `version: 1
 configs:
   - name: ports

@@ -39,12 +39,12 @@ test('an export can be written to a file', async () => {
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
 
-test('apply of an export to its network changes nothing', async () => {
+test('applying an export to the network that it came from changes nothing', async () => {
   const path = person.file('own.yml', text)
   expect(await person.out('apply', '-f', path, '--prune')).toBe('no change needed\n')
 })
 
-test('apply with a dry run prints the difference only; without it, the other network becomes the same', async () => {
+test('apply with a dry run prints only the difference; without it, the other network becomes identical', async () => {
   const path = other.file('network.yml', text)
   const before = await other.out('export')
   const { code, stdout: dry } = await other.run('apply', '-f', path, '--dry-run')
@@ -104,7 +104,7 @@ servicePolicies:
   expect(await person.out('apply', '-f', path)).toBe('no change needed\n')
 })
 
-test('apply deletes absent records only with --prune, and updates changed ones', async () => {
+test('apply deletes records that the file lacks only with --prune, and updates changed records', async () => {
   const path = join(other.folder, 'less.yml')
   const less = text
     .replace(/ {2}- name: wiki\n(?: {4}.*\n)+/, '')
@@ -124,7 +124,7 @@ test('apply deletes absent records only with --prune, and updates changed ones',
   expect(await other.out('export')).toBe(less)
 })
 
-test('apply of an empty file with --prune deletes all records but the initial ones and the identity of the caller', async () => {
+test('apply of an empty file with --prune deletes all records except the initial records and the caller’s identity', async () => {
   const path = other.file('empty.yml', 'version: 1\n')
   const done = await other.out('apply', '-f', path, '--prune', '--yes')
   expect(done).toMatch(/, 1 updated, \d+ deleted$/m)

@@ -20,7 +20,7 @@ const imported = (text: string, ...flags: string[]) =>
 const names = () => person.out('list', 'identities', '--all', '--sort', 'name', '-o', 'name')
 
 describe('identity import', () => {
-  test('names every faulty line, and creates nothing', async () => {
+  test('reports every faulty line, and creates nothing', async () => {
     const before = await names()
     const text = [
       'name,roleAttributes,type,authPolicy,isAdmin',
@@ -73,7 +73,7 @@ describe('identity import', () => {
     expect(done.stderr).toContain(sentence)
   })
 
-  test('creates each identity, with its token in a file that only its owner can read', async () => {
+  test('creates each identity, and writes its token to a file that only its owner can read', async () => {
     const rows = Array.from({ length: 55 }, (_, at) => `device-${at},"b,a",${at}`)
     const done = await imported(
       ['name,roleAttributes,tags.desk', ...rows, 'O/Brien,x;y,0'].join('\r\n'),
@@ -97,7 +97,7 @@ describe('identity import', () => {
     expect(JSON.parse(readFileSync(out, 'utf8'))).toHaveProperty('ztAPI')
   })
 
-  test('continues where it stopped: existing identities stay, unused tokens are written again', async () => {
+  test('continues where it stopped: existing identities are kept, and unused tokens are written again', async () => {
     rmSync(tokens, { recursive: true })
     const before = await person.out('get', 'identity', 'device-8', '-o', 'json')
     const text = 'name,roleAttributes\ndevice-7,z\ndevice-8,z\nnew,z\n'

@@ -138,7 +138,7 @@ test('every kind that can be created has an example', () => {
 describe.each(creatable.map((kind) => [kind.name, kind] as const))('%s', (name, kind) => {
   const { create, update, shows } = examples[name] ?? { create: '', shows: /$^/ }
 
-  test('can be created, listed, shown, changed and deleted', async () => {
+  test('records of the kind can be created, listed, shown, changed and deleted', async () => {
     const words = create.replaceAll('FOLDER', person.folder).split(' ')
     const made = JSON.parse(await person.out('create', name, ...words, '--json')) as { id: string }
     expect(made.id).not.toBe('')
@@ -165,14 +165,14 @@ function ownName({ hasName }: Kind, words: readonly string[], id: string): strin
   return hasName && given !== undefined ? given.slice('name='.length) : id
 }
 
-test('a record without a name is shown by its ID where others refer to it', async () => {
+test('a record without a name is shown by its ID where other records refer to it', async () => {
   const found = await person.out('list', 'api-sessions', '-o', 'json')
   const [session] = JSON.parse(found) as readonly { readonly authenticatorId: string }[]
   const sessions = await person.out('list', 'api-sessions')
   expect(sessions).toMatch(new RegExp(`Default Admin +${session?.authenticatorId ?? 'none'} `))
 })
 
-test('kinds that cannot be created can be listed and shown', async () => {
+test('kinds whose records cannot be created can be listed and shown', async () => {
   const readOnly = allKinds().filter(({ shapes }) => shapes.create === undefined)
   expect(readOnly.map(({ name }) => name)).toEqual([
     'api-session',
@@ -189,7 +189,7 @@ test('kinds that cannot be created can be listed and shown', async () => {
   expect(await person.out('get', 'identity-type', 'Router')).toMatch(/^name: Router$/m)
 })
 
-test('the verbs call only operations of the API, and cover each of its collections', async () => {
+test('the record verbs call only operations that the API has, and cover each of its collections', async () => {
   const { app } = person.cluster.controller
   const operationsAt = async (api: string): Promise<string[]> => {
     const document = (await app.inject(`${api}/openapi.json`)).json<{

@@ -22,7 +22,7 @@ afterAll(() => person.close())
 const words = (line: string): string[] =>
   line.replaceAll('FOLDER', person.folder).split(' ').filter(Boolean)
 
-describe('a verb refuses in one sentence', () => {
+describe('invalid input for a record verb', () => {
   test.each([
     ['get srvice web', 2, 'unknown kind "srvice"; did you mean service?'],
     ['get service wik', 4, 'no service "wik"; did you mean wiki?'],
@@ -113,7 +113,7 @@ describe('a verb refuses in one sentence', () => {
     ['delete controller ctrl1 --yes', 2, 'controllers cannot be deleted'],
     ['delete identity berta nobody --yes', 4, /^no identity "nobody"/],
     ['get service web --context nowhere', 4, /^unknown context nowhere; known contexts: /],
-  ])('%s', async (line, code, sentence) => {
+  ])('is refused in one sentence: %s', async (line, code, sentence) => {
     const done = await person.run(...words(line))
     const said = done.stderr.replace(/^flotilla: /, '').trimEnd()
     if (typeof sentence === 'string') expect(said).toBe(sentence)
@@ -121,7 +121,7 @@ describe('a verb refuses in one sentence', () => {
     expect([done.code, done.stdout, said.split('\n').length]).toEqual([code, '', 1])
   })
 
-  test('and prints the ID in place of a name that looks like an option', async () => {
+  test('is refused with the ID in place of a name that looks like an option', async () => {
     const named = await person.out('create', 'service', 'name=--yes', 'encryptionRequired=true')
     const id = / id (\S+)/.exec(named)?.[1] ?? ''
     expect(await person.out('list', 'services', '--filter', 'name = "--yes"', '-o', 'name')).toBe(
@@ -130,14 +130,14 @@ describe('a verb refuses in one sentence', () => {
     await person.out('delete', 'service', id, '--yes')
   })
 
-  test('without changing anything', async () => {
+  test('is refused without changing any record', async () => {
     const names = await person.out('list', 'services', '--sort', 'name', '-o', 'name')
     expect(names).toBe('mail\nweb\nwiki\n')
     await person.out('get', 'identity', 'berta')
   })
 })
 
-test('an id that looks like an option is printed with the way to pass it on', () => {
+test('an id that looks like an option is printed with instructions to pass it to other commands', () => {
   const written: string[] = []
   const write = (text: unknown): boolean => written.push(String(text)) > 0
   const spies = [process.stdout, process.stderr].map((stream) =>
@@ -167,7 +167,7 @@ test('a name that is also the ID of another record is refused as ambiguous', asy
   await person.out('delete', 'service', id, '--yes')
 })
 
-test('a change of one map member keeps the others', async () => {
+test('changing one member of a map keeps the other members', async () => {
   await person.out('update', 'identity', 'berta', 'tags.location=there', 'tags.floor=3')
   const { tags } = JSON.parse(await person.out('get', 'identity', 'berta', '-o', 'json')) as {
     tags: unknown
@@ -175,7 +175,7 @@ test('a change of one map member keeps the others', async () => {
   expect(tags).toEqual({ location: 'there', floor: 3, 'a b.c': 1 })
 })
 
-test('a table has names in place of IDs, and cells of one line', async () => {
+test('a table shows names in place of IDs, and each cell has one line', async () => {
   await person.out('create', 'config-type', 'name=anything')
   await person.out('create', 'config', 'name=c1', 'configType=anything', 'data={}')
   await person.out('update', 'service', 'wiki', 'configs=c1', `roleAttributes=${'a'.repeat(60)}`)
@@ -196,7 +196,7 @@ test('a table has names in place of IDs, and cells of one line', async () => {
   `)
 })
 
-test('a deletion is refused if others use the record; with --force, it reports them', async () => {
+test('a deletion is refused if other records use the record; with --force, the deletion reports these records', async () => {
   await person.out('create', 'config-type', 'name=plain')
   await person.out('create', 'config', 'name=shared', 'configType=plain', 'data={}')
   await person.out('update', 'service', 'mail', 'configs=shared')
@@ -213,7 +213,7 @@ test('a deletion is refused if others use the record; with --force, it reports t
   )
 })
 
-test('an identity without the right gets a refusal, and an ended session the log-in command', async () => {
+test('an identity without permission gets a refusal, and a user whose session has ended gets the log-in command', async () => {
   const flags = ['--user', user.username, '--password-file', person.secret('alice', user.password)]
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
   await person.out('login', person.origin, ...flags, ...ca)

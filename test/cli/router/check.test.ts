@@ -19,7 +19,7 @@ ctrl: {endpoint: "tls:$WHERE:6262", startupTimeout: 10s}
 `
 
 describe('router check', () => {
-  test('accepts a valid configuration, and names keys that are ignored or without effect', async () => {
+  test('accepts a valid configuration, and lists keys that are ignored or have no effect', async () => {
     writeFileSync(path, GOOD)
     const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
     expect([done.code, done.stderr]).toEqual([0, ''])
@@ -43,7 +43,7 @@ describe('router check', () => {
     )
   })
 
-  test('prints for each key whether it has an effect in this version, and the missing parts', async () => {
+  test('prints for each key whether it has an effect in this version, and includes missing sections', async () => {
     const more = 'edge: {csr: {sans: {dns: [a.test]}}}\nforwarder: {}\n'
     writeFileSync(path, GOOD + more)
     const printed = await runHere(['router', 'check', path, '--print'], { WHERE: 'ctrl1.test' })
@@ -73,7 +73,7 @@ describe('router check', () => {
     },
   )
 
-  test('names every fault with its line, and exits with 2', async () => {
+  test('reports every fault with its line, and exits with 2', async () => {
     writeFileSync(path, 'v: 2\nctrl: {endpoint: x}\nidentity: {certs: x}\n')
     const done = await runHere(['router', 'check', path])
     expect(done.code).toBe(2)
@@ -109,7 +109,7 @@ describe('router check', () => {
     expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('without csr')])
   })
 
-  test('reports two listeners of which one excludes the other', async () => {
+  test('reports two listeners whose addresses conflict', async () => {
     const port = await freePort()
     const listener = (host: string) => `{binding: proxy, service: web, bind: "tcp:${host}:${port}"}`
     writeFileSync(path, `${GOOD}listeners: [${listener('0.0.0.0')}, ${listener('127.0.0.1')}]\n`)
@@ -118,7 +118,7 @@ describe('router check', () => {
     expect(done.code).toBe(1)
   })
 
-  test('reports an address that this host does not have, of a web server and of datagrams', async () => {
+  test('reports an address that this host does not have, for a web server and for UDP', async () => {
     const web = `web: [{name: h, bindPoints: [{interface: "192.0.2.1:1", address: "r.test:1"}], apis: [{binding: health-checks}]}]`
     const datagrams = 'listeners: [{binding: proxy_udp, service: web, bind: "udp:192.0.2.1:1"}]'
     writeFileSync(
@@ -146,7 +146,7 @@ describe('router check', () => {
     await closeServer(server)
   })
 
-  test('prints the same as JSON', async () => {
+  test('prints the same result as JSON', async () => {
     writeFileSync(path, 'v: 2\n')
     const done = await runHere(['router', 'check', path, '--json'])
     expect(done.code).toBe(2)
@@ -165,7 +165,7 @@ describe('router check', () => {
     })
   })
 
-  test('prints the documentation of every key for options', async () => {
+  test('prints the documentation of every key with router options', async () => {
     const { stdout } = await runHere(['router', 'options'])
     const page = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
     expect(stdout).toBe(readFileSync(page, 'utf8'))

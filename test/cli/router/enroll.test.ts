@@ -117,7 +117,7 @@ describe('router enroll', () => {
 
   const NO_CONTROLLER = CONFIG.replace(/^ctrl: .*$/m, 'ctrl: {endpointsFile: endpoints.yml}')
 
-  test('writes the controllers of the token into the endpoints file if the configuration names none', async () => {
+  test('writes the controllers in the token into the endpoints file if the configuration has none', async () => {
     const { jwt } = await newToken()
     const claims = JSON.parse(
       Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString(),
@@ -147,7 +147,7 @@ describe('router enroll', () => {
     )
   })
 
-  test('ends with 2 if neither the configuration nor the token names a controller, and sends no request', async () => {
+  test('exits with 2 if neither the configuration nor the token contains a controller, and sends no request', async () => {
     const { jwt } = await newToken()
     const [head = '', payload = '', signature = ''] = jwt.split('.')
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object
@@ -161,7 +161,7 @@ describe('router enroll', () => {
     expect(written()).toEqual([])
   })
 
-  test('reaches the controller through the proxy of the configuration', async () => {
+  test('reaches the controller through the proxy in the configuration', async () => {
     await using proxy = await ConnectProxy.open()
     writeFileSync(
       at('router.yml'),
@@ -171,7 +171,7 @@ describe('router enroll', () => {
     expect(new Set(proxy.servers)).toEqual(new Set([new URL(cluster.origin).host]))
   })
 
-  test('uses no controllers of a token that was edited', async () => {
+  test('uses no controllers from a token that was edited', async () => {
     const { jwt } = await newToken()
     const [head = '', payload = '', signature = ''] = jwt.split('.')
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object
@@ -185,14 +185,17 @@ describe('router enroll', () => {
   test.each([
     ['EC:P-384', 'ec'],
     ['RSA:2048', 'rsa'],
-  ])('creates a key of the kind %s, and JSON names it', async (algorithm, kind) => {
-    const { id, jwt } = await newToken()
-    const done = await enroll(jwt, '--key-alg', algorithm, '--json')
-    expect([done.code, done.stderr]).toEqual([0, ''])
-    expect(JSON.parse(done.stdout)).toMatchObject({ routerId: id, controller: cluster.origin })
-    const [leaf] = parseCertificates(file('r.cert'))
-    expect(leaf.native.publicKey.asymmetricKeyType).toBe(kind)
-  })
+  ])(
+    'creates a key of the kind %s, and the JSON output contains the kind',
+    async (algorithm, kind) => {
+      const { id, jwt } = await newToken()
+      const done = await enroll(jwt, '--key-alg', algorithm, '--json')
+      expect([done.code, done.stderr]).toEqual([0, ''])
+      expect(JSON.parse(done.stdout)).toMatchObject({ routerId: id, controller: cluster.origin })
+      const [leaf] = parseCertificates(file('r.cert'))
+      expect(leaf.native.publicKey.asymmetricKeyType).toBe(kind)
+    },
+  )
 
   test('enrolls at another address of the controller that signed the token, and renews there', async () => {
     const relay = createServer((socket) => {
@@ -212,7 +215,7 @@ describe('router enroll', () => {
     }
   })
 
-  test('sends nothing to a given address at which another controller answers', async () => {
+  test('sends nothing to a given address if another controller responds there', async () => {
     const other = await EnrollingController.open()
     try {
       const { jwt } = await newToken()
@@ -225,7 +228,7 @@ describe('router enroll', () => {
     }
   })
 
-  test('resumes with the same key after a lost answer', async () => {
+  test('resumes with the same key after a lost response', async () => {
     const { jwt } = await newToken()
     cluster.controller.cluster.losesAnswers = true
     refused(await enroll(jwt), /rerun the same command/)
@@ -306,14 +309,14 @@ describe('router enroll', () => {
     ],
     ['with one file for two things', CONFIG.replace('ca: r.ca', 'ca: r.cert'), /for two things/],
     ['with a fault', CONFIG.replace('v: 3', 'v: 4'), /:1: v: expected 3/],
-  ])('ends with 2 for a configuration %s, and sends no request', async (_, text, sentence) => {
+  ])('exits with 2 for a configuration %s, and sends no request', async (_, text, sentence) => {
     writeFileSync(at('router.yml'), text)
     refused(await enroll((await newToken()).jwt), sentence, 2)
     expect(written()).toEqual([])
   })
 })
 
-test('router enroll warns the operator that the certificate lacks a name of another router', async () => {
+test('router enroll warns that the certificate does not contain a configured name that another router has', async () => {
   await raiseLevel(cluster.controller)
   expect((await enroll((await newToken()).jwt)).stderr).toBe('')
   rmSync(folder, { recursive: true })

@@ -67,7 +67,7 @@ describe('router init', () => {
     expect(valueOf('ctrl.endpoints')).toContain('tls:ctrl1.example.net:1380')
   })
 
-  test('writes what each type serves', async () => {
+  test('writes a comment about what each router type serves', async () => {
     const keysOf = async (type: string): Promise<string[]> => {
       await runHere(['router', 'init', type, at(`${type}.yml`), '--advertise', 'r1'])
       const text = readFileSync(at(`${type}.yml`), 'utf8')
@@ -121,7 +121,7 @@ describe('router init', () => {
 const page = resolve(import.meta.dirname, '../../../docs/operate/run-a-router.md')
 const EXAMPLE = /(<!-- router init edge -->\n```yaml\n)[^`]*(```\n)/
 
-test('the page about running a router shows the file that router init writes', async () => {
+test('the docs page about running a router contains the file that router init writes', async () => {
   await runHere(['router', 'init', 'edge', at('page.yml'), '--advertise', 'router1.example.net'])
   const written = readFileSync(at('page.yml'), 'utf8')
   const text = readFileSync(page, 'utf8')

@@ -6,7 +6,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { identityFileText } from '../../../src/cli/enroll/identity-file.ts'
 import { readIdentityFile } from '../../../src/cli/tunnel/identity-file.ts'
 import { runTunnel } from '../../../src/cli/tunnel/run.ts'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../../src/pki/authority/authority.ts'
 import { newCa } from '../../support/authorities.ts'
 
 // Goal: identity files of our program and of other enrollers are read, and an error in a file or an
@@ -18,7 +22,7 @@ let key: CertifiedKey
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-tunnel-'))
   root = await newCa('network root', Date.now())
-  const validity = validityFrom(Date.now(), 3_600_000)
+  const validity = validityStartingAt(Date.now(), 3_600_000)
   const more = { uris: [], hosts: [], usages: ['client' as const], validity }
   key = await issueLeaf({ issuer: root, commonName: 'laptop', ...more })
 })
@@ -37,7 +41,7 @@ const enrolled = (origins: readonly string[] = []) =>
     origins,
   )
 
-test('tunnel run reads a file of flotilla identity enroll', () => {
+test('tunnel run reads a file that flotilla identity enroll wrote', () => {
   const read = readIdentityFile(written('ours.json', enrolled()))
   expect(read).toEqual({
     origin: 'https://ctrl1.test:1280',
@@ -47,7 +51,7 @@ test('tunnel run reads a file of flotilla identity enroll', () => {
   })
 })
 
-test('tunnel run reads a file that names several controllers, and its parts by path', () => {
+test('tunnel run reads a file that lists several controllers, and whose keys and certificates are paths', () => {
   written('laptop.key', key.privateKeyPem)
   written('laptop.pem', key.certificatePem)
   const ca = written('ca.pem', root.certificatePem)
@@ -74,7 +78,7 @@ test.each([
   expect(readIdentityFile(path)).toMatchObject({ ...key, caPem: root.certificatePem })
 })
 
-test('tunnel run refuses a key in a hardware token with a message that says so, and does not print its PIN', () => {
+test('tunnel run refuses a key in a hardware token with a clear message, and does not print the PIN', () => {
   const id = { key: 'pkcs11:token=a?pin-value=1234', cert: 'x.pem', ca: 'ca.pem' }
   const path = written('token.json', JSON.stringify({ ztAPI: 'https://ctrl1.test:1280', id }))
   expect(() => readIdentityFile(path)).toThrow(
@@ -102,7 +106,7 @@ test.each([
   expect(() => readIdentityFile(path)).toThrow('flotilla identity enroll --out FILE')
 })
 
-test('tunnel run refuses a file that others can read', () => {
+test('tunnel run refuses a file that other users can read', () => {
   const path = written('open.json', enrolled(), 0o644)
   expect(() => readIdentityFile(path)).toThrow('chmod 600')
 })
@@ -126,6 +130,6 @@ test.each([
     'one identity',
   ],
   ['a file that is not there', {}, 'laptop.json cannot be read'],
-])('tunnel run ends before it begins: %s', async (_what, more, reason) => {
+])('tunnel run refuses to start: %s', async (_what, more, reason) => {
   await expect(runTunnel({ ...options, ...more })).rejects.toThrow(reason)
 })

@@ -23,13 +23,13 @@ function hostsAt(webAdvertise: string, names = ''): string[] {
   return advertisedHosts(parsed.config)
 }
 
-describe('a controller that clients and peers reach at different hosts', () => {
+describe('a controller that advertises different hosts to clients and to peers', () => {
   test('has both in its certificate', () => {
     expect(hostsAt('net.example.org:443')).toEqual(['ctrl1', 'net.example.org'])
     expect(hostsAt('ctrl1:1280')).toEqual(['ctrl1'])
   })
 
-  test('has the further names of its listeners in its certificate', () => {
+  test('has the additional host names of its listeners in its certificate', () => {
     const hosts = hostsAt('ctrl1:1280', 'api.example.org, 192.0.2.7, 2001:db8::7, ctrl1')
     expect(hosts).toEqual(['ctrl1', 'api.example.org', '192.0.2.7', '2001:db8::7'])
   })

@@ -3,14 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { compareConfigs } from '../../../src/config/controller/changed-options.ts'
 import { GOOD, load } from './support.ts'
 
-describe('Comparing the configuration in force with the file', () => {
+describe('Comparing the active configuration with the file', () => {
   const running = load(GOOD)
 
   test('finds nothing in an equal file', () => {
     expect(compareConfigs(running, load(GOOD))).toEqual({ changes: [], merged: running })
   })
 
-  test('takes the options that a reload applies, and names those that need a restart', () => {
+  test('merges the options that a reload can apply, and lists the options that need a restart', () => {
     const text = `${GOOD}logLevel: debug\nraft: {tickMs: 25}\nlimits: {connectionsMax: 5, logInsMax: 6}\n`
     const { changes, merged } = compareConfigs(running, load(text))
     expect(changes).toEqual([
@@ -23,7 +23,7 @@ describe('Comparing the configuration in force with the file', () => {
     expect(merged).toEqual({ ...running, limits, logLevel: 'debug' })
   })
 
-  test('compares sections of a list one by one, and takes the options that a reload applies', () => {
+  test('compares the sections of a list one by one, and merges the options that a reload can apply', () => {
     const moved = GOOD.replace('localhost:1280', 'localhost:1281')
     const { changes, merged } = compareConfigs(running, load(`${moved}    names: [api.test]\n`))
     expect(changes).toEqual([
@@ -33,7 +33,7 @@ describe('Comparing the configuration in force with the file', () => {
     expect(merged).toEqual({ ...running, web: [{ ...running.web[0], names: ['api.test'] }] })
   })
 
-  test('compares lists of another length, and lists that a reload applies, as a whole', () => {
+  test('compares lists of different length, and lists that a reload can apply, as a whole', () => {
     const certificates = 'serverCertificates: [{cert: /srv/a.pem, key: /srv/a.key}]\n'
     const more = '  - {bind: "127.0.0.1:1281", advertise: "localhost:1281"}\n'
     const read = load(`${GOOD}${more}${certificates}`)
@@ -45,7 +45,7 @@ describe('Comparing the configuration in force with the file', () => {
     expect(merged).toEqual({ ...running, serverCertificates: read.serverCertificates })
   })
 
-  test('finds a changed secret, and shows neither value', () => {
+  test('reports a changed secret, and shows neither the old nor the new value', () => {
     const hooked = (word: string): string => `${GOOD}backup: {hook: [/bin/copy, ${word}]}\n`
     const { changes } = compareConfigs(load(hooked('secret-one')), load(hooked('secret-two')))
     expect(changes).toEqual([

@@ -13,7 +13,7 @@ function changed(line: string, replacement: string): string {
 }
 
 describe('A configuration', () => {
-  test('is read with its defaults, and paths start at its folder', () => {
+  test('is read with default values, and its paths are relative to its folder', () => {
     const config = load(GOOD)
     expect(config.id).toBe('ctrl1')
     expect(config.data).toBe('/etc/flotilla/data')
@@ -92,7 +92,7 @@ colour: blue
     expect(faultsOf(text).join('\n')).toContain(part)
   })
 
-  test('accepts names of a listener as DNS names and addresses, in a list or a text', () => {
+  test('accepts the host names of a listener as DNS names and addresses, in a list or a string', () => {
     const names = ['api.example.net', 'balancer', '192.0.2.7', '2001:db8::7']
     const line = `    names: ["${names.join('", "')}"]\n`
     expect(load(GOOD + line).web[0]?.names).toEqual(names)
@@ -117,7 +117,7 @@ colour: blue
     }
   })
 
-  test('is refused with more names than a certificate may have', () => {
+  test('is refused if it has more host names than a certificate may contain', () => {
     const listener = (at: number): string => {
       const names = Array.from({ length: 16 }, (_, one) => `n${at}-${one}.test`)
       return `  - {bind: "127.0.0.1:${1281 + at}", advertise: "localhost:${1281 + at}", names: [${names.join(', ')}]}\n`
@@ -128,7 +128,7 @@ colour: blue
     ])
   })
 
-  test('accepts networks as address and prefix, in a list or a text', () => {
+  test('accepts networks as address and prefix, in a list or a string', () => {
     const networks = ['10.0.0.0/8', 'fd00::/8', '192.0.2.1/32']
     const line = `api: {refusedSignerNetworks: ["${networks.join('", "')}"]}`
     expect(load(`${GOOD}${line}\n`).api.refusedSignerNetworks).toEqual(networks)
@@ -142,7 +142,7 @@ colour: blue
   })
 })
 
-describe('Rules between options', () => {
+describe('Rules about combinations of options', () => {
   test.each([
     ['raft: {heartbeatMs: 120}', 'raft.heartbeatMs: must be a multiple of raft.tickMs (50)'],
     ['raft: {heartbeatMs: 200}', 'raft.electionTimeoutMs: must be at least 4 times'],
@@ -168,14 +168,14 @@ describe('Rules between options', () => {
     expect(others).toEqual([])
   })
 
-  test('refuse one file for events and logs', () => {
+  test('refuse the same file for events and logs', () => {
     const lines = 'logFile: {path: /var/log/x}\nevents: {file: {path: /var/log/x}}\n'
     expect(faultsOf(GOOD + lines)).toEqual([
       `${FILE}:15: events.file.path: is also the log file (/var/log/x); choose another file for events`,
     ])
   })
 
-  test('refuse half a signer, and a certificate that is listed twice', () => {
+  test('refuse a signing CA with only a key or only a certificate, and a server certificate that is listed twice', () => {
     const signer = changed('  cert: pki/cert.pem', '  cert: pki/cert.pem\n  signer: {key: k.pem}')
     expect(faultsOf(signer)).toEqual([
       `${FILE}:6: identity.signer.key: requires identity.signer.cert; set both or neither`,
@@ -208,7 +208,7 @@ describe('Rules between options', () => {
   })
 })
 
-test('Routers and one web listener may share a port, if both name it alike', () => {
+test('Routers and one web listener may share a port, if the address is written identically for both', () => {
   const routers = (bind: string): string => `${GOOD}routers: {bind: "${bind}"}\n`
   expect(faultsOf(routers('127.0.0.1:1280'))).toEqual([])
   expect(faultsOf(routers('0.0.0.0:1280'))).toEqual([
@@ -237,11 +237,11 @@ describe('The environment', () => {
   })
 })
 
-describe('The profile of Raft timing', () => {
+describe('The Raft timing profile', () => {
   const raftOf = (section: string, environment: Environment = {}) =>
     load(`${GOOD}raft: ${section}\n`, environment).raft
 
-  test('replaces the defaults, and options that are set win', () => {
+  test('replaces the defaults, and options that are set take precedence', () => {
     expect(raftOf('{profile: wan}')).toEqual({
       profile: 'wan',
       tickMs: 50,
@@ -258,7 +258,7 @@ describe('The profile of Raft timing', () => {
     expect(raftOf('{profile: lan}')).toEqual(load(GOOD).raft)
   })
 
-  test('is part of the rules between options, and of the shown values', () => {
+  test('is validated together with other options, and is shown with the effective values', () => {
     expect(faultsOf(`${GOOD}raft: {profile: wan, electionTimeoutMs: 1000}\n`)).toEqual([
       expect.stringContaining('must be at least 4 times raft.heartbeatMs (500)'),
     ])
@@ -278,7 +278,7 @@ describe('The fingerprint of shared options', () => {
   const fingerprint = (text: string): string =>
     Buffer.from(sharedOptionsSha256(load(text))).toString('hex')
 
-  test('depends on shared options, and not on those of this controller', () => {
+  test('depends on shared options, and not on options of this controller alone', () => {
     const one = fingerprint(GOOD)
     expect(fingerprint(changed('id: ctrl1', 'id: ctrl2'))).toBe(one)
     expect(fingerprint(`${GOOD}logLevel: debug\n`)).toBe(one)
@@ -287,7 +287,7 @@ describe('The fingerprint of shared options', () => {
     expect(fingerprint(changed('trustDomain: test.example', 'trustDomain: b'))).not.toBe(one)
   })
 
-  test('equals that of the previous release, which compares it during an upgrade', () => {
+  test('equals the fingerprint of the previous release, which compares it during an upgrade', () => {
     expect(fingerprint(GOOD)).toBe(
       '220b226343fb11d858b29a1a4a979496b76651bc613117065e4e40a8622b923d',
     )

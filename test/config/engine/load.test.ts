@@ -12,7 +12,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-describe('A text', () => {
+describe('The text of a configuration file', () => {
   test.each([
     ['an empty file', '', 'name: is missing'],
     ['a list', '- a\n', 'expected a section with keys, found ["a"]'],
@@ -38,18 +38,18 @@ describe('A text', () => {
     expect(found.join('\n')).toContain(message)
   })
 
-  test('that is not YAML is refused with the line', () => {
+  test('is refused with the line if it is not YAML', () => {
     expect(faultsOf('', { text: 'name: n\nhome: [' })[0]).toMatch(/^2: invalid YAML: /)
     expect(faultsOf('', { text: `${LEAST}name: x\n` })[0]).toMatch(/^6: invalid YAML: /)
   })
 
-  test('with broken syntax has one fault for each of the first lines', () => {
+  test('has one fault for each of the first lines with broken syntax', () => {
     const faults = faultsOf('', { text: `doors: yes\n${'  - kind: a: b\n'.repeat(50)}` })
     expect(faults.length).toBeLessThanOrEqual(3)
     for (const fault of faults) expect(fault).toMatch(/^\d+: invalid YAML: .{1,200}$/)
   })
 
-  test('full of unknown keys has a limited number of faults', () => {
+  test('has a limited number of faults if it consists of unknown keys', () => {
     const keys = Array.from({ length: 5000 }, (_, at) => `unknown${at}: 1\n`)
     const loaded = parse(keys.join(''))
     expect(loaded.ok ? 0 : loaded.faults.length).toBe(CONFIG_FAULTS_MAX)
@@ -67,7 +67,7 @@ describe('A file', () => {
     return path
   }
 
-  test('that is missing, a folder, a device or a pipe is one fault', () => {
+  test('causes one fault if it is missing, a folder, a device or a pipe', () => {
     expect(problemsOf(join(folder, 'none.yml'))).toEqual(['file not found'])
     expect(problemsOf(join(written('file', ''), 'below.yml'))).toEqual(['file not found'])
     expect(problemsOf(folder)).toEqual(['is a folder; name the file in it'])
@@ -76,14 +76,14 @@ describe('A file', () => {
     expect(problemsOf(join(folder, 'pipe'))).toEqual(['is not a regular file'])
   })
 
-  test('that is too large or not text is one fault', () => {
+  test('causes one fault if it is too large or not text', () => {
     expect(problemsOf(written('big.yml', `${LEAST}#${'x'.repeat(1024 * 1024)}`))).toEqual([
       'is larger than 1048576 bytes',
     ])
     expect(problemsOf(written('binary.yml', 'name: a\0b\n: : :\n'))).toEqual(['is not a text file'])
   })
 
-  test('that is valid is loaded with its absolute path', () => {
+  test('is loaded with its absolute path if it is valid', () => {
     const path = written('good.yml', LEAST)
     expect(loadConfig(tableOf(null), path, {})).toMatchObject({ ok: true, path })
   })

@@ -34,12 +34,12 @@ describe('A file', () => {
     expect(warningsOf('extra:\n')).toEqual(['6: extra: is empty, which counts as absent'])
   })
 
-  test('has paths that start at its folder', () => {
+  test('has paths relative to its own folder', () => {
     const text = LEAST.replace('home: {}', 'home: {folder: a/../b}')
     expect(configOf('', { text })['home']).toMatchObject({ folder: '/etc/app/b' })
   })
 
-  test('has sections whose keys depend on a sibling key, and sections by name', () => {
+  test('may have sections whose allowed keys depend on a sibling key, and sections with names that the user chooses', () => {
     expect(configOf('rooms: {hall: {area: 5}, attic: {}}\n', {})['rooms']).toEqual({
       hall: { area: 5 },
       attic: { area: 9 },
@@ -130,7 +130,7 @@ extra: [1]
     expect(found[0]).toContain(`6: ${part}`)
   })
 
-  test('name a missing section or list with its keys', () => {
+  test('list the keys of a missing section or list', () => {
     expect(faultsOf('', { text: 'name: n\n' })).toEqual([
       ' home: is missing; expected a section with folder, token',
       ' doors: is missing; expected a list of sections with the keys kind, options',
@@ -155,7 +155,7 @@ dors: [{kind: in}]
     ])
   })
 
-  test('show configured values printable and short', () => {
+  test('show configured values in a printable and short form', () => {
     const [fault = ''] = faultsOf(`size: "${'x'.repeat(1000)}"\n`)
     expect(fault.length).toBeLessThan(150)
     expect(faultsOf('"a\\e[31mb": 1\n')[0]).toMatch(/^6: a \[31mb: unknown key/)
@@ -179,11 +179,11 @@ describe('Warnings', () => {
   })
 })
 
-describe('Variables that override keys', () => {
+describe('Environment variables that override keys', () => {
   const overridePrefix = 'APP_'
   const given = (environment: Record<string, string>) => ({ environment, overridePrefix })
 
-  test('are named after their key', () => {
+  test('have names derived from their key', () => {
     expect(environmentName('APP_', 'raft.electionTimeoutMaxMs')).toBe(
       'APP_RAFT_ELECTION_TIMEOUT_MAX_MS',
     )
@@ -212,7 +212,7 @@ describe('Variables that override keys', () => {
     expect(configOf('tags: [z]\n', given({ APP_TAGS: '' }))['tags']).toEqual([])
   })
 
-  test('are the source of their faults', () => {
+  test('are shown as the source of the faults that they cause', () => {
     expect(faultsOf('', given({ APP_TIMING_TICK_MS: '5x', APP_HOME_TOKEN: 'a\0' }))).toEqual([
       'environment APP_HOME_TOKEN: home.token: expected a list of words, found another value',
       'environment APP_TIMING_TICK_MS: timing.tickMs: expected an integer from 5 to 1000, found "5x"',
@@ -226,13 +226,13 @@ describe('Variables that override keys', () => {
     ])
   })
 
-  test('do not change a dollar sign in a text of the file', () => {
+  test('do not replace a dollar sign in a string in the file', () => {
     expect(configOf('old: $APP_NAME\n', given({}))['old']).toBe('$APP_NAME')
   })
 })
 
-describe('Variables in texts', () => {
-  test('are replaced, in lists too; an unset one is replaced by nothing, with a warning', () => {
+describe('Environment variables within strings', () => {
+  test('are replaced, also in lists; an unset variable is replaced by an empty string, with a warning', () => {
     const environment = { A: 'x', APP_SIZE: '9' }
     const more = 'old: "$A-${A}"\ntags: [$A, b]\n'
     expect(configOf(more, { environment })).toMatchObject({ old: 'x-x', tags: ['x', 'b'], size: 3 })
@@ -244,14 +244,14 @@ describe('Variables in texts', () => {
     ])
   })
 
-  test('do not expand a text beyond its limit', () => {
+  test('do not expand a string beyond its limit', () => {
     const environment = { A: 'x'.repeat(100_000) }
     expect(faultsOf(`old: "${'$A'.repeat(1000)}"\n`, { environment })).toHaveLength(1)
   })
 })
 
 describe('The effective configuration', () => {
-  test('has each value with its source, and marks those without effect', () => {
+  test('shows each value with its source, and marks values without effect', () => {
     const environment = { W: 'slow' }
     const loaded = parse('mode: $W\nlamps: [{watts: 4}]\n', { environment })
     const found = loaded.ok ? loaded.effective : []
@@ -281,7 +281,7 @@ describe('The effective configuration', () => {
     })
   })
 
-  test('redacts secrets, and shows that one is not set', () => {
+  test('redacts secrets, and shows whether a secret is not set', () => {
     const text = LEAST.replace('home: {}', 'home: {token: [sesame]}')
     const loaded = parse('', { text })
     expect(JSON.stringify(loaded.ok && loaded.effective)).not.toContain('sesame')

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 
 import { config, expectFault, faults, faultsOf, LEAST, parse, warnings } from './support.ts'
 
-describe('A file that was written for another router', () => {
-  test('gets a warning for each unknown key, with its line and the nearest known key', () => {
+describe('A configuration file that was written for an OpenZiti router', () => {
+  test('causes a warning for each unknown key, with its line and the nearest known key', () => {
     const text = 'colour: blue\nmetrics:\n  reportIntervall: 5s\ntransport: {quic: {window: 60}}\n'
     expect(faults(text)).toEqual([])
     expect(warnings(text)).toEqual([
@@ -40,7 +40,7 @@ describe('A file that was written for another router', () => {
     expect(found).toEqual([`1: ${key}: unknown key; did you mean ${meant}?`])
   })
 
-  test('keeps its other entries when a dialer or listener has a foreign binding', () => {
+  test('is accepted if a dialer or listener has a foreign binding; its other entries are used', () => {
     const text =
       'dialers: [{binding: udp}, {binding: transport}, {binding: edge}]\nlisteners: [{binding: quic, address: "tls:0.0.0.0:1"}, {binding: tunnel}]\n'
     expect(config(text).dialers.map(({ binding }) => binding)).toEqual(['transport'])
@@ -62,7 +62,7 @@ describe('A file that was written for another router', () => {
     ],
   ])('is refused for a misspelled binding: %s', expectFault)
 
-  test('may give a key twice, and the last value counts', () => {
+  test('may contain a key twice, and then the last value is used', () => {
     const text = 'metrics:\n  messageQueueSize: 3\n  messageQueueSize: 5\n'
     expect(config(text).metrics.messageQueueSize).toBe(5)
     expect(warnings(text)).toEqual([
@@ -70,7 +70,7 @@ describe('A file that was written for another router', () => {
     ])
   })
 
-  test('may have anything as getSessionTimeout, without a warning', () => {
+  test('may have any value for getSessionTimeout, without a warning', () => {
     for (const value of ['60', '60s', 'x']) {
       const options = `{advertise: "r.test:1", getSessionTimeout: ${value}}`
       const listener = `{binding: edge, address: "tls:0.0.0.0:1", options: ${options}}`

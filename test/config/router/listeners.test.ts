@@ -19,7 +19,7 @@ describe('listeners', () => {
     )
   })
 
-  test.each(['bind', 'address'])('take %s, shaped <protocol>:<host>:<port>', (name) => {
+  test.each(['bind', 'address'])('accept %s, in the form <protocol>:<host>:<port>', (name) => {
     const text = (place: string): string =>
       listener(`binding: edge, ${name}: "${place}", advertise: "r.test:1"`)
     expect(config(edge + text('tls:0.0.0.0:3022')).listeners[0]?.bind).toMatchObject({ port: 3022 })
@@ -37,7 +37,7 @@ describe('listeners', () => {
     ])
   })
 
-  test('need advertise, which may be under options', () => {
+  test('with the binding edge need advertise, which may be inside options', () => {
     const below = listener('binding: edge, bind: "tls:0.0.0.0:1", options: {advertise: "r.test:2"}')
     expect(config(edge + below).listeners[0]?.advertise).toEqual({ host: 'r.test', port: 2 })
     expectFault(
@@ -47,7 +47,7 @@ describe('listeners', () => {
   })
 
   test.each(['proxy', 'transport', 'transport_udp', 'proxy_udp'])(
-    'of the binding %s need no advertise',
+    'with the binding %s need no advertise',
     (binding) => {
       const address = binding.endsWith('_udp') ? 'udp:0.0.0.0:1' : 'tcp:0.0.0.0:1'
       const text = listener(`binding: ${binding}, service: web, address: "${address}"`)
@@ -58,18 +58,21 @@ describe('listeners', () => {
   test.each([
     ['proxy', 'udp:0.0.0.0:1', 'tcp or tls'],
     ['transport_udp', 'tcp:0.0.0.0:1', 'udp'],
-  ])('of the binding %s refuse %s, because it is not served', (binding, address, served) => {
-    const text = listener(
-      `binding: ${binding}, service: web, bind: "${address}", advertise: "r.test:1"`,
-    )
-    const { protocol } = parseAddress(address) ?? { protocol: '' }
-    expectFault(
-      text,
-      `listeners[0].bind: the binding ${binding} listens on ${served}, and not on ${protocol}`,
-    )
-  })
+  ])(
+    'with the binding %s refuse %s, because the router does not serve it',
+    (binding, address, served) => {
+      const text = listener(
+        `binding: ${binding}, service: web, bind: "${address}", advertise: "r.test:1"`,
+      )
+      const { protocol } = parseAddress(address) ?? { protocol: '' }
+      expectFault(
+        text,
+        `listeners[0].bind: the binding ${binding} listens on ${served}, and not on ${protocol}`,
+      )
+    },
+  )
 
-  test('need a server certificate where they speak TLS', () => {
+  test('need a server certificate if they use TLS', () => {
     const text = (listeners: string): string =>
       `v: 3\nidentity: {cert: r.cert, key: r.key}\nctrl: {endpoint: "tls:a.test:1"}\n${listeners}`
     const place = 'bind: "tls:0.0.0.0:1", advertise: "r.test:1"'
@@ -91,7 +94,7 @@ describe('listeners', () => {
   const links =
     'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
 
-  test('for clients may have the address of a listener for links', () => {
+  test('for clients may have the same address as a listener for links', () => {
     expect(faults(`${edge}${links}listeners: [${clients}]\n`)).toEqual([])
   })
 
@@ -99,7 +102,7 @@ describe('listeners', () => {
     ['two for clients', `listeners: [${clients}, ${clients}]\n`, 'listeners[1]', 'listeners[0]'],
     ['clients and a proxy', `listeners: [${clients}, ${proxy}]\n`, 'listeners[1]', 'listeners[0]'],
     ['links and a proxy', `listeners: [${proxy}]\n${links}`, 'link.listeners[0]', 'listeners[0]'],
-  ])('refuse one address for %s', (_, sections, key, other) => {
+  ])('refuse the same address for %s', (_, sections, key, other) => {
     expect(faults(sections).map((fault) => fault.replace(/^\d+: /, ''))).toEqual([
       `${key}.bind: takes the same address as ${other}.bind (tls:0.0.0.0:1)`,
     ])
@@ -107,7 +110,7 @@ describe('listeners', () => {
 
   const tunnel = (options: string): string => listener(`binding: tunnel, options: {${options}}`)
 
-  test('of a tunnel take mode host, which is the default, tproxy and proxy', () => {
+  test('with the binding tunnel accept mode host, which is the default, tproxy and proxy', () => {
     expect(config(listener('binding: tunnel')).listeners[0]?.options['mode']).toBe('host')
     for (const mode of ['host', 'tproxy', 'tproxy:/bin/diverter']) {
       expect(config(tunnel(`mode: "${mode}"`)).listeners[0]?.options['mode']).toBe(mode)
@@ -115,7 +118,7 @@ describe('listeners', () => {
     expectFault(tunnel('mode: other'), 'listeners[0].options.mode: expected host, tproxy')
   })
 
-  test('of a tunnel in mode proxy take services as <service name>:<port>', () => {
+  test('with the binding tunnel in mode proxy accept services as <service name>:<port>', () => {
     const found = config(tunnel('mode: proxy, services: ["web shop:8080", "db:5432"]'))
     expect(found.listeners[0]?.options['services']).toEqual(['web shop:8080', 'db:5432'])
     const also = config(tunnel('mode: proxy, services: ["web:8080:tcp", "dns:53:udp"]'))
@@ -129,7 +132,7 @@ describe('listeners', () => {
     expectFault(tunnel('mode: proxy, services: [web]'), 'listeners[0].options.services: expected')
   })
 
-  test('of a tunnel in mode tproxy take resolver and dnsSvcIpRange', () => {
+  test('with the binding tunnel in mode tproxy accept resolver and dnsSvcIpRange', () => {
     const found = config(
       tunnel('mode: tproxy, resolver: "udp://127.0.0.1:53", dnsSvcIpRange: 100.64.0.0/10'),
     )

@@ -7,7 +7,7 @@ import { fuzz } from '../engine/fuzz.ts'
 import { faultsOf, LEAST, parse, routerSubject, warnings } from './support.ts'
 
 describe('A configuration of a router', () => {
-  test('that is invalid has every fault reported at once, with line, key, value, allowed values and the nearest name', () => {
+  test('has all its faults reported at once, with line, key, value, allowed values and the nearest name', () => {
     const text = `v: "3"
 identiti: {}
 ctrl:
@@ -29,7 +29,7 @@ dialers: {binding: x}
     ])
   })
 
-  test('in force shows for each value whether it comes from the file, the environment or the default', () => {
+  test('shows for each effective value whether it comes from the file, the environment or the default', () => {
     const loaded = parse(`${LEAST}trace: {path: "$WHERE/t"}\n`, { WHERE: '/var' })
     if (!loaded.ok) throw new Error('refused')
     const of = (key: string): unknown => loaded.effective.find((one) => one.key === key)
@@ -49,7 +49,7 @@ dialers: {binding: x}
     expect(of('ctrl.endpointsFile')).toMatchObject({ value: '/etc/flotilla/endpoints.yml' })
   })
 
-  test('in force has the same keys marked as without effect as the page', () => {
+  test('marks the same keys as without effect as the docs page', () => {
     const loaded = parse(`${LEAST}edge: {csr: {country: NO}}
 link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}], dialers: [{binding: transport}]}
 dialers: [{binding: transport}]
@@ -80,7 +80,7 @@ transport: {dtls: {}}
     }
   })
 
-  test('with keys of other routers is accepted with a warning for each', () => {
+  test('is accepted with keys of other routers, with a warning for each', () => {
     expect(warnings('plugins: [a.so]\nha: {enabled: true}\n')).toEqual([
       '5: plugins: has no effect: plugins of other routers cannot be loaded',
       '6: ha: has no effect: the members of the cluster are followed without it',

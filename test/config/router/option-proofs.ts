@@ -16,12 +16,12 @@ export const edge = (title: string): string => `router/edge/edge-options.test.ts
 export const web = (title: string): string =>
   `router/edge/web-sockets.test.ts > the timeouts of transport.ws > ${title}`
 export const byName =
-  'router/server-names.test.ts > The certificate of a name is shown > by a listener for %s'
+  'router/server-names.test.ts > A certificate that is configured for a server name is presented > by a listener for %s'
 export const sockets = (title: string): string =>
-  `router/link-sockets.test.ts > A link of several sockets > ${title}`
+  `router/link-sockets.test.ts > A link with several sockets > ${title}`
 export const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
 const end = (title: string): string =>
-  `router/forward/xgress-options.test.ts > an option of an end > ${title}`
+  `router/forward/xgress-options.test.ts > an option of a circuit endpoint > ${title}`
 export const faults = (title: string): string => `router/forward/faults.test.ts > ${title}`
 const enroll = (title: string): string => `cli/router/enroll.test.ts > router enroll > ${title}`
 export const proxied = (title: string): string =>
@@ -30,22 +30,24 @@ export const listen = (title: string): string => `router/listen/client-listeners
 
 const enrolled = [enroll('writes key, certificates, CA certificates and the endpoints file')]
 export const hello = router(
-  'A router > sends a hello with the ID of its certificate, its version, its capabilities and one socket per channel',
+  'A router > sends a hello with its ID from the certificate, its version, its capabilities and one socket per channel',
 )
 export const health = router(
-  'The health-checks API of a router > shows whether a controller answers and how many links exist',
+  'The health-checks API of a router > shows whether a controller responds and how many links exist',
 )
 export const figures = router(
-  'A router reports to controllers > its metrics at each interval, the same to all controllers, of which one publishes them',
+  'A router reports to controllers > its metrics at each interval: the same to all controllers, and only one of them publishes the metrics',
 )
 export const oneLink = links(
-  'Routers with links > report their listeners in their hello, and have one link when one of them dials',
+  'Routers with links > report their link listeners in their hello, and have one link when one of them dials',
 )
-const circuitStart = end('circuitStartTimeout is how long a terminator waits for the start')
+const circuitStart = end(
+  'circuitStartTimeout is how long a terminator waits for the start of the circuit',
+)
 
 /** Tests of the name server of a tunnel, and of interception in mode tproxy. */
 export const answers = (title: string): string =>
-  `router/intercept/name-server.test.ts > The name server of a tunnel > ${title}`
+  `router/intercept/name-server.test.ts > The DNS server of a tunneler > ${title}`
 export const intercepted = (title: string): string =>
   `router/intercept/intercepted-services.namespaced.ts > A service > ${title}`
 
@@ -66,7 +68,9 @@ const subject = each(
 const names = each(['sans.dns', 'sans.ip', 'sans.uri', 'sans.email'], enrolled)
 export const csr = Object.fromEntries([...subject, ...names])
 export const csrBelowEdge = [
-  rules('csr > is accepted below edge, deprecated; the root section is preferred'),
+  rules(
+    'csr > is accepted inside edge, which is deprecated; the section at the top level takes precedence',
+  ),
 ]
 
 /** Tests of circuit ends with their options, whatever their source. */
@@ -75,32 +79,42 @@ export const flow: Readonly<Record<string, readonly string[] | string>> = {
   randomDrops: [end('randomDrops drops one payload in drop1InN')],
   drop1InN: [end('randomDrops drops one payload in drop1InN')],
   txQueueSize: [end('txQueueSize limits the number of waiting payloads')],
-  txPortalStartSize: [end('txPortalStartSize is the initial window')],
+  txPortalStartSize: [end('txPortalStartSize is the initial size of the send window')],
   txPortalMinSize: [
-    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
+    end(
+      'txPortalRetxThresh, txPortalRetxScale and txPortalMinSize determine how the send window shrinks',
+    ),
   ],
-  txPortalMaxSize: [end('txPortalMaxSize is the maximum window')],
+  txPortalMaxSize: [end('txPortalMaxSize is the maximum size of the send window')],
   txPortalIncreaseThresh: [
-    end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
+    end('txPortalIncreaseThresh and txPortalIncreaseScale determine how the send window grows'),
   ],
   txPortalIncreaseScale: [
-    end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
+    end('txPortalIncreaseThresh and txPortalIncreaseScale determine how the send window grows'),
   ],
   txPortalRetxThresh: [
-    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
+    end(
+      'txPortalRetxThresh, txPortalRetxScale and txPortalMinSize determine how the send window shrinks',
+    ),
   ],
   txPortalRetxScale: [
-    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
+    end(
+      'txPortalRetxThresh, txPortalRetxScale and txPortalMinSize determine how the send window shrinks',
+    ),
   ],
-  txPortalDupAckThresh: [end('txPortalDupAckThresh increases the retransmission delay')],
+  txPortalDupAckThresh: [
+    end('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgements'),
+  ],
   txPortalDupAckScale: 'routers of the family read it and do nothing with it either',
   rxBufferSize: [end('rxBufferSize limits the bytes that wait for the application')],
   retxStartMs: [end('retxStartMs is the delay of the first retransmission')],
-  retxScale: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
-  retxAddMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
-  retxMaxMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
-  maxRttScale: [end('maxRttScale limits how fast the round trip grows')],
-  maxCloseWaitMs: [end('maxCloseWaitMs is how long a finished end waits for the other')],
+  retxScale: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is resent')],
+  retxAddMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is resent')],
+  retxMaxMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is resent')],
+  maxRttScale: [end('maxRttScale limits how fast the estimated round trip time can grow')],
+  maxCloseWaitMs: [
+    end('maxCloseWaitMs is how long a finished circuit endpoint waits for the other endpoint'),
+  ],
   circuitStartTimeout: [circuitStart],
 }
 
@@ -118,7 +132,7 @@ export function flowAt(
 }
 
 export const reachesOf = (place: string): string =>
-  `router/flow-options.test.ts > the end of a circuit has the options > of ${place}`
+  `router/flow-options.test.ts > the circuit endpoint uses the options > in ${place}`
 export const listenerFlow = {
   connectTimeout: 'dialers connect to services, and listeners do not',
   advertise: 'nobody is told where it listens: its clients are configured with it',

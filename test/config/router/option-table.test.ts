@@ -45,7 +45,7 @@ import {
 // from that list.
 
 const table: readonly (readonly [string, Proof])[] = [
-  ['v', [rules('The file > is refused without v: 3')]],
+  ['v', [rules('The configuration file > is refused without v: 3')]],
   ...below('identity', {
     cert: [hello],
     key: [hello],
@@ -53,7 +53,7 @@ const table: readonly (readonly [string, Proof])[] = [
     server_key: [oneLink],
     ca: [
       router(
-        'A router refuses a connection to > a host whose name is not in its certificate, or whose authority is unknown',
+        'A router refuses a connection to > a host whose name is not in its certificate, or whose CA is unknown',
       ),
     ],
     'alt_server_certs[].server_cert': [byName],
@@ -62,20 +62,24 @@ const table: readonly (readonly [string, Proof])[] = [
   ...each(
     ['ctrl.endpoint', 'ctrl.options.endpoint'],
     [
-      rules('ctrl > endpoints is ignored when both are given'),
-      rules('ctrl > options takes channel options and the fields above'),
+      rules('ctrl > endpoints is ignored when endpoint is also given'),
+      rules(
+        'ctrl > options accepts the channel options, and also endpoint and defaultRequestTimeout',
+      ),
     ],
   ),
   ...each(
     ['ctrl.endpoints', 'ctrl.options.endpoints'],
     [
       router('A router > keeps one channel to a controller for which it has two addresses'),
-      rules('ctrl > options takes channel options and the fields above'),
+      rules(
+        'ctrl > options accepts the channel options, and also endpoint and defaultRequestTimeout',
+      ),
     ],
   ),
   ...each(
     ['ctrl.bind', 'ctrl.options.bind'],
-    [ctrl('controllers are dialed from the address of %s')],
+    [ctrl('controllers are dialed from the local address in %s')],
   ),
   ...each(
     ['ctrl.defaultRequestTimeout', 'ctrl.options.defaultRequestTimeout'],
@@ -91,19 +95,19 @@ const table: readonly (readonly [string, Proof])[] = [
       ],
       closeUnresponsiveTimeout: [
         ctrl(
-          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive after unresponsiveAfter',
+          'Heartbeats of %s > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
         ),
       ],
       unresponsiveAfter: [
         ctrl(
-          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive after unresponsiveAfter',
+          'Heartbeats of %s > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
         ),
       ],
     }),
   ),
   ...below('ctrl', {
     startupTimeout: [
-      router('A router > fails when no controller is reached in time, with a remedy'),
+      router('A router > exits when it cannot reach a controller in time, and prints a remedy'),
     ],
     endpointsFile: [
       router('A router > starts from its endpoints file, even if no configured controller exists'),
@@ -115,13 +119,17 @@ const table: readonly (readonly [string, Proof])[] = [
     maxQueuedConnects: 'nothing is accepted at a channel that is dialed',
     maxOutstandingConnects: 'nothing is accepted at a channel that is dialed',
     connectTimeoutMs: [
-      ctrl('the option %s limits the wait for the answer of a controller to the hello'),
+      ctrl(
+        'the option %s limits how long the router waits for a controller’s response to the hello',
+      ),
     ],
     connectTimeout: [
-      ctrl('the option %s limits the wait for the answer of a controller to the hello'),
+      ctrl(
+        'the option %s limits how long the router waits for a controller’s response to the hello',
+      ),
     ],
     writeTimeout: [
-      ctrl('a channel is closed if its controller does not take a message within writeTimeout'),
+      ctrl('a channel is closed if a message cannot be sent to its controller within writeTimeout'),
     ],
   }),
   ...below(
@@ -138,13 +146,13 @@ const table: readonly (readonly [string, Proof])[] = [
   [
     'dialers[].binding',
     [
-      'router/dial/stream-dialer.test.ts > A router dials only for the bindings that its configuration names',
+      'router/dial/stream-dialer.test.ts > A router dials only for the bindings in its configuration',
     ],
   ],
   ...flowAt('dialers[].options', reachesOf('a dialer with the binding %s'), {
     getCircuitTimeout: 'dialers ask for no circuits',
     connectTimeout: [
-      'router/dial/stream-dialer.test.ts > A failed dial is reported with its cause: > no answer within connectTimeout of the dialer, though the controller waits longer',
+      'router/dial/stream-dialer.test.ts > A failed dial is reported with the cause > that there was no response within the dialer’s connectTimeout, although the controller waits longer',
     ],
   }),
   ...below('edge', {
@@ -159,47 +167,51 @@ const table: readonly (readonly [string, Proof])[] = [
   ...below('forwarder', {
     faultTxInterval: [
       faults(
-        'A frame without a next hop > is reported to the owner of its circuit, at most once per interval',
+        'A frame without a next hop > is reported to the owner of the circuit, at most once per interval',
       ),
     ],
     idleCircuitTimeout: [
-      faults('An idle circuit > is confirmed repeatedly, unlike one with traffic'),
+      faults('An idle circuit > is confirmed repeatedly, and a circuit with traffic is not'),
     ],
-    idleTxInterval: [faults('An idle circuit > is confirmed repeatedly, unlike one with traffic')],
+    idleTxInterval: [
+      faults('An idle circuit > is confirmed repeatedly, and a circuit with traffic is not'),
+    ],
     linkDialQueueLength: [
       linkOption(
-        'A dialer of links > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later',
+        'A link dialer > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later',
       ),
     ],
     linkDialWorkerCount: [
       linkOption(
-        'A dialer of links > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later',
+        'A link dialer > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later',
       ),
     ],
     rateLimitedQueueLength: [
-      operations('operations beyond the limits of running and waiting ones are refused'),
+      operations('operations above the limits of running and queued operations are refused'),
     ],
     rateLimitedWorkerCount: [
       operations('terminators of hosting clients are created one after the other'),
-      operations('terminators of the tunnel are created one after the other'),
+      operations('terminators of the tunneler are created one after the other'),
     ],
     xgressCloseCheckInterval: [
-      routes('A circuit > that is removed gracefully continues while frames arrive, up to a limit'),
+      routes(
+        'A circuit > continues while frames arrive, up to a limit, when it is removed gracefully',
+      ),
     ],
     xgressDialDwellTime: [routes('A route > waits for the dwell time before it dials')],
     xgressDialQueueLength: [
-      routes('A route > that finds the dial queue full is refused, and earlier ones are dialed'),
+      routes('A route > is refused if the dial queue is full, and earlier routes are dialed'),
     ],
     xgressDialWorkerCount: [
-      routes('A route > that finds the dial queue full is refused, and earlier ones are dialed'),
+      routes('A route > is refused if the dial queue is full, and earlier routes are dialed'),
     ],
     latencyProbeInterval: 'deprecated in the family: heartbeats measure the latency',
     unresponsiveLinkTimeout: [
       routes(
-        'A route > over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and existing ones continue',
+        'A route > over a link that did not respond for unresponsiveLinkTimeout is refused for new circuits, and existing circuits continue',
       ),
       linkOption(
-        'A link > to a silent router counts as unresponsive after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
+        'A link > is unresponsive after unresponsiveLinkTimeout if the other router is silent, and closes after closeUnresponsiveTimeout',
       ),
     ],
   }),
@@ -207,7 +219,7 @@ const table: readonly (readonly [string, Proof])[] = [
     interval: [health],
     timeout: [
       opened(
-        'A server of web > reports controllers that do not answer a ping within ctrlPingCheck.timeout',
+        'A web server > reports controllers that do not respond to a ping within ctrlPingCheck.timeout',
       ),
     ],
     initialDelay: [health],
@@ -227,7 +239,7 @@ const table: readonly (readonly [string, Proof])[] = [
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
       links(
-        'Routers with links > close the link to a removed router, and dial none that shares no group',
+        'Routers with links > close the link to a removed router, and dial no router without a common link group',
       ),
     ],
     'options.outQueueSize': [
@@ -240,26 +252,28 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxOutstandingConnects':
       'the program bounds connections that are not admitted itself, of one source and in all',
     'options.connectTimeoutMs': [
-      linkOption('A listener of links > stops waiting for the hello after its option %s'),
+      linkOption('A link listener > stops waiting for the hello after its option %s'),
     ],
     'options.connectTimeout': [
-      linkOption('A listener of links > stops waiting for the hello after its option %s'),
+      linkOption('A link listener > stops waiting for the hello after its option %s'),
     ],
     'options.writeTimeout': [
       linkOption(
-        'A listener of links > closes a link that does not take a message within writeTimeout',
+        'A link listener > closes a link to which a message cannot be sent within writeTimeout',
       ),
     ],
   }),
   ...below('link.dialers[]', {
-    binding: [rules('link > a dialer has a binding; split is true; bind is optional')],
+    binding: [
+      rules('link > a dialer has a binding; the default of split is true; bind is optional'),
+    ],
     split: [sockets('has one socket with split: false')],
-    bind: [linkOption('A dialer of links > dials from the address in bind')],
+    bind: [linkOption('A link dialer > dials from the address in bind')],
     bindInterface:
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
       links(
-        'Routers with links > close the link to a removed router, and dial none that shares no group',
+        'Routers with links > close the link to a removed router, and dial no router without a common link group',
       ),
     ],
     'options.outQueueSize': [
@@ -270,33 +284,32 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxQueuedConnects': 'nothing is accepted at a channel that is dialed',
     'options.maxOutstandingConnects': 'nothing is accepted at a channel that is dialed',
     'options.connectTimeoutMs': [
-      linkOption(
-        'A dialer of links > stops waiting for the answer to its hello after its option %s',
-      ),
+      linkOption('A link dialer > stops waiting for the response to its hello after its option %s'),
     ],
     'options.connectTimeout': [
-      linkOption(
-        'A dialer of links > stops waiting for the answer to its hello after its option %s',
-      ),
+      linkOption('A link dialer > stops waiting for the response to its hello after its option %s'),
     ],
     'options.writeTimeout': [
       linkOption(
-        'A dialer of links > closes a link that does not take a message within writeTimeout',
+        'A link dialer > closes a link to which a message cannot be sent within writeTimeout',
       ),
     ],
     maxDefaultConnections: [
-      sockets('has maxDefaultConnections and maxAckConnections, at both of its routers'),
+      sockets('has maxDefaultConnections and maxAckConnections sockets, at both of its routers'),
     ],
     maxAckConnections: [
-      sockets('has maxDefaultConnections and maxAckConnections, at both of its routers'),
+      sockets('has maxDefaultConnections and maxAckConnections sockets, at both of its routers'),
     ],
     startupDelay: [
-      sockets('dials the additional ones after startupDelay, and again when one is lost'),
+      sockets('dials the additional sockets after startupDelay, and again when a socket is lost'),
     ],
   }),
   ...(['healthy', 'unhealthy'] as const).flatMap((state) => {
-    const when = state === 'healthy' ? 'while controllers reach it' : 'while they do not'
-    const title = `The wait before a router is dialed again > grows by ${state}DialBackoff ${when}`
+    const when =
+      state === 'healthy'
+        ? 'while controllers are connected to that router'
+        : 'while no controller is connected to that router'
+    const title = `The wait before a router is dialed again > grows according to ${state}DialBackoff ${when}`
     const keys = ['minRetryInterval', 'maxRetryInterval', 'retryBackoffFactor']
     const proof = [linkOption(title)]
     return each(
@@ -313,7 +326,7 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     'heartbeats.closeUnresponsiveTimeout': [
       linkOption(
-        'A link > to a silent router counts as unresponsive after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
+        'A link > is unresponsive after unresponsiveLinkTimeout if the other router is silent, and closes after closeUnresponsiveTimeout',
       ),
     ],
     payloadSenderQueueSize: [
@@ -328,8 +341,12 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
   }),
   ...below('listeners[]', {
-    binding: [listen('A listener %s on %s fails the start')],
-    bind: [listen('A listener whose port is in use fails the start, with its configuration path')],
+    binding: [listen('A listener %s on %s prevents the start')],
+    bind: [
+      listen(
+        'A listener whose port is in use prevents the start, with its path in the configuration',
+      ),
+    ],
     advertise: [
       'router/edge/program.test.ts > The router reports its client addresses to controllers',
     ],
@@ -337,7 +354,7 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...flowAt(
     'listeners[].options(edge)',
-    'router/edge/connect.test.ts > A client that connects > gets an end of the circuit with the options of the listener',
+    'router/edge/connect.test.ts > A client that connects > gets a circuit endpoint with the options of the listener',
     {
       advertise: [
         'router/edge/program.test.ts > The router reports its client addresses to controllers',
@@ -347,7 +364,7 @@ const table: readonly (readonly [string, Proof])[] = [
         'this router waits for no service session: a controller judges each request',
       getSessionTimeout: 'deprecated in the family, which does not read it',
       getCircuitTimeout: [
-        edge('getCircuitTimeout limits the time for a controller to create a circuit'),
+        edge('getCircuitTimeout limits how long a controller may take to create a circuit'),
       ],
       outQueueSize: 'bytes are bounded: circuits wait for a client that has not read 1 MiB',
       maxQueuedConnects:
@@ -355,41 +372,43 @@ const table: readonly (readonly [string, Proof])[] = [
       maxOutstandingConnects:
         'the program bounds connections that are not admitted itself, of one source and in all',
       connectTimeoutMs: [
-        opened('the option %s of a listener limits the wait for the hello of a client'),
+        opened('the listener option %s limits how long the router waits for a client’s hello'),
       ],
       connectTimeout: [
-        opened('the option %s of a listener limits the wait for the hello of a client'),
+        opened('the listener option %s limits how long the router waits for a client’s hello'),
       ],
       writeTimeout: [
-        edge('a client that does not take a message within writeTimeout is disconnected'),
+        edge('a client to which a message cannot be sent within writeTimeout is disconnected'),
       ],
     },
   ),
   ...flowAt(
     'listeners[].options(tunnel)',
-    reachesOf('a tunnel, both where it hosts and where it offers'),
+    reachesOf('a tunneler, both for hosted and for intercepted services'),
     {
       mode: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > hosted by a tunnel is reached through a port of its clients',
+        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > hosted by a tunneler is reached through a port that the clients’ tunneler opens',
       ],
       services: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > hosted by a tunnel is reached through a port of its clients',
+        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > hosted by a tunneler is reached through a port that the clients’ tunneler opens',
       ],
-      resolver: [answers('resolves the name of a service in any case')],
+      resolver: [answers('resolves a service name in any letter case')],
       dnsSvcIpRange: [intercepted('is reached by its name, %s')],
-      dnsUpstream: [answers('forwards unknown names to other name servers')],
+      dnsUpstream: [answers('forwards queries for unknown names to upstream DNS servers')],
       dnsUpstreamMode: [answers('asks several in the mode %s')],
-      dnsUnanswerable: [answers('answers other names as dnsUnanswerable says: %s')],
+      dnsUnanswerable: [
+        answers('answers queries for other names according to dnsUnanswerable: %s'),
+      ],
       lanIf: [
         'attacks/addresses-a-service-takes.namespaced.ts > Another host > can use services and names if lanIf names its network, and nothing else',
       ],
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
       udpIdleTimeout: [
-        'router/tunnel/proxy-mode.test.ts > a datagram source that is silent for udpIdleTimeout loses its circuit',
+        'router/tunnel/proxy-mode.test.ts > a UDP source that is silent for udpIdleTimeout loses its circuit',
       ],
       getCircuitTimeout: [
-        'router/tunnel/proxy-mode.test.ts > getCircuitTimeout limits the wait for a circuit',
+        'router/tunnel/proxy-mode.test.ts > getCircuitTimeout limits how long the tunneler waits for a circuit',
       ],
       connectTimeout: 'the config of each hosted service says how long its target has',
     },
@@ -401,14 +420,16 @@ const table: readonly (readonly [string, Proof])[] = [
     }),
   ),
   ...below('metrics', {
-    reportInterval: [figures, metrics('a report is created every reportInterval')],
+    reportInterval: [figures, metrics('a metrics report is created every reportInterval')],
     messageQueueSize: [
       metrics(
-        'messageQueueSize reports are kept while no controller is connected, the newest ones',
+        'the newest messageQueueSize metrics reports are kept while no controller is connected',
       ),
     ],
     intervalAgeThreshold: [
-      metrics('a report is sent once intervalAgeThreshold has passed since its interval began'),
+      metrics(
+        'a metrics report is sent once intervalAgeThreshold has passed since its interval began',
+      ),
     ],
     eventQueueSize: 'metrics are not queued one by one',
     enableDataDelayMetric: 'the time that data spends in this router is not measured',
@@ -417,7 +438,7 @@ const table: readonly (readonly [string, Proof])[] = [
     'trace.path',
     [
       router(
-        'A router with debugging enabled > writes each message, decoded, without the secret of the channel',
+        'A router with message tracing or profiling enabled > writes each message in decoded form, without the channel secret',
       ),
     ],
   ],
@@ -440,10 +461,14 @@ const table: readonly (readonly [string, Proof])[] = [
     ),
   ),
   ...below('transport.<name>', {
-    readTimeout: [web('close a connection that does not finish its request in time')],
-    handshakeTimeout: [web('close a connection that opens no channel in time')],
-    pingInterval: [web('ping a client, and close the web socket of one that is silent')],
-    pongTimeout: [web('ping a client, and close the web socket of one that is silent')],
+    readTimeout: [web('close a connection whose HTTP request is not complete in time')],
+    handshakeTimeout: [web('close a connection on which no channel is opened in time')],
+    pingInterval: [
+      web('cause pings to a client, and close the web socket of a client that does not respond'),
+    ],
+    pongTimeout: [
+      web('cause pings to a client, and close the web socket of a client that does not respond'),
+    ],
     writeTimeout: 'a request without a web socket is answered at once',
     idleTimeout: 'a request without a web socket ends its connection',
     enableCompression: 'ciphertext cannot be compressed',
@@ -459,55 +484,67 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...each(
     ['profile.cpu.path', 'profile.memory.path', 'profile.memory.intervalMs'],
-    [router('A router with debugging enabled > writes its profiles')],
+    [router('A router with message tracing or profiling enabled > writes its profiles to files')],
   ),
   ...below('web[]', {
-    name: [opened('A server of web > is logged with its name')],
+    name: [opened('A web server > is logged with its name')],
     'bindPoints[].interface': [health],
     'bindPoints[].address': 'it says where others reach the server, and nobody is told of it',
     'bindPoints[].newAddress': [health],
     'apis[].binding': [
-      rules('The file > accepts the APIs health-checks and metrics of web, which have no options'),
+      rules(
+        'The configuration file > accepts the web APIs health-checks and metrics, which have no options',
+      ),
     ],
     'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
-    'identity.key': [opened('A server of web > presents the certificate of its identity')],
-    'identity.server_cert': [opened('A server of web > presents the certificate of its identity')],
+    'identity.key': [opened('A web server > presents the certificate in its own identity section')],
+    'identity.server_cert': [
+      opened('A web server > presents the certificate in its own identity section'),
+    ],
     'identity.ca': 'a client may show a certificate, and none is required',
     'options.readTimeout': [
-      opened('A server of web > closes a connection that sends no request within readTimeout'),
+      opened('A web server > closes a connection that sends no request within readTimeout'),
     ],
     'options.idleTimeout': [
-      opened('A server of web > closes a connection without another request within idleTimeout'),
+      opened(
+        'A web server > closes a connection on which no further request arrives within idleTimeout',
+      ),
     ],
     'options.writeTimeout': [
-      opened('A server of web > closes a connection whose answer is not read within writeTimeout'),
+      opened('A web server > closes a connection whose response is not read within writeTimeout'),
     ],
     'options.minTLSVersion': [
-      opened(
-        'A server of web > accepts no TLS version below minTLSVersion, and none above maxTLSVersion',
-      ),
+      opened('A web server > accepts no TLS version below minTLSVersion or above maxTLSVersion'),
     ],
     'options.maxTLSVersion': [
-      opened(
-        'A server of web > accepts no TLS version below minTLSVersion, and none above maxTLSVersion',
-      ),
+      opened('A web server > accepts no TLS version below minTLSVersion or above maxTLSVersion'),
     ],
   }),
   ...below('proxy', {
-    type: [proxied('reaches controllers and other routers through it')],
-    address: [proxied('reaches controllers and other routers through it')],
-    username: [proxied('shows the proxy its name and password')],
-    password: [proxied('shows the proxy its name and password')],
+    type: [proxied('reaches controllers and other routers through the proxy')],
+    address: [proxied('reaches controllers and other routers through the proxy')],
+    username: [proxied('authenticates to the proxy with the configured user name and password')],
+    password: [proxied('authenticates to the proxy with the configured user name and password')],
   }),
   [
     'tls.handshakeTimeout',
-    [opened('tls.handshakeTimeout bounds the handshake > of a listener for %s')],
+    [opened('tls.handshakeTimeout bounds the handshake > at a listener for %s')],
   ],
   ...below('interfaceDiscovery', {
-    disabled: [router('A router reports to controllers > no interfaces if that is disabled')],
-    checkInterval: [ctrl('interfaces are reported again by checkInterval and minReportInterval')],
+    disabled: [
+      router(
+        'A router reports to controllers > no network interfaces if interfaceDiscovery is disabled',
+      ),
+    ],
+    checkInterval: [
+      ctrl(
+        'network interfaces are reported repeatedly, according to checkInterval and minReportInterval',
+      ),
+    ],
     minReportInterval: [
-      ctrl('interfaces are reported again by checkInterval and minReportInterval'),
+      ctrl(
+        'network interfaces are reported repeatedly, according to checkInterval and minReportInterval',
+      ),
     ],
   }),
   [
@@ -547,7 +584,7 @@ function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean
   })
 }
 
-test('each option of a router names a test of its effect, or the reason why it has none', () => {
+test('for each router option, the table lists a test of its effect, or the reason why the option has no effect', () => {
   const keys = keysOf(routerFields)
   const proofs = new Map(table)
   expect(table.map(([key]) => key).toSorted()).toEqual(keys.map(([key]) => key).toSorted())
@@ -563,7 +600,7 @@ test('the warnings about options without effect match the table', () => {
   }
 })
 
-test('each test that the table names exists, with the exact title, and is not skipped', () => {
+test('each test that the table lists exists, with the exact title, and is not skipped', () => {
   const named = table.flatMap(([, proof]) => (typeof proof === 'string' ? [] : proof))
   expect(
     withoutTest([...new Set(named)]),
@@ -571,7 +608,7 @@ test('each test that the table names exists, with the exact title, and is not sk
   ).toEqual([])
 })
 
-test('the tests cover each option of a circuit end', () => {
+test('the tests cover each option of a circuit endpoint', () => {
   const others = ['getCircuitTimeout', 'connectTimeout']
   expect([...Object.keys(flow), ...others].toSorted()).toEqual(Object.keys(flowOptions).toSorted())
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { configuredEndpoints, configuredProxy } from '../../../src/config/router/relations.ts'
-import { omissionSentences } from '../../../src/config/router/omissions.ts'
+import { missingSectionNotes } from '../../../src/config/router/omissions.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { webSocketTimeouts } from '../../../src/config/router/table-transport.ts'
 import {
@@ -18,7 +18,7 @@ import {
 
 // Each line of the document that defines a router's configuration, in its order.
 
-describe('The file', () => {
+describe('The configuration file', () => {
   test('has the sections ctrl, csr, dialers, edge, forwarder, healthChecks, identity, link, listeners, metrics, trace, transport, profile, web and v', () => {
     const sections =
       'ctrl csr dialers edge forwarder healthChecks identity link listeners metrics trace transport profile web v'
@@ -43,12 +43,12 @@ describe('The file', () => {
     ['listeners', 'nothing enters the network'],
   ])('without %s is refused, because the router %s', (name, effect) => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
-    const told = omissionSentences(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
+    const told = missingSectionNotes(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
     expect(told).toHaveLength(1)
     expect(told[0]).toContain(effect)
   })
 
-  test('accepts the APIs health-checks and metrics of web, which have no options', () => {
+  test('accepts the web APIs health-checks and metrics, which have no options', () => {
     const web = (api: string): string =>
       `web: [{name: a, bindPoints: [{interface: "127.0.0.1:8081", address: "r.test:8081"}], apis: [${api}]}]`
     expect(
@@ -63,7 +63,7 @@ describe('The file', () => {
     ])
   })
 
-  test('replaces environment variables in texts at any place', () => {
+  test('replaces environment variables at any position in strings', () => {
     const environment = { HOST: 'ctrl9.test', PORT: '6262', ORG: 'Anvil' }
     const found = whole(
       'v: 3\nidentity: {cert: $ORG/c, key: "${ORG}/k"}\nctrl: {endpoints: ["tls:${HOST}:$PORT"]}\n',
@@ -75,7 +75,7 @@ describe('The file', () => {
     expect(config('trace: {path: "$TMPDIR/t"}\n').trace?.path).toMatch(/^\/.*\/t$/)
   })
 
-  test('warns of an unset variable, which is replaced by nothing', () => {
+  test('causes a warning for an unset variable, which is replaced by an empty string', () => {
     expect(warnings('trace: {path: "a$NOT_SET"}\n')).toEqual([
       '5: trace.path: the environment variable NOT_SET is not set; replaced by nothing',
     ])
@@ -92,7 +92,7 @@ describe('The file', () => {
   })
 })
 
-describe('Values', () => {
+describe('The values of options', () => {
   test.each([
     ['5s', 5000],
     ['1m', 60_000],
@@ -100,14 +100,14 @@ describe('Values', () => {
     ['1h30m', 5_400_000],
     ['1.5s', 1500],
     ['250ms', 250],
-  ])('of a duration: %s is %d ms', (text, ms) => {
+  ])('accept the duration %s as %d ms', (text, ms) => {
     expect(config(`metrics: {reportInterval: ${text}}\n`)).toMatchObject({
       metrics: { reportInterval: ms },
     })
   })
 
   test.each(['5', '0', '5d', '5 s', '-5s', '+5s', 's', 'fast', '[5s]', '', 'true'])(
-    'of a duration: %s is rejected, as it has no number with a unit',
+    'reject the duration %s, because it is not a number with a unit',
     (text) => {
       expectFault(
         `metrics: {reportInterval: ${text}}\n`,
@@ -116,7 +116,7 @@ describe('Values', () => {
     },
   )
 
-  test('in milliseconds are integers without a unit', () => {
+  test('are integers without a unit if they are in milliseconds', () => {
     expect(config('forwarder: {idleTxInterval: 1}\n').forwarder.idleTxInterval).toBe(1)
     for (const text of ['1s', '1.5', '"1"']) {
       expectFault(
@@ -130,7 +130,7 @@ describe('Values', () => {
     ['tls:ctrl.test:6262', { protocol: 'tls', host: 'ctrl.test', port: 6262 }],
     ['tls:10.0.0.1:1', { host: '10.0.0.1', port: 1 }],
     ['tls:[2001:db8::1]:65535', { host: '2001:db8::1', port: 65_535 }],
-  ])('of an address: %s is <protocol>:<host>:<port>', (text, parts) => {
+  ])('accept the address %s in the form <protocol>:<host>:<port>', (text, parts) => {
     expect(whole(LEAST.replace('tls:ctrl1.test:6262', text)).ctrl.endpoint).toMatchObject(parts)
   })
 
@@ -147,7 +147,7 @@ describe('Values', () => {
     'http:ctrl.test:6262',
     'tls:ctrl test:6262',
     'tls://ctrl.test:6262',
-  ])('of an address: %s is rejected', (text) => {
+  ])('reject the address %s', (text) => {
     const found = faultsOf(LEAST.replace('tls:ctrl1.test:6262', text))
     expect(found).toHaveLength(1)
     expect(found[0]).toMatch(/^3: ctrl\.endpoint: expected an address <protocol>:<host>:<port>/)
@@ -168,7 +168,7 @@ describe('ctrl', () => {
     expect(found.ctrl.defaultRequestTimeout).toBe(7000)
   })
 
-  test('endpoint and endpoints may be absent, as the enrollment token names controllers, and not empty', () => {
+  test('endpoint and endpoints may be absent, because the enrollment token contains the controllers, but must not be empty', () => {
     expect(configuredEndpoints(whole(ctrl('{endpointsFile: e.yml}')))).toEqual([])
     expect(faultsOf(ctrl('{endpoints: []}'))[0]).toMatch(
       /^3: ctrl\.endpoints: expected a list of 1/,
@@ -176,7 +176,7 @@ describe('ctrl', () => {
     expect(faultsOf(ctrl('{endpoint: }'))[0]).toMatch(/^3: ctrl\.endpoint: is empty/)
   })
 
-  test('endpoints is ignored when both are given', () => {
+  test('endpoints is ignored when endpoint is also given', () => {
     const text = ctrl('{endpoint: "tls:a.test:1", endpoints: ["tls:b.test:2"]}')
     expect(configuredEndpoints(whole(text)).map((one) => one.text)).toEqual(['tls:a.test:1'])
     expect(parse(text).warnings).toMatchObject([
@@ -202,7 +202,7 @@ describe('ctrl', () => {
     })
   })
 
-  test('options takes channel options and the fields above', () => {
+  test('options accepts the channel options, and also endpoint and defaultRequestTimeout', () => {
     const found = whole(
       ctrl('{options: {endpoint: "tls:a.test:1", defaultRequestTimeout: 9s, outQueueSize: 7}}'),
     )
@@ -237,7 +237,7 @@ describe('csr', () => {
     ])
   })
 
-  test('is accepted below edge, deprecated; the root section is preferred', () => {
+  test('is accepted inside edge, which is deprecated; the section at the top level takes precedence', () => {
     const older = 'edge: {csr: {country: NO}}\n'
     const only = LEAST.replace('csr: {sans: {dns: [r.test]}}\n', '') + older
     expect(whole(only).csr?.country).toBe('NO')
@@ -246,7 +246,7 @@ describe('csr', () => {
     expect(warnings(older)).toContain('5: edge.csr: is ignored in favour of csr at the top level')
   })
 
-  test('needs one valid SAN to accept clients or routers', () => {
+  test('needs one valid SAN if the router accepts clients or routers', () => {
     const text = LEAST.replace('{sans: {dns: [r.test]}}', '{country: NO}')
     const link =
       'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
@@ -346,7 +346,7 @@ describe('healthChecks', () => {
 })
 
 describe('identity', () => {
-  test('has cert, server_cert, key and ca as file paths', () => {
+  test('has file paths in cert, server_cert, key and ca', () => {
     const text = LEAST.replace(
       'server_cert: r.server.cert, key: r.key}',
       'key: /k, server_cert: s, ca: "file:///ca"}',
@@ -394,7 +394,7 @@ describe('link', () => {
     )
   })
 
-  test('advertise is <host>:<port>, and may be a whole address', () => {
+  test('advertise is <host>:<port>, and may also include the protocol', () => {
     const found = config(listener('bind: "tls:0.0.0.0:10", advertise: "tls:r.test:11"'))
     expect(found.link?.listeners[0]?.advertise).toMatchObject({ host: 'r.test', port: 11 })
     expectFault(
@@ -403,7 +403,7 @@ describe('link', () => {
     )
   })
 
-  test('advertises the address that it listens on, unless that is any address', () => {
+  test('advertises the address that it listens on, unless that address is a wildcard', () => {
     const found = config(listener('bind: "tls:192.0.2.1:10"'))
     expect(found.link?.listeners[0]?.advertise).toEqual({ host: '192.0.2.1', port: 10 })
     for (const bind of ['tls:0.0.0.0:10', 'tls:[::]:10', 'tls:192.0.2.1:0']) {
@@ -411,7 +411,7 @@ describe('link', () => {
     }
   })
 
-  test('warns of a dtls listener, which is not opened', () => {
+  test('causes a warning for a dtls listener, which is not opened', () => {
     expect(warnings(listener('bind: "dtls:0.0.0.0:10", advertise: "dtls:r.test:10"'))).toEqual([
       '5: link.listeners[0].bind: dtls is not supported: this listener is not opened',
     ])
@@ -424,7 +424,7 @@ describe('link', () => {
     expect(config(dialer(', groups: a')).link?.dialers[0]?.groups).toEqual(['a'])
   })
 
-  test('a dialer has a binding; split is true; bind is optional', () => {
+  test('a dialer has a binding; the default of split is true; bind is optional', () => {
     expect(config(dialer('')).link?.dialers[0]).toMatchObject({ split: true, bind: null })
     expect(config(dialer(', split: false, bind: eth1')).link?.dialers[0]).toMatchObject({
       split: false,
@@ -499,7 +499,7 @@ describe('proxy', () => {
 })
 
 test.each(['ws', 'tcp', 'dtls', 'udp'])(
-  'an edge listener at a %s: address is a fault',
+  'an edge listener with a %s: address is reported as a fault',
   (protocol) => {
     expectFault(
       `listeners: [{binding: edge, bind: "${protocol}:0.0.0.0:3022", advertise: "r.test:3022"}]\n`,
@@ -541,7 +541,7 @@ describe('metrics, trace, transport, profile and web', () => {
     )
   })
 
-  test('transport.ws and transport.wss have the timeouts of web sockets, and those of wss win', () => {
+  test('transport.ws and transport.wss contain the web socket timeouts, and those in wss take precedence', () => {
     const found = config(
       'transport: {ws: {pingInterval: 3, pongTimeout: 4}, wss: {pingInterval: 5}}\n',
     )
@@ -554,7 +554,7 @@ describe('metrics, trace, transport, profile and web', () => {
     expectFault('transport: {ws: {pingInterval: 5s}}\n', 'transport.ws.pingInterval')
   })
 
-  test('transport.ws as generators write it is accepted, with a warning for each key without effect', () => {
+  test('transport.ws as configuration generators write it is accepted, with a warning for each key without effect', () => {
     const found = warnings(
       'transport: {ws: {writeTimeout: 10, readTimeout: 5, idleTimeout: 5, pongTimeout: 60, pingInterval: 54, handshakeTimeout: 10, readBufferSize: 4096, writeBufferSize: 4096, enableCompression: true, server_cert: c, key: k}}\n',
     )

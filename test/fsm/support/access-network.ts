@@ -6,7 +6,7 @@ import {
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { apply } from '../../../src/fsm/apply.ts'
-import { formingRecords } from '../../../src/fsm/seed/seed.ts'
+import { initialRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
@@ -61,7 +61,7 @@ export class RandomNetwork {
 
   /** With services of the fabric, which no operation makes. */
   #form(): void {
-    const records = formingRecords({
+    const records = initialRecords({
       adminId: 'admin',
       adminAuthenticatorId: 'admin-updb',
       adminName: 'Default Admin',

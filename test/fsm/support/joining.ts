@@ -10,7 +10,7 @@ import {
   TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type { AdmissionFields } from '../../../src/entities/kinds/admission.ts'
+import type { JoinAdmission } from '../../../src/entities/kinds/admission.ts'
 import type { SecretVersion } from '../../../src/lib/cluster-records.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'
@@ -154,7 +154,7 @@ export class Joining {
     )
   }
 
-  admission(id: string): AdmissionFields | undefined {
+  admission(id: string): JoinAdmission | undefined {
     return this.state.get('admission', id)
   }
 }

@@ -20,7 +20,7 @@ import { normalizeBody } from '../../../src/entities/normalise.ts'
 import type { RequestMode } from '../../../src/entities/define.ts'
 import { findEntity } from '../../../src/entities/registry.ts'
 import { apply } from '../../../src/fsm/apply.ts'
-import { formingRecords } from '../../../src/fsm/seed/seed.ts'
+import { initialRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import type { AppliedEntry } from '../../../src/ports/machine.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
@@ -99,7 +99,7 @@ export class LogWriter {
   }
 
   form(): Outcome {
-    const records = formingRecords({
+    const records = initialRecords({
       adminId: 'admin',
       adminAuthenticatorId: 'admin-updb',
       adminName: 'Default Admin',

@@ -1,4 +1,8 @@
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  validityStartingAt,
+} from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
@@ -43,7 +47,7 @@ export async function newRouterKeys(id: string): Promise<RouterKeys> {
 
 /** A client's certificate with its key, by the CA of somebody else. */
 export function certifiedBy(issuer: CertifiedKey, commonName: string): Promise<CertifiedKey> {
-  const validity = validityFrom(Date.now(), DAY_MS)
+  const validity = validityStartingAt(Date.now(), DAY_MS)
   return issueLeaf({ issuer, commonName, uris: [], hosts: [], usages: ['client'], validity })
 }
 

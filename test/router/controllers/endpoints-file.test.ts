@@ -26,14 +26,14 @@ const known = {
   trustDomain: 'test.example',
 }
 
-test('A written file can be read again, and only by its owner', () => {
+test('A written file can be read again, and only its owner can read it', () => {
   writeEndpoints(path, known)
   expect(readEndpoints(path)).toEqual({ kind: 'known', known })
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(readFileSync(path, 'utf8')).toContain('endpoints:\n')
 })
 
-test('A file of an OpenZiti router is read, without its incomplete entries', () => {
+test('A file written by an OpenZiti router is read, without its incomplete entries', () => {
   writeFileSync(
     path,
     `endpoints: ["tls:a.test:1", "http:no.test:1", 5, "tls:b.test:0"]
@@ -64,7 +64,7 @@ test.each([
   ['without a controller', 'endpoints: []\n'],
   ['of zeros', '\0'.repeat(512)],
   ['too large', `# ${'a'.repeat(300_000)}\nendpoints: ["tls:a.test:1"]\n`],
-])('A file that is %s is damaged, and never an exception', (_, text) => {
+])('A file that is %s counts as damaged, without an exception', (_, text) => {
   writeFileSync(path, text)
   expect(readEndpoints(path).kind).toBe('damaged')
 })

@@ -123,14 +123,14 @@ class Stage {
 const DAY_MS = controllerLimits.controllerAbsentMs
 
 describe('The controllers that a router knows', () => {
-  test('are those that the first controller lists, when none was known', () => {
+  test('are those that the first controller lists, if none was known before', () => {
     const stage = new Stage('', 'a')
     expect(stage.says('a', 'a b c')).toBe(true)
     expect(stage.known).toBe('a b c')
     expect(stage.members.isDisputed).toBe(false)
   })
 
-  test('lose one only when a majority does not list it', () => {
+  test('lose a controller only when a majority does not list it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b', { index: 9, isLeader: true })
     expect([stage.known, stage.members.isDisputed]).toEqual(['a b c', true])
@@ -143,7 +143,7 @@ describe('The controllers that a router knows', () => {
     ['of three', 'a b c', 'c'],
     ['of five', 'a b c d e', 'e'],
   ])(
-    'stay known if only one controller %s reports a removal, with any index',
+    'stay known if only one controller %s reports a removal, whatever index it claims',
     (_, known, captor) => {
       const stage = new Stage(known)
       stage.says(captor, captor, { index: 1e12, isLeader: true })
@@ -155,7 +155,7 @@ describe('The controllers that a router knows', () => {
     },
   )
 
-  test('follow later lists of the others after one has claimed a huge index', () => {
+  test('follow later lists from the other controllers after one controller has claimed a huge index', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'b']) stage.says(id, 'a b c', { index: 5 })
     stage.says('c', 'a b c', { index: 1e12, isLeader: true })
@@ -165,7 +165,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.members.leaderId).toBe(null)
   })
 
-  test('gain one that no majority leaves out, which votes once a majority lists it', () => {
+  test('gain a controller if no majority omits it; the new controller votes once a majority lists it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     expect(stage.known).toBe('(d) a b c')
@@ -175,14 +175,14 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b c d')
   })
 
-  test('lose one that a single controller listed when that one lists it no longer', () => {
+  test('lose a controller listed by only one other when that one no longer lists it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     stage.says('a', 'a b c')
     expect(stage.known).toBe('a b c')
   })
 
-  test('keep one that a single controller listed over a restart, until others object', () => {
+  test('keep a controller listed by only one other across a restart, until other controllers omit it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     stage.restart()
@@ -192,7 +192,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b c')
   })
 
-  test('lose controllers that a removed one has added together with it', () => {
+  test('lose controllers that a removed controller added, together with it', () => {
     const stage = new Stage('a b c')
     stage.says('c', 'a b c x y')
     expect(stage.known).toBe('(x) (y) a b c')
@@ -202,7 +202,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('gain only a few from a single controller, and all that a majority lists', () => {
+  test('gain only a few controllers from a single controller, but all that a majority lists', () => {
     const stage = new Stage('a b c')
     const many = Array.from({ length: 100 }, (_, number) => `x${number}`).join(' ')
     stage.says('c', `a b c ${many}`)
@@ -217,7 +217,7 @@ describe('The controllers that a router knows', () => {
     expect(first.members.controllers).toHaveLength(controllersMax)
   })
 
-  test('do not change by an empty list, or by a list of a controller that is not one of them', () => {
+  test('do not change because of an empty list, or a list from a controller that they do not contain', () => {
     const stage = new Stage('a b')
     expect(stage.says('a', '')).toBe(false)
     stage.members.onMembers({
@@ -235,7 +235,7 @@ describe('Client APIs of controllers', () => {
   const apis = { a: ['https://a.test:8441'], b: ['https://b.test:8442'], c: ['https://c.test'] }
   const all = [...apis.a, ...apis.b, ...apis.c]
 
-  test('are those that a majority of the voters lists', () => {
+  test('are the APIs that a majority of the voting controllers lists', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c', { apis })
     expect(stage.members.apis).toEqual([])
@@ -243,7 +243,7 @@ describe('Client APIs of controllers', () => {
     expect(stage.members.apis).toEqual(all)
   })
 
-  test('remain while controllers of earlier releases list none', () => {
+  test('are kept while controllers of earlier releases list none', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'b', 'c']) stage.says(id, 'a b c', { apis })
     for (const id of ['a', 'b']) stage.says(id, 'a b c')
@@ -252,7 +252,7 @@ describe('Client APIs of controllers', () => {
     expect(stage.members.apis).toEqual(all)
   })
 
-  test('change once a majority lists another one', () => {
+  test('change once a majority lists another API', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'b', 'c']) stage.says(id, 'a b c', { apis })
     const moved = { ...apis, a: ['https://a.test:9441'] }
@@ -262,7 +262,7 @@ describe('Client APIs of controllers', () => {
     expect(stage.members.apis).toEqual([...moved.a, ...apis.b, ...apis.c])
   })
 
-  test('come from the only controller that is reached once the others had time to answer', () => {
+  test('come from a single reachable controller once the others had time to respond', () => {
     const stage = new Stage('', 'a b c')
     stage.says('a', 'a b c', { apis })
     expect(stage.members.apis).toEqual([])
@@ -272,8 +272,8 @@ describe('Client APIs of controllers', () => {
   })
 })
 
-describe('A cluster that shrinks', () => {
-  test('from two to one loses the controller that has listed itself out before it left', () => {
+describe('When a cluster shrinks', () => {
+  test('from two to one, a router removes the controller that sent a list without itself before it left', () => {
     const stage = new Stage('a b', 'a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')
@@ -284,7 +284,7 @@ describe('A cluster that shrinks', () => {
     expect(stage.known).toBe('a')
   })
 
-  test('from two to one loses a controller that left without a last list, once it was away for a day', () => {
+  test('from two to one, a router removes a controller that left without a last list, once it was disconnected for a day', () => {
     const stage = new Stage('a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')
@@ -296,7 +296,7 @@ describe('A cluster that shrinks', () => {
     expect(stage.known).toBe('a')
   })
 
-  test('loses one for a router that reaches a single controller, once the others were away for a day', () => {
+  test('a router that reaches a single controller removes unlisted controllers that were disconnected for a day', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b')
     stage.wait(DAY_MS - 1)
@@ -305,7 +305,7 @@ describe('A cluster that shrinks', () => {
     expect(stage.known, 'b is listed').toBe('a b')
   })
 
-  test('while the router is off loses its removed controllers as soon as a majority is back', () => {
+  test('while a router is off, the router removes the removed controllers as soon as a majority is reachable again', () => {
     const stage = new Stage('a b c d e')
     stage.says('e', 'e', { index: 1e12, isLeader: true })
     stage.says('d', 'd e', { index: 1e12 })
@@ -316,8 +316,8 @@ describe('A cluster that shrinks', () => {
   })
 })
 
-describe('A cluster that has lost its majority', () => {
-  test('is followed at once after its recovery, and replaces the lost controllers after a day', () => {
+describe('When a cluster has lost its majority', () => {
+  test('a router uses the recovered cluster at once, and replaces the lost controllers after a day', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.says('a', 'a', { removed: 'b c' })
     expect(stage.known).toBe('a b c')
@@ -328,7 +328,7 @@ describe('A cluster that has lost its majority', () => {
     expect(stage.members.refusal('b', keyOf('b'))).toContain('removed')
   })
 
-  test('is followed through its new controllers, even if all known ones are gone', () => {
+  test('a router follows the new controllers, even if all previously known ones are gone', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'd', 'e']) stage.says(id, 'a d e')
     stage.close('a')
@@ -338,7 +338,7 @@ describe('A cluster that has lost its majority', () => {
     expect(stage.known).toBe('d e f')
   })
 
-  test('loses no controller by the time that a router was off, or while none objects', () => {
+  test('a router removes no controller because of the time that the router was off, or while no controller omits it', () => {
     const stage = new Stage('a b c')
     stage.wait(DAY_MS * 30)
     stage.restart()
@@ -352,7 +352,7 @@ describe('A cluster that has lost its majority', () => {
 })
 
 describe('A controller at a configured address', () => {
-  test('votes, so that two others free a router that knows only a captured controller', () => {
+  test('votes, so that two others free a router that knows only a compromised controller', () => {
     const stage = new Stage('x', 'a b')
     stage.says('x', 'x', { removed: 'a b', index: 1e12, isLeader: true })
     stage.connect('a')
@@ -378,7 +378,7 @@ describe('A controller at a configured address', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('has no vote at an address of another one, even after a restart', () => {
+  test('has no vote at the address of another controller, even after a restart', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.connect('c')
     for (const id of words('x y z')) {
@@ -389,7 +389,7 @@ describe('A controller at a configured address', () => {
     expect(stage.known).toBe('(z) a b c')
   })
 
-  test('is used without a vote if all that answered before are gone, and votes after a day', () => {
+  test('is used without a vote if all controllers that responded before are gone, and votes after a day', () => {
     const stage = new Stage('a', 'a')
     stage.connect('a')
     stage.close('a')
@@ -402,7 +402,7 @@ describe('A controller at a configured address', () => {
     expect(stage.known).toBe('a d')
   })
 
-  test('votes even if a captured controller lists the address as its own', () => {
+  test('votes even if a compromised controller lists the address as its own', () => {
     const stage = new Stage('x', 'a b')
     stage.says('x', 'x', { elsewhere: { x: [at('x'), at('a'), at('b')] } })
     stage.says('a', 'a b')
@@ -410,7 +410,7 @@ describe('A controller at a configured address', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('stays beside a single controller that does not list it', () => {
+  test('is kept beside a single controller that does not list it', () => {
     const stage = new Stage('x', 'a')
     stage.says('a', 'a')
     stage.says('x', 'x', { removed: 'a', keys: { a: 'forged' } })
@@ -418,7 +418,7 @@ describe('A controller at a configured address', () => {
     expect(stage.members.refusal('a', keyOf('a'))).toBe(null)
   })
 
-  test('is not a controller if a majority of two or more does not list it', () => {
+  test('is not used as a controller if a majority of two or more controllers does not list it', () => {
     const stage = new Stage('a b', 'c')
     for (const id of ['a', 'b']) stage.says(id, 'a b')
     stage.connect('c')
@@ -427,7 +427,7 @@ describe('A controller at a configured address', () => {
 })
 
 describe('Keys of controllers', () => {
-  test('are pinned by a majority, and another key of the id is refused', () => {
+  test('are pinned when a majority lists them, and then another key with the same id is refused', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c')
     expect(stage.members.refusal('c', keyOf('minted'))).toBe(null)
@@ -450,13 +450,13 @@ describe('Keys of controllers', () => {
     expect(stage.members.refusal('c', keyOf('c'))).not.toBe(null)
   })
 
-  test('of a single controller are pinned by its own list', () => {
+  test('are pinned by a controller’s own list if it is the only controller', () => {
     const stage = new Stage('', 'a')
     stage.says('a', 'a')
     expect(stage.keyOf('a')).toBe(keyOf('a'))
   })
 
-  test('of removed controllers are refused if a majority of at least two reports them', () => {
+  test('are refused for removed controllers if a majority of at least two reports these keys', () => {
     const stage = new Stage('a b c d')
     for (const id of ['a', 'b']) stage.says(id, 'a b c d', { removed: 'x' })
     expect(stage.members.removed).toEqual([])
@@ -470,7 +470,7 @@ describe('Keys of controllers', () => {
     expect(alone.members.removed).toEqual([])
   })
 
-  test('of removed controllers are accepted again when a majority lists them as keys of members', () => {
+  test('are accepted again for removed controllers when a majority lists them as keys of members', () => {
     const stage = new Stage('a b')
     for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: 'c' })
     stage.says('a', 'a b c', { removed: 'c' })
@@ -479,7 +479,7 @@ describe('Keys of controllers', () => {
     expect([stage.known, stage.members.removed.length]).toEqual(['a b c', 0])
   })
 
-  test('of removed controllers are kept up to a limit, the newest first', () => {
+  test('are kept for removed controllers up to a limit, the newest first', () => {
     const stage = new Stage('a b')
     const gone = Array.from({ length: 100 }, (_, number) => `x${number}`)
     for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: gone.join(' ') })
@@ -490,7 +490,7 @@ describe('Keys of controllers', () => {
 })
 
 describe('Addresses of a controller', () => {
-  test('are those that a majority lists', () => {
+  test('are the addresses that a majority lists', () => {
     const stage = new Stage('a b c')
     const moved = { elsewhere: { c: ['tls:moved.test:1'] } }
     stage.says('a', 'a b c', moved)
@@ -499,7 +499,7 @@ describe('Addresses of a controller', () => {
     expect(stage.addressesOf('c')).toEqual(['tls:moved.test:1'])
   })
 
-  test('of a single list are dialed after the others, up to a limit', () => {
+  test('that only one controller lists are dialed after the others, up to a limit', () => {
     const stage = new Stage('a b c')
     const many = Array.from({ length: 50 }, (_, number) => `tls:x${number}.test:1`)
     stage.says('c', 'a b c', { elsewhere: { a: many } })
@@ -514,7 +514,7 @@ describe('Addresses of a controller', () => {
     ])
   })
 
-  test('keep the one at which the controller answered, until a majority lists another', () => {
+  test('include the address at which the controller responded, until a majority lists another', () => {
     const stage = new Stage('a b c')
     stage.members.onConnected('a', 'tls:alias.test:1', keyOf('a'))
     expect(stage.addressesOf('a')).toEqual(['tls:alias.test:1', at('a')])

@@ -32,7 +32,7 @@ const dial = (destination: string, idleMs = 60_000) =>
 
 describe('A dialed UDP target', () => {
   test.each(['udp', 'udp4'])(
-    '%s: gets a datagram for each piece, and answers so',
+    'with %s: receives a datagram for each piece of data, and its replies are returned in the same way',
     async (protocol) => {
       await dial(`${protocol}:127.0.0.1:${server.address().port}`)
       const far = new FarEnd(circuits)
@@ -46,13 +46,13 @@ describe('A dialed UDP target', () => {
     },
   )
 
-  test('that is silent for too long ends its circuit', async () => {
+  test('ends its circuit if it is silent for too long', async () => {
     await dial(`udp:127.0.0.1:${server.address().port}`, 50)
     const far = new FarEnd(circuits)
     await eventually(() => far.closedFor).toBe('silent for too long')
   })
 
-  test('that disappears ends the circuit', async () => {
+  test('ends its circuit if it disappears', async () => {
     const gone = createSocket('udp4')
     await new Promise<void>((done) => gone.bind(0, '127.0.0.1', done))
     const { port } = gone.address()

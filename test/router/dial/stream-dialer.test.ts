@@ -3,7 +3,11 @@ import { createServer as createTlsServer } from 'node:tls'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
+import {
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityStartingAt,
+} from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
 import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
@@ -63,7 +67,7 @@ async function bridged() {
 }
 
 describe('A dialed TCP target', () => {
-  test('with unsent data is reset, so that it does not see a regular end of the stream', async () => {
+  test('is reset if unsent data remains, so that the target does not see a regular end of the stream', async () => {
     const { far, socket } = await bridged()
     const errors: string[] = []
     let hasEnded = false
@@ -75,7 +79,7 @@ describe('A dialed TCP target', () => {
     expect([errors, hasEnded]).toEqual([['ECONNRESET'], false])
   })
 
-  test('gets the data of the circuit and answers, and the controller receives the addresses', async () => {
+  test('receives the circuit’s data and responds, and the controller receives the socket addresses', async () => {
     const peerData = await dial(target.address)
     const far = new FarEnd(circuits)
     await eventually(() => target.sockets.length).toBe(1)
@@ -87,7 +91,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.text).toBe('got hello')
   })
 
-  test('ends its direction with the flag and the end of payloads, and still receives the other direction', async () => {
+  test('can close its sending direction with the flag and the end of payloads, and still receives data', async () => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -115,7 +119,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.isFinished).toBe(true)
   })
 
-  test('sends pieces of at most 32 KiB', async () => {
+  test('sends data in pieces of at most 32 KiB', async () => {
     const { far, socket } = await bridged()
     socket.end(Buffer.alloc(100_000))
     await eventually(() => far.isFinished).toBe(true)
@@ -123,7 +127,7 @@ describe('A dialed TCP target', () => {
     expect(far.sizes.reduce((sum, size) => sum + size, 0)).toBe(100_000)
   })
 
-  test('is not read while the circuit accepts nothing, and loses nothing', async () => {
+  test('is not read while the circuit accepts no data, and no data is lost', async () => {
     const { far, socket } = await bridged()
     far.takes = false
     const total = 32 * 1024 * 1024
@@ -155,7 +159,7 @@ describe('A dialed TCP target', () => {
     expect(got.digest('hex')).toBe(sent.digest('hex'))
   })
 
-  test('that reads slowly slows down the circuit, and gets everything', async () => {
+  test('slows down the circuit by reading slowly, and receives everything', async () => {
     const { far, socket } = await bridged()
     socket.pause()
     const total = 32 * 1024 * 1024
@@ -189,13 +193,13 @@ describe('A dialed TCP target', () => {
     expect(circuits.waitedBytesMax).toBeLessThan(256 * 1024)
   })
 
-  test('that is killed ends the circuit', async () => {
+  test('ends the circuit if it is killed', async () => {
     const { far, socket } = await bridged()
     socket.resetAndDestroy()
     await eventually(() => far.closedFor).toMatch(/ECONNRESET/)
   })
 
-  test('is closed with its circuit, after it received everything', async () => {
+  test('is closed when its circuit ends, after it received everything', async () => {
     const { far, socket } = await bridged()
     let heard = 0
     socket.on('data', (chunk: Buffer) => (heard += chunk.length))
@@ -207,7 +211,7 @@ describe('A dialed TCP target', () => {
     expect(heard).toBe(1024 * 1024)
   })
 
-  test('that keeps its side open is closed when the circuit ends', async () => {
+  test('is closed when the circuit ends, even if it keeps its side open', async () => {
     const { far, socket } = await bridged()
     far.end.close('done')
     socket.on('data', () => undefined)
@@ -218,16 +222,16 @@ describe('A dialed TCP target', () => {
   })
 })
 
-describe('A failed dial is reported with its cause:', () => {
-  test('refused', async () => {
+describe('A failed dial is reported with the cause', () => {
+  test('that the connection was refused', async () => {
     expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialError.refused)
   })
 
-  test('unknown name', async () => {
+  test('that the name is unknown', async () => {
     expect((await failure('tcp:no-such-host.invalid:80')).code).toBe(dialError.unknownName)
   })
 
-  test('no answer in time', async () => {
+  test('that there was no response in time', async () => {
     // A listener that never accepts, and whose queue is full, answers nothing.
     const silent = createTlsServer(() => undefined)
     await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
@@ -238,7 +242,7 @@ describe('A failed dial is reported with its cause:', () => {
     silent.close()
   })
 
-  test('no answer within connectTimeout of the dialer, though the controller waits longer', async () => {
+  test('that there was no response within the dialer’s connectTimeout, although the controller waits longer', async () => {
     const silent = createTlsServer(() => undefined)
     await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
     silent.removeAllListeners('connection')
@@ -257,21 +261,24 @@ describe('A failed dial is reported with its cause:', () => {
   })
 
   test.each(['nonsense', 'tcp:host', 'tcp:127.0.0.1:0', 'tcp:127.0.0.1:70000', 'ftp:127.0.0.1:21'])(
-    '%s is not an address',
+    'that %s is not an address',
     async (destination) => {
       expect((await failure(destination)).code).toBe(dialError.misconfiguredTerminator)
     },
   )
 
-  test.each(['proxy', 'proxy_udp'])('the binding %s listens only', async (binding) => {
-    const { code, message } = await failure(target.address, { binding })
-    expect([code, message]).toEqual([
-      dialError.misconfiguredTerminator,
-      expect.stringMatching(/is for listeners/),
-    ])
-  })
+  test.each(['proxy', 'proxy_udp'])(
+    'that the binding %s is only for listeners',
+    async (binding) => {
+      const { code, message } = await failure(target.address, { binding })
+      expect([code, message]).toEqual([
+        dialError.misconfiguredTerminator,
+        expect.stringMatching(/is for listeners/),
+      ])
+    },
+  )
 
-  test('a listener of this router, which would dial itself without end', async () => {
+  test('that the target is a listener of this router, which would dial itself endlessly', async () => {
     ownPorts.add(target.port)
     expect((await failure(target.address)).code).toBe(dialError.portNotAllowed)
     await eventually(() =>
@@ -279,7 +286,7 @@ describe('A failed dial is reported with its cause:', () => {
     ).toBe(true)
   })
 
-  test('the circuit has ended meanwhile', async () => {
+  test('that the circuit has already ended', async () => {
     const gone = new AbortController()
     gone.abort()
     expect((await failure(target.address, { signal: gone.signal })).message).toMatch(/has ended/)
@@ -287,7 +294,7 @@ describe('A failed dial is reported with its cause:', () => {
   })
 })
 
-test('A router dials only for the bindings that its configuration names', () => {
+test('A router dials only for the bindings in its configuration', () => {
   const named = (sections: string): string[] => [
     ...terminatorDialers({
       config: configured(sections).dialers,
@@ -312,7 +319,7 @@ describe('A dialed TLS target', () => {
       uris: [],
       hosts: ['localhost'],
       usages: ['server'],
-      validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+      validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
     })
     let shown: unknown = null
     const sockets: Socket[] = []

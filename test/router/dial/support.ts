@@ -2,7 +2,7 @@ import { createServer, connect, type Server, type Socket, type AddressInfo } fro
 
 import type {
   CircuitApplication,
-  CircuitEnd,
+  CircuitEndpoint,
   DialRequest,
   LocalCircuit,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
@@ -10,7 +10,7 @@ import type { JoinedCircuits } from '../joined-circuits.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
-import type { Piece } from '../../../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
 export const FIN = 1
 
@@ -44,8 +44,8 @@ export function dialTo(destination: string, timeoutMs = 20_000, id = 'c1'): Dial
 
 /** The other end of a circuit, in the hands of the test. */
 export class FarEnd implements CircuitApplication {
-  readonly pieces: Piece[] = []
-  readonly end: CircuitEnd
+  readonly pieces: PayloadContent[] = []
+  readonly end: CircuitEndpoint
   isFinished = false
   closedFor: string | null = null
   /** False: it takes one piece, and no more until `takeAll`. */
@@ -82,7 +82,7 @@ export class FarEnd implements CircuitApplication {
     this.end.resume()
   }
 
-  deliver(piece: Piece): boolean {
+  deliver(piece: PayloadContent): boolean {
     this.pieces.push(piece)
     return this.takes
   }

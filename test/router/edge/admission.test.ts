@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => bench.close())
 
 describe('A client', () => {
-  test('with its session token and certificate gets a channel', async () => {
+  test('gets a channel with its session token and certificate', async () => {
     const client = await bench.admitted('ann')
     expect(client.isAdmitted).toBe(true)
     expect(client.answer?.headers.get(1024), 'messages may share it').toEqual(Uint8Array.of(1))
@@ -31,14 +31,14 @@ describe('A client', () => {
     expect(latency.headers.get(128)).toEqual(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8))
   })
 
-  test('receives no heartbeats, because OpenZiti clients do not answer them', async () => {
+  test('receives no heartbeats, because OpenZiti clients do not respond to them', async () => {
     const client = await bench.admitted('ann')
     bench.aheadMs = 120_000
     const { headers } = await client.channel.request({ contentType: 3 })
     expect(headers.has(5)).toBe(false)
   })
 
-  test('that connects before its session arrives waits for it', async () => {
+  test('waits if it connects before its session arrives', async () => {
     const person = await bench.person('ann')
     const connecting = bench.connect(person)
     await new Promise((resolve) => setImmediate(resolve))
@@ -46,7 +46,7 @@ describe('A client', () => {
     expect((await connecting).isAdmitted).toBe(true)
   })
 
-  test('with a certificate issued for its session only gets a channel', async () => {
+  test('gets a channel with a certificate that was issued only for its session', async () => {
     const ids = { identityId: 'ann', apiSessionId: 'ann-session', certificateId: 'c' }
     const person = await bench.person('ann', [sessionSpiffeId(trustDomain, ids)])
     bench.controller.tellSessions([person], { fingerprints: [] })
@@ -89,7 +89,7 @@ describe('A client gets no channel', () => {
     expect(bench.edge.channels).toBe(0)
   })
 
-  test('with a certificate that names the session of another', async () => {
+  test('with a certificate that contains another client’s session', async () => {
     const ids = { identityId: 'bob', apiSessionId: 'bob-session', certificateId: 'c' }
     const person = await bench.person('ann', [sessionSpiffeId(trustDomain, ids)])
     bench.controller.tellSessions([person], { fingerprints: [] })
@@ -97,7 +97,7 @@ describe('A client gets no channel', () => {
   })
 })
 
-describe('A channel ends', () => {
+describe('A client’s channel is closed', () => {
   test('when its session is removed', async () => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
@@ -107,7 +107,7 @@ describe('A channel ends', () => {
     expect((await bench.connect(person)).isAdmitted).toBe(false)
   })
 
-  test('when its session has another certificate', async () => {
+  test('when the certificate of its session is replaced', async () => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
     const client = await bench.connect(person)
@@ -115,7 +115,7 @@ describe('A channel ends', () => {
     await eventually(() => client.closedReason).not.toBe(null)
   })
 
-  test('when a full list of a controller does not contain its session', async () => {
+  test('when a controller’s complete list does not contain its session', async () => {
     const [ann, bob] = [await bench.person('ann'), await bench.person('bob')]
     bench.controller.tellSessions([ann, bob])
     const [ofAnn, ofBob] = [await bench.connect(ann), await bench.connect(bob)]
@@ -129,7 +129,7 @@ describe('A channel ends', () => {
     expect(ofBob.closedReason).toBe(null)
   })
 
-  test('but not because of half such a list, which is requested again', async () => {
+  test('only for a complete list; an incomplete list is requested again', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)
@@ -142,7 +142,7 @@ describe('A channel ends', () => {
   })
 })
 
-describe('A controller that has sent all sessions', () => {
+describe('A controller that has sent all API sessions', () => {
   test('receives a query for ended service sessions', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])

@@ -24,7 +24,7 @@ function renewal(client: TestClient, token: string) {
 }
 
 describe('A client is admitted', () => {
-  test('by its access token and the certificate that the token names', async () => {
+  test('with the certificate to which the token is bound', async () => {
     const { bench } = bearers
     const client = await bench.connect(await bearers.person('ann'))
     expect(client.refusal).toBe('')
@@ -32,14 +32,14 @@ describe('A client is admitted', () => {
     expect(bench.edge.channels).toBe(1)
   })
 
-  test('by a certificate of its identity, even if the token names another', async () => {
+  test('with any certificate of its identity, even if the token is bound to another one', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann', [identitySpiffeId(trustDomain, 'ann')])
     const token = await bearers.token(ann, { z_cfs: null })
     expect((await bench.connect(ann, { token })).isAdmitted).toBe(true)
   })
 
-  test('once the router has received its identity', async () => {
+  test('once the router has received the client’s identity', async () => {
     await bearers.bench.close()
     bearers = await BearerBench.open('60s')
     const { bench } = bearers
@@ -63,7 +63,7 @@ describe('A client is admitted', () => {
   })
 })
 
-test('Requests of a client use the token that it presents', async () => {
+test('Requests of a client use the token that the client presented', async () => {
   const { bench } = bearers
   const ann = await bearers.person('ann')
   const client = await bench.connect(ann)
@@ -109,7 +109,7 @@ describe('A token that replaces another', () => {
   })
 })
 
-describe('A client that names a service', () => {
+describe('A client that requests a circuit by service name', () => {
   const asked = [1036, encodeText('ledger')] as const
   const byName = [1037, Uint8Array.of(1)] as const
 
@@ -141,7 +141,7 @@ describe('A client that names a service', () => {
     expect(other.contentType).toBe(60_784)
   })
 
-  test('learns of no service that no policy lets it dial', async () => {
+  test('learns nothing about a service that no policy allows it to dial', async () => {
     const { bench } = bearers
     permit()
     const client = await bench.connect(await bearers.person('bob'))
@@ -153,7 +153,7 @@ describe('A client that names a service', () => {
     expect(bench.controller.ofType(20_222)).toEqual([])
   })
 
-  test('presents a service session if its API session is not an OIDC session', async () => {
+  test('must present a service session if its API session is not an OIDC session', async () => {
     const { bench } = bearers
     const client = await bench.admitted('bob')
     const answer = await client.request(60_806, 1, '', [asked])
@@ -162,7 +162,7 @@ describe('A client that names a service', () => {
   })
 })
 
-test('Controllers receive no activity reports for access tokens, which clients renew at the API', async () => {
+test('Routers send no activity reports for access tokens to controllers, because clients renew these tokens at the API', async () => {
   const { bench } = bearers
   await bench.connect(await bearers.person('ann'))
   bench.controller.tellSessions([await bench.person('bob')], { isFull: true })
@@ -170,7 +170,7 @@ test('Controllers receive no activity reports for access tokens, which clients r
   expect(bench.controller.ofType(20_203)).toEqual([])
 })
 
-test('A change of the model checks only the tokens that it may end', async () => {
+test('A change of the data model checks only the tokens that the change may end', async () => {
   const names = ['ann', 'bob', 'cy', 'dan']
   const people = await Promise.all(names.map((name) => bearers.person(name)))
   let looks = 0

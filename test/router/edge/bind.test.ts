@@ -68,7 +68,7 @@ function dialOf(
 const signal = new AbortController().signal
 
 describe('A client that hosts a service', () => {
-  test('gets a terminator with its claim, and is informed when it exists', async () => {
+  test('gets a terminator for its request, and is informed when the terminator exists', async () => {
     const id = await bound(host, 3, [
       [1003, encodeText('key')],
       [1004, Uint8Array.of(0x2c, 0x01)],
@@ -91,7 +91,7 @@ describe('A client that hosts a service', () => {
     expect(created()[0]?.fingerprints).toHaveLength(1)
   })
 
-  test('is requested again when the controller is busy', async () => {
+  test('has its terminator requested again if the controller was busy', async () => {
     let asked = 0
     bench.controller.terminators = () => {
       asked += 1
@@ -101,7 +101,7 @@ describe('A client that hosts a service', () => {
     expect(new Set(created().map(({ address }) => address)).size).toBe(1)
   })
 
-  test('is informed why it may not host', async () => {
+  test('is informed of the reason why it may not host', async () => {
     bench.controller.terminators = () => ({
       result: CreateTerminatorResult.FAILED_OTHER,
       msg: 'bind refused: access',
@@ -124,7 +124,7 @@ describe('A client that hosts a service', () => {
     ['unbinds', () => host.send(60_791, 3, token)],
     ['is gone', () => host.channel.close('over')],
     ['has no session any more', () => bench.controller.endServiceSession('bind1', 'bind1')],
-  ])('has none when it %s', async (_, end) => {
+  ])('loses its terminator when it %s', async (_, end) => {
     const id = await bound()
     end()
     await eventually(removed).toEqual([id])
@@ -139,14 +139,14 @@ describe('A client that hosts a service', () => {
     expect(created()).toHaveLength(1)
   })
 
-  test('without listener IDs has only its last listener', async () => {
+  test('has only its last listener if it sends no listener IDs', async () => {
     const first = await bound(host, 3)
     const second = await bound(host, 4)
     await eventually(removed).toEqual([first])
     expect(bench.edge.terminatorIds).toEqual([second])
   })
 
-  test('changes its cost and precedence, and reports its health', async () => {
+  test('can change its cost and precedence, and report its health', async () => {
     const id = await bound()
     host.send(60_794, 3, token, [[1004, Uint8Array.of(5, 0)]])
     await eventually(() => bench.controller.ofType(20_209)).toHaveLength(1)
@@ -170,8 +170,8 @@ describe('A client that hosts a service', () => {
   })
 })
 
-describe('A terminator', () => {
-  test('is reported as existing or missing to a controller that asks', async () => {
+describe('A client’s terminator', () => {
+  test('is reported as existing or missing when a controller asks', async () => {
     const id = await bound(host, 3, [[1023, encodeFlag(true)]])
     const asked = (ids: readonly string[], postCreate: boolean) => {
       const message = create(ValidateTerminatorsSchema, {
@@ -206,7 +206,7 @@ describe('A terminator', () => {
 })
 
 describe('A dial', () => {
-  test('reaches the host with an ID of the router, and its data from the first byte on', async () => {
+  test('reaches the host with a connection ID from the router, and the host’s data arrives from the first byte on', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType !== dial) return
@@ -238,7 +238,7 @@ describe('A dial', () => {
     await eventually(() => host.textsOf(connectionId)).toEqual(['answer'])
   })
 
-  test('that the host refuses leaves no state', async () => {
+  test('leaves no state if the host refuses it', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType === dial) host.reply(message, 60_789, 'not today')
@@ -250,19 +250,19 @@ describe('A dial', () => {
     expect(bench.circuits.end('c1').isClosed).toBe(true)
   })
 
-  test('to a service without a host is refused', async () => {
+  test('is refused if the service has no host', async () => {
     await expect(bench.edge.dialer.dial(dialOf('none'), signal)).rejects.toMatchObject({
       code: dialError.invalidTerminator,
     })
   })
 
-  test('that the host does not answer times out', async () => {
+  test('times out if the host does not respond', async () => {
     const id = await bound()
     const dialed = bench.edge.dialer.dial(dialOf(id, 'c1', { timeoutMs: 50 }), signal)
     await expect(dialed).rejects.toMatchObject({ code: dialError.timedOut })
   })
 
-  test('reaches a host that keeps the ends of its circuits itself', async () => {
+  test('reaches a host that implements its circuit endpoints itself', async () => {
     const id = await bound(host, 3, [[1028, encodeFlag(true)]])
     host.onMessage = (message) => {
       if (message.contentType === dial) host.reply(message, 60_788, message.headers.get(1012) ?? '')
@@ -284,18 +284,21 @@ describe('A dial', () => {
   test.each([
     ['that it uses already', 3],
     ['of those that the router gives', 0x80_00_00_05],
-  ])('leaves no state when an old host names a connection %s', async (_, named) => {
-    await host.request(60_790, 3, token, [[1024, encodeFlag(true)]])
-    await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)
-    host.onMessage = (message) => {
-      if (message.contentType === dial) host.reply(message, 60_788, encodeInt32(named))
-    }
-    const dialed = bench.edge.dialer.dial(dialOf(created()[0]?.address ?? ''), signal)
-    await expect(dialed).rejects.toThrow('cannot be')
-    expect(bench.circuits.ends).toEqual([])
-  })
+  ])(
+    'leaves no state when an older host responds with a connection ID that is %s',
+    async (_, named) => {
+      await host.request(60_790, 3, token, [[1024, encodeFlag(true)]])
+      await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)
+      host.onMessage = (message) => {
+        if (message.contentType === dial) host.reply(message, 60_788, encodeInt32(named))
+      }
+      const dialed = bench.edge.dialer.dial(dialOf(created()[0]?.address ?? ''), signal)
+      await expect(dialed).rejects.toThrow('cannot be')
+      expect(bench.circuits.ends).toEqual([])
+    },
+  )
 
-  test('reaches an old host that assigns connection IDs itself', async () => {
+  test('reaches an older host that assigns connection IDs itself', async () => {
     const answer = await host.request(60_790, 3, token, [[1024, encodeFlag(true)]])
     expect(answer.headers.has(1012)).toBe(false)
     await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)

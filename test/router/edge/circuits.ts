@@ -1,19 +1,19 @@
 import type {
   CircuitApplication,
-  CircuitEnd,
+  CircuitEndpoint,
   FrameDestination,
   LocalCircuit,
   LocalCircuits,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { TraceRequest } from '../../../src/channel/messages/route-trace.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
-import type { Piece } from '../../../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
 /** An end whose far side is the test's. */
-export class TestEnd implements CircuitEnd {
+export class TestEnd implements CircuitEndpoint {
   readonly circuit: LocalCircuit
   readonly application: CircuitApplication
-  readonly sent: Piece[] = []
+  readonly sent: PayloadContent[] = []
   readonly traced: TraceRequest[] = []
   isClosed = false
   closedReason = ''
@@ -21,7 +21,7 @@ export class TestEnd implements CircuitEnd {
   takes = true
   isBlocked = false
   /** Passed to the application when it accepts more. */
-  readonly #pending: Piece[] = []
+  readonly #pending: PayloadContent[] = []
 
   constructor(circuit: LocalCircuit, application: CircuitApplication) {
     this.circuit = circuit
@@ -40,7 +40,7 @@ export class TestEnd implements CircuitEnd {
     return this.#pending.length
   }
 
-  send(piece: Piece): boolean {
+  send(piece: PayloadContent): boolean {
     if (!this.isClosed) this.sent.push(piece)
     return this.takes
   }
@@ -98,7 +98,7 @@ export class TestCircuits implements LocalCircuits {
     return found
   }
 
-  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd {
+  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEndpoint {
     const end = new TestEnd(circuit, application)
     this.ends.push(end)
     return end

@@ -71,8 +71,8 @@ test('a router announces to its clients that it accepts posture reports', async 
   expect(readFlag(client.answer?.headers ?? new Map(), 1032)).toBe(true)
 })
 
-describe('a posture report of a client', () => {
-  test('reaches the controller with the token and the certificate of the client', async () => {
+describe('a client’s posture report', () => {
+  test('reaches the controller with the client’s token and certificate', async () => {
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('corp.test')])
     await eventually(() => toldTo(bearers.bench.controller)).toMatchObject([
@@ -84,7 +84,7 @@ describe('a posture report of a client', () => {
     expect(textsOf(bearers.bench.controller)).toEqual([['corp.test']])
   })
 
-  test('contains the latest state of each subject, and momentary events only once', async () => {
+  test('contains the latest state of each subject, and momentary events (such as waking) only once', async () => {
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('home'), process('/bin/a'), process('/bin/b')])
     tell(client, [process('/bin/a', false), woken])
@@ -96,7 +96,7 @@ describe('a posture report of a client', () => {
     ])
   })
 
-  test('reaches the controller before the next request of the client is checked', async () => {
+  test('reaches the controller before the client’s next request is evaluated', async () => {
     const { controller } = bearers.bench
     controller.circuits = () => madeCircuit('c1')
     controller.postures = () => null
@@ -153,7 +153,7 @@ describe('a posture report of a client', () => {
     expect(toldTo(bearers.bench.controller)).toEqual([])
   })
 
-  test('is not forwarded in a session that is not an OIDC session', async () => {
+  test('is not forwarded if the session is not an OIDC session', async () => {
     const bench = await EdgeBench.open()
     try {
       const person = await bench.person('bob')

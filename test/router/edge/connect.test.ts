@@ -36,7 +36,7 @@ async function dialed(client: TestClient, id: number, circuitId = `c${id}`) {
 }
 
 describe('A client that connects', () => {
-  test('is authorized by a controller, with the claim that it presents', async () => {
+  test('is authorized by a controller, with the session token that the client presents', async () => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
     const client = await bench.connect(person)
@@ -86,7 +86,7 @@ describe('A client that connects', () => {
     })
   })
 
-  test('is refused with the text of the controller', async () => {
+  test('is refused with the text that the controller sends', async () => {
     const client = await bench.admitted('ann')
     bench.controller.circuits = () => refusedCircuit('dial refused: access', 14)
     const answer = await client.request(60_783, 7, serviceToken('s1'))
@@ -98,7 +98,7 @@ describe('A client that connects', () => {
     await dialed(client, 7)
   })
 
-  test('uses the controller that reported its session', async () => {
+  test('uses the controller that reported the client’s session', async () => {
     const other = await EdgeBench.open({ controllers: ['ctrl1', 'ctrl2'] })
     try {
       const person = await other.person('ann')
@@ -114,7 +114,7 @@ describe('A client that connects', () => {
     }
   })
 
-  test('gets an end of the circuit with the options of the listener', async () => {
+  test('gets a circuit endpoint with the options of the listener', async () => {
     const other = await EdgeBench.open({ options: ', rxBufferSize: 65536' })
     try {
       const client = await other.admitted('ann')
@@ -128,7 +128,7 @@ describe('A client that connects', () => {
     }
   })
 
-  test('is answered at once when its session ends before the controller answers', async () => {
+  test('is answered at once when its session ends before the controller responds', async () => {
     const client = await bench.admitted('ann')
     const asked = client.request(60_783, 7, serviceToken('s1'))
     await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
@@ -144,7 +144,7 @@ describe('A client that connects', () => {
     expect(bench.circuits.end('c1').closedReason).toBe('the client is gone')
   })
 
-  test('that closes before the controller answers leaves no circuit', async () => {
+  test('leaves no circuit if it closes before the controller responds', async () => {
     const client = await bench.admitted('ann')
     const answer = client.request(60_783, 7, serviceToken('s1')).catch(() => null)
     await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
@@ -166,7 +166,7 @@ describe('A client that connects', () => {
       'given by the router',
     ],
     ['no service session', 8, '', 'no service session'],
-  ])('with %s is refused', async (_, id, token, reason) => {
+  ])('is refused if it has %s', async (_, id, token, reason) => {
     const client = await bench.admitted('ann')
     const answer = await client.request(60_783, id, token)
     expect(answer.contentType).toBe(closed)
@@ -174,7 +174,7 @@ describe('A client that connects', () => {
     expect(bench.controller.ofType(20_218)).toEqual([])
   })
 
-  test('with an ID that is in use is refused, and the existing connection continues', async () => {
+  test('is refused if its ID is in use, and the existing connection continues', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const answer = await client.request(60_783, 7, serviceToken('s1'))
@@ -184,7 +184,7 @@ describe('A client that connects', () => {
   })
 })
 
-describe('The route of a connection', () => {
+describe('The traced route of a connection', () => {
   const headersOf = (hops: number): [number, Uint8Array][] => [
     [1016, encodeInt32(hops)],
     [1015, encodeUint64(77n)],
@@ -192,7 +192,7 @@ describe('The route of a connection', () => {
   const text = (answer: ChannelMessage, key: number): string =>
     Buffer.from(answer.headers.get(key) ?? []).toString()
 
-  test('has the requested router as its first hop', async () => {
+  test('has the requesting client’s router as its first hop', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const answer = await client.request(60_796, 7, '', headersOf(1))
@@ -200,7 +200,7 @@ describe('The route of a connection', () => {
     expect(end.traced).toEqual([])
   })
 
-  test('is requested from the circuit for further hops, and the answer matches the request', async () => {
+  test('is requested over the circuit for further hops, and the response matches the request', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const asked = client.request(60_796, 7, '', headersOf(3))
@@ -217,15 +217,15 @@ describe('The route of a connection', () => {
     ])
   })
 
-  test('is unknown beyond the router without a circuit', async () => {
+  test('is unknown beyond the first router if the connection has no circuit', async () => {
     const client = await bench.admitted('ann')
     const answer = await client.request(60_796, 9, '', headersOf(2))
     expect(text(answer, 1020)).toBe('the connection has no route that can be traced')
   })
 })
 
-describe('Data', () => {
-  test('passes in both directions unchanged: neither cut nor joined, with its flags and its trace', async () => {
+describe('The data of a connection', () => {
+  test('passes unchanged in both directions: neither split nor joined, with its flags and its trace', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const trace = Uint8Array.from({ length: 16 }, (_, at) => at)
@@ -246,7 +246,7 @@ describe('Data', () => {
     expect(first?.headers.get(128)).toEqual(trace)
   })
 
-  test('of a far end that closes without a FIN ends with one', async () => {
+  test('ends with a FIN even if the other endpoint closes without a FIN', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.arrive('all')
@@ -255,7 +255,7 @@ describe('Data', () => {
     expect(client.ofType(data, 7)[1]?.headers.get(1010)).toEqual(encodeInt32(1))
   })
 
-  test('of an unknown connection is ignored', async () => {
+  test('is ignored if the connection is unknown', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     client.send(data, 8, 'astray')
@@ -265,7 +265,7 @@ describe('Data', () => {
     await eventually(() => end.texts).toEqual(['here'])
   })
 
-  test('that was written before the client closed still arrives', async () => {
+  test('still arrives if it was written before the client closed', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.takes = false
@@ -280,7 +280,7 @@ describe('Data', () => {
     expect(end.texts).toEqual(['one', 'two'])
   })
 
-  test('that a circuit does not accept stops reading from the client, at a limit', async () => {
+  test('is not read from the client, from a limit on, while the circuit does not accept it', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.takes = false
@@ -298,7 +298,7 @@ describe('Data', () => {
     await latency
   })
 
-  test('that the client does not read stops its circuits, and all of it arrives', async () => {
+  test('is not accepted from circuits while the client does not read, and later arrives completely', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     client.socket.pause()
@@ -313,8 +313,8 @@ describe('Data', () => {
   })
 })
 
-describe('A connection is closed', () => {
-  test('for the client when its circuit is', async () => {
+describe('An open connection is closed', () => {
+  test('for the client when its circuit is closed', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.arrive('last')
@@ -324,7 +324,7 @@ describe('A connection is closed', () => {
     await dialed(client, 7, 'again')
   })
 
-  test('with its circuit when the client closes it, or its channel ends', async () => {
+  test('together with its circuit when the client closes the connection or the channel', async () => {
     const client = await bench.admitted('ann')
     const first = await dialed(client, 7)
     const second = await dialed(client, 8)
@@ -346,8 +346,8 @@ describe('A connection is closed', () => {
   })
 })
 
-describe('Many connections', () => {
-  test('of one client are created a few at a time, and those beyond the queue limit are refused', async () => {
+describe('Many connections that one client opens', () => {
+  test('are created a few at a time, and connections above the queue limit are refused', async () => {
     const client = await bench.admitted('ann')
     bench.controller.circuits = null
     for (let id = 1; id <= 2000; id += 1) client.send(60_783, id, serviceToken('s1'))

@@ -32,7 +32,7 @@ test('sessions in use are reported every heartbeatIntervalSeconds', async () => 
   expect(told()).toBe(before + 6)
 })
 
-test('getCircuitTimeout limits the time for a controller to create a circuit', async () => {
+test('getCircuitTimeout limits how long a controller may take to create a circuit', async () => {
   const bench = await open(', getCircuitTimeout: 1234ms')
   const client = await bench.admitted('ann')
   client.send(60_783, 7, serviceToken('s1'))
@@ -41,7 +41,7 @@ test('getCircuitTimeout limits the time for a controller to create a circuit', a
   ])
 })
 
-test('a client that does not take a message within writeTimeout is disconnected', async () => {
+test('a client to which a message cannot be sent within writeTimeout is disconnected', async () => {
   const bench = await open(', writeTimeout: 200ms')
   const client = await bench.admitted('ann')
   closing.push(askWithoutReading(client.channel))

@@ -103,7 +103,7 @@ test('The router reports its client addresses to controllers', async () => {
   })
 })
 
-test('A host and a client exchange bytes, both ways, until one of them closes', async () => {
+test('A host and a client exchange bytes in both directions until one of them closes', async () => {
   const [host, client] = [await connected('host'), await connected('ann')]
   await dialed(client, 7, await hosting(host))
   const connectionId = (readInt32(host.ofType(60_787)[0]?.headers ?? new Map(), 1012) ?? 0) >>> 0
@@ -121,7 +121,7 @@ test('A host and a client exchange bytes, both ways, until one of them closes', 
   await eventually(() => controller.ofType(1004).length).toBeGreaterThan(0)
 })
 
-test('A circuit that a controller unroutes is closed at both ends', async () => {
+test('A circuit that a controller unroutes is closed at both endpoints', async () => {
   const [host, client] = [await connected('host'), await connected('ann')]
   await dialed(client, 7, await hosting(host))
   controller.send(unrouteMessage('circuit-7', true))
@@ -129,7 +129,7 @@ test('A circuit that a controller unroutes is closed at both ends', async () => 
   await eventually(() => host.ofType(60_785)).toHaveLength(1)
 })
 
-test('A client that disconnects ends its circuits at the host', async () => {
+test('When a client disconnects, its circuits end at the host', async () => {
   const [host, client] = [await connected('host'), await connected('ann')]
   await dialed(client, 7, await hosting(host))
   client.channel.close('gone')

@@ -18,7 +18,7 @@ describe('a wss: listener', () => {
     bench = await EdgeBench.open({ protocol: 'wss' })
   })
 
-  test('admits a client that proves its certificate within the web socket', async () => {
+  test('admits a client that proves its certificate in a TLS session inside the web socket', async () => {
     const client = await bench.admitted('ann')
     expect([client.isAdmitted, client.socket.alpnProtocol]).toEqual([true, 'ziti-edge'])
     expect(bench.logged('client connected')[0]?.fields['remoteAddress']).toMatch(
@@ -27,7 +27,7 @@ describe('a wss: listener', () => {
     expect(bench.edge.addresses).toEqual([{ host: '127.0.0.1', port: 1, protocol: 'wss' }])
   })
 
-  test('refuses a client without a certificate, and one with the token of another', async () => {
+  test('refuses a client without a certificate, and a client with another client’s token', async () => {
     const [ann, mallory] = [await bench.person('ann'), await bench.person('mallory')]
     bench.controller.tellSessions([ann])
     const bare = await bench.connect(ann, { key: null })
@@ -39,7 +39,7 @@ describe('a wss: listener', () => {
     ])
   })
 
-  test('carries data of a circuit both ways, whole', async () => {
+  test('carries a circuit’s data completely in both directions', async () => {
     const client = await bench.admitted('ann')
     bench.controller.circuits = () => madeCircuit('c1')
     await client.request(60_783, 1, serviceToken('s1'))
@@ -52,7 +52,7 @@ describe('a wss: listener', () => {
     await eventually(() => client.textsOf(1).join('')).toBe(piece.toString().repeat(4))
   })
 
-  test('sends each TLS record as a message, and each message of the channel in separate records', async () => {
+  test('sends each TLS record as one web socket message, and each channel message in separate records', async () => {
     const lengths: boolean[] = []
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
@@ -75,7 +75,7 @@ describe('a wss: listener', () => {
     expect(lengths.every(Boolean)).toBe(true)
   })
 
-  test('ends the circuits of a client that closes its web socket', async () => {
+  test('ends a client’s circuits when the client closes its web socket', async () => {
     const client = await bench.admitted('ann')
     client.socket.end()
     await eventually(() => bench.edge.channels).toBe(0)
@@ -98,24 +98,27 @@ describe('a wss: listener', () => {
     ['GET', '/ws/', 404],
     ['GET', '/ws', 426],
     ['POST', '/ws', 405],
-  ])('answers %s %s, which opens no web socket, by %i and closes', async (method, path, status) => {
-    const [port = 0] = bench.edge.ports
-    const asked = request({ port, path, method, rejectUnauthorized: false, agent: false })
-    asked.end(method === 'POST' ? Buffer.alloc(100_000) : undefined)
-    const [answer] = await once(asked, 'response')
-    expect([answer.statusCode, answer.headers.connection]).toEqual([status, 'close'])
-    answer.resume()
-    await once(answer, 'close')
-  })
+  ])(
+    'answers %s %s (no WebSocket upgrade) with %i and closes the connection',
+    async (method, path, status) => {
+      const [port = 0] = bench.edge.ports
+      const asked = request({ port, path, method, rejectUnauthorized: false, agent: false })
+      asked.end(method === 'POST' ? Buffer.alloc(100_000) : undefined)
+      const [answer] = await once(asked, 'response')
+      expect([answer.statusCode, answer.headers.connection]).toEqual([status, 'close'])
+      answer.resume()
+      await once(answer, 'close')
+    },
+  )
 
-  test('answers a request for a web socket at another path by 404', async () => {
+  test('answers a WebSocket upgrade at another path with 404', async () => {
     const [port = 0] = bench.edge.ports
     const web = new WebSocket(`wss://127.0.0.1:${port}/other`, { rejectUnauthorized: false })
     const [error] = await once(web, 'error')
     expect(error.message).toBe('Unexpected server response: 404')
   })
 
-  test('shows a browser the certificate in force, and the next one once it is renewed', async () => {
+  test('presents the current certificate to a browser, and the next certificate after a renewal', async () => {
     const [port = 0] = bench.edge.ports
     const shown = async (): Promise<string> => {
       const socket = connect({ port, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
@@ -132,7 +135,7 @@ describe('a wss: listener', () => {
 })
 
 describe('the timeouts of transport.ws', () => {
-  test('ping a client, and close the web socket of one that is silent', async () => {
+  test('cause pings to a client, and close the web socket of a client that does not respond', async () => {
     bench = await EdgeBench.open({
       protocol: 'wss',
       sections: 'transport: {ws: {pingInterval: 1, pongTimeout: 2}}',
@@ -150,7 +153,7 @@ describe('the timeouts of transport.ws', () => {
     expect([lively.closedReason, bench.edge.channels]).toEqual([null, 1])
   })
 
-  test('close a connection that does not finish its request in time', async () => {
+  test('close a connection whose HTTP request is not complete in time', async () => {
     bench = await EdgeBench.open({
       protocol: 'wss',
       sections: 'transport: {ws: {readTimeout: 1, handshakeTimeout: 3600}}',
@@ -162,7 +165,7 @@ describe('the timeouts of transport.ws', () => {
     await once(slow, 'close')
   })
 
-  test('close a connection that opens no channel in time', async () => {
+  test('close a connection on which no channel is opened in time', async () => {
     bench = await EdgeBench.open({
       protocol: 'wss',
       sections: 'transport: {wss: {handshakeTimeout: 1}, ws: {handshakeTimeout: 3600}}',
@@ -176,12 +179,12 @@ describe('the timeouts of transport.ws', () => {
   })
 })
 
-describe('a slow end of a web socket', () => {
+describe('a web socket whose client reads slowly', () => {
   beforeEach(async () => {
     bench = await EdgeBench.open({ protocol: 'wss' })
   })
 
-  test('keeps data that the client does not read at the far ends of its circuits', async () => {
+  test('leaves unread data at the other endpoints of the client’s circuits', async () => {
     const client = await bench.admitted('ann')
     for (let id = 1; id <= 8; id += 1) {
       bench.controller.circuits = () => madeCircuit(`c${id}`)

@@ -52,7 +52,7 @@ test('Frames of a client enter its circuit, and frames of the circuit reach the 
   expect(told?.body).toEqual(encodeText('payload'))
 })
 
-test('A client cannot send frames into the circuit of another', async () => {
+test('A client cannot send frames into another client’s circuit', async () => {
   await dialed(client, 7, 'c1')
   const other = await bench.admitted('bob')
   await dialed(other, 7, 'c2')
@@ -71,7 +71,7 @@ test('A client cannot send frames into the circuit of another', async () => {
   expect(bench.circuits.left).toEqual([])
 })
 
-test('A circuit is ended by the client, its channel, its session, or the controller', async () => {
+test('A circuit can be ended by the client, its channel, its session, or the controller', async () => {
   await dialed(client, 1, 'c1')
   await dialed(client, 2, 'c2')
   client.channel.send({ contentType: 1103, body: encodeText('c1') })

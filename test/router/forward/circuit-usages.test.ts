@@ -47,7 +47,7 @@ function told({ forwarder }: TestRouter): readonly object[] {
   )
 }
 
-test('each router reports once the bytes that came in and went out at its ends and links', async () => {
+test('each router reports once the bytes that it received and sent at its circuit endpoints and links', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')], { tags })
   const ingress = one.attach(controller, circuit, false)
@@ -65,7 +65,7 @@ test('each router reports once the bytes that came in and went out at its ends a
   expect([told(one), told(two)]).toEqual([[], []])
 })
 
-test('bytes carried before the end of a circuit are reported after it', async () => {
+test('bytes carried before a circuit ended are also reported after its end', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
   one.attach(controller, circuit, false).send('hello')
@@ -75,7 +75,7 @@ test('bytes carried before the end of a circuit are reported after it', async ()
   expect(told(one)).toEqual([{ circuitId: circuit.id, tags: {}, 'ingress.rx': 5, 'fabric.tx': 5 }])
 })
 
-test('a stream counts the bytes that its user sends and receives, without retransmissions', async () => {
+test('a stream counts the bytes that its application sends and receives, without retransmissions', async () => {
   const dialer = new TestDialer(one, controller)
   await controller.lay(circuit, [one], [])
   const client = new Peer()
@@ -94,7 +94,7 @@ let nowMs = 0
 const clock = { nowMs: () => 1_000_000_000 + nowMs, monotonicMs: () => nowMs }
 const newCircuit = (id: string): CarriedCircuit => new CarriedCircuit(id, 'c1', 0)
 
-test('counts wait for a controller, and cover a longer interval', () => {
+test('usage counts are kept until a controller is connected, and then cover a longer interval', () => {
   nowMs = 0
   const usages = new CircuitUsages(clock)
   usages.count(newCircuit('a'), 'ingress.rx', 5)
@@ -113,7 +113,7 @@ test('counts wait for a controller, and cover a longer interval', () => {
   ])
 })
 
-test('a new circuit at the limit causes a report, and lost bytes are counted', () => {
+test('a new circuit causes a report if the limit of circuits is reached, and bytes that cannot be counted are counted as lost', () => {
   const usages = new CircuitUsages(clock, 2)
   let isThere = false
   const reports: UsageReport[] = []

@@ -38,7 +38,7 @@ const forwardFault = 3
 const unknownOwnerFault = 4
 
 describe('A frame without a next hop', () => {
-  test('is reported to the owner of its circuit, at most once per interval', async () => {
+  test('is reported to the owner of the circuit, at most once per interval', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 40')]
     const link = linked(one, two, 'l1')
     const other = new TestController('c2')
@@ -53,7 +53,7 @@ describe('A frame without a next hop', () => {
     expect(two.logged('was not routed here'), 'logged once').toHaveLength(1)
   })
 
-  test('of an unknown circuit is reported to all controllers', async () => {
+  test('is reported to all controllers if the circuit is unknown', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 40')]
     const link = linked(one, two, 'l1')
     const other = new TestController('c2')
@@ -87,7 +87,7 @@ describe('A frame without a next hop', () => {
     }
   })
 
-  test('is reported to its owner when that reconnects', async () => {
+  test('is reported when the owner of the circuit reconnects', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 30')]
     const link = linked(one, two, 'l1')
     new TestDialer(two, controller)
@@ -104,7 +104,7 @@ describe('A frame without a next hop', () => {
     ])
   })
 
-  test('is reported when the link is cut in the middle of a circuit', async () => {
+  test('is reported when the link is interrupted in the middle of a circuit', async () => {
     const [one, two] = [router('r1', 'faultTxInterval: 40'), router('r2')]
     const link = linked(one, two, 'l1')
     new TestDialer(two, controller)
@@ -118,8 +118,8 @@ describe('A frame without a next hop', () => {
   })
 })
 
-describe('A circuit whose end is gone', () => {
-  test('is reported to its owner by the side of the end, and frames for it are no faults', async () => {
+describe('A circuit whose circuit endpoint has closed', () => {
+  test('is reported to its owner as an ingress or egress fault, and frames for it are not reported as faults', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 30')]
     const link = linked(one, two, 'l1')
     const dialer = new TestDialer(two, controller)
@@ -135,7 +135,7 @@ describe('A circuit whose end is gone', () => {
     await eventually(() => controller.faults(one)).toEqual([{ subject: 0, ids: [circuit.id] }])
   })
 
-  test('is reported to an owner that was away', async () => {
+  test('is reported to an owner that was disconnected', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -146,7 +146,7 @@ describe('A circuit whose end is gone', () => {
     await eventually(() => controller.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('is reported repeatedly while frames for it arrive', async () => {
+  test('is reported again while frames for the circuit arrive', async () => {
     const [one, two] = [router('r1'), router('r2', 'idleTxInterval: 30')]
     const link = linked(one, two, 'l1')
     const dialer = new TestDialer(two, controller)
@@ -160,7 +160,7 @@ describe('A circuit whose end is gone', () => {
     expect(controller.faults(two).at(-1)).toEqual({ subject: 1, ids: [circuit.id] })
   })
 
-  test('is reported only once if its owner removed it', async () => {
+  test('is reported only once if its owner removed the circuit', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -175,7 +175,7 @@ describe('A circuit whose end is gone', () => {
 describe('An idle circuit', () => {
   const often = 'idleTxInterval: 30, idleCircuitTimeout: 1000'
 
-  test('is confirmed repeatedly, unlike one with traffic', async () => {
+  test('is confirmed repeatedly, and a circuit with traffic is not', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -193,7 +193,7 @@ describe('An idle circuit', () => {
     expect(dialer.placeOf(busy).bodies).toEqual(['here'])
   })
 
-  test('of an owner that was away is confirmed when the owner reconnects', async () => {
+  test('is confirmed when its owner reconnects', async () => {
     nowMs = 0
     const one = router('r1', 'idleTxInterval: 86400000, idleCircuitTimeout: 1000', true)
     new TestDialer(one, controller)
@@ -204,7 +204,7 @@ describe('An idle circuit', () => {
     await eventually(() => controller.confirmations(one)).toEqual([{ [circuit.id]: 2000 }])
   })
 
-  test('is confirmed with the controller that routed it last', async () => {
+  test('is confirmed to the controller that routed it last', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -220,7 +220,7 @@ describe('An idle circuit', () => {
     await eventually(() => heir.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('whose end closed before is reported to the controller that routes it later', async () => {
+  test('is reported to the controller that routes it later if its circuit endpoint closed before', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -233,7 +233,7 @@ describe('An idle circuit', () => {
     await eventually(() => heir.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('of an owner that does not return ends after a day', async () => {
+  test('ends after a day if its owner does not return', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 
 import type {
   CircuitApplication,
-  CircuitEnd,
+  CircuitEndpoint,
   TerminatorDialer,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
-import type { Piece } from '../../../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
 /** Sends its data when there is room, and keeps a digest of the received data. */
 export class Peer implements CircuitApplication {
@@ -15,7 +15,7 @@ export class Peer implements CircuitApplication {
   isFinished = false
   closed: string | null = null
   isWhole: boolean | null = null
-  end: CircuitEnd | null = null
+  end: CircuitEndpoint | null = null
   /** Called with all that has come so far. */
   onBytes: (bytes: number) => void = () => undefined
   #rest: Buffer = Buffer.alloc(0)
@@ -37,7 +37,7 @@ export class Peer implements CircuitApplication {
     this.#isFinishing = false
   }
 
-  deliver({ body }: Piece): boolean {
+  deliver({ body }: PayloadContent): boolean {
     this.digest.update(body)
     this.bytes += body.length
     this.onBytes(this.bytes)

@@ -30,7 +30,7 @@ function router(id: string, options = '', clock: Clock = systemClock): TestRoute
 }
 
 describe('A route', () => {
-  test('for a reroute is refused if an end of the circuit is gone', async () => {
+  test('is refused for a reroute if a circuit endpoint no longer exists', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], {
       attempt: REROUTE_ATTEMPT,
@@ -40,7 +40,7 @@ describe('A route', () => {
     expect(one.forwarder.circuit(circuit.id)).toBeUndefined()
   })
 
-  test('is answered once the terminator is reached, with its peer data', async () => {
+  test('is confirmed once the terminator is reached, with the terminator’s peer data', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     const [answer] = await controller.lay(circuit, [one], [])
@@ -58,7 +58,7 @@ describe('A route', () => {
     expect(client.bodies).toEqual(['back'])
   })
 
-  test('leads over two routers and a link, and over three', async () => {
+  test('works over two routers and one link, and over three routers', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const [first, second] = [linked(one, two, 'l1'), linked(two, three, 'l2')]
     const dialer = new TestDialer(two, controller)
@@ -75,7 +75,7 @@ describe('A route', () => {
     await eventually(() => client.bodies).toEqual(['back 1101', 'back 1100'])
   })
 
-  test('that is repeated does not dial again', async () => {
+  test('does not dial again if it is repeated', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -85,7 +85,7 @@ describe('A route', () => {
     expect(dialer.placeOf(circuit)).toBe(place)
   })
 
-  test('of a second attempt adds an end, and both live until the circuit is removed', async () => {
+  test('for a second attempt adds a circuit endpoint, and both endpoints exist until the circuit is removed', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -100,7 +100,7 @@ describe('A route', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('for a reroute keeps the earlier route', async () => {
+  test('for a reroute keeps the earlier route until the circuit is removed', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const direct = linked(one, two, 'l1')
     const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]
@@ -120,7 +120,7 @@ describe('A route', () => {
     await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['around', 'still on the first'])
   })
 
-  test('over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and existing ones continue', async () => {
+  test('over a link that did not respond for unresponsiveLinkTimeout is refused for new circuits, and existing circuits continue', async () => {
     const [one, two] = [router('r1', 'unresponsiveLinkTimeout: 7s'), router('r2')]
     new TestDialer(two, controller)
     const link = linked(one, two, 'l1')
@@ -146,7 +146,7 @@ describe('A route', () => {
     expect(later).toMatchObject({ isSuccess: true })
   })
 
-  test('over an unknown link fails, and every controller is informed of the link', async () => {
+  test('over an unknown link fails, and the router reports the link to every controller', async () => {
     const one = router('r1')
     const other = new TestController('c2')
     other.connect(one)
@@ -158,7 +158,7 @@ describe('A route', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('to an unknown end fails', async () => {
+  test('to an unknown circuit endpoint fails', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], { isReroute: true })
     expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.other })
@@ -196,7 +196,7 @@ describe('A route', () => {
     expect(one.forwarder.figures(), 'nothing is left').toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('whose dialer hangs fails at its deadline', async () => {
+  test('fails at its deadline if the dialer hangs', async () => {
     const one = router('r1')
     const aborted: boolean[] = []
     one.forwarder.registerDialer('test', {
@@ -210,7 +210,7 @@ describe('A route', () => {
     expect(aborted).toEqual([true])
   })
 
-  test('that finds the dial queue full is refused, and earlier ones are dialed', async () => {
+  test('is refused if the dial queue is full, and earlier routes are dialed', async () => {
     const one = router('r1', 'xgressDialWorkerCount: 1, xgressDialQueueLength: 1')
     const { promise, resolve } = Promise.withResolvers<ReadonlyMap<number, Uint8Array>>()
     const dialed: string[] = []
@@ -232,7 +232,7 @@ describe('A route', () => {
     expect(dialed).toEqual(['a', 'b'])
   })
 
-  test('of a circuit that is removed while its terminator is dialed fails, and leaves no state', async () => {
+  test('fails, and leaves no state, if its circuit is removed while the terminator is dialed', async () => {
     const one = router('r1')
     const { promise, resolve } = Promise.withResolvers<AbortSignal>()
     one.forwarder.registerDialer('test', {
@@ -270,7 +270,7 @@ describe('A route', () => {
 })
 
 describe('A circuit', () => {
-  test('that is removed at once ends for the applications at its ends', async () => {
+  test('ends for the applications at its endpoints when it is removed at once', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -281,7 +281,7 @@ describe('A circuit', () => {
     expect(dialer.placeOf(circuit).bodies).toEqual([])
   })
 
-  test('that is removed gracefully continues while frames arrive, up to a limit', async () => {
+  test('continues while frames arrive, up to a limit, when it is removed gracefully', async () => {
     let nowMs = 0
     const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
     const one = router('r1', 'xgressCloseCheckInterval: 20', clock)
@@ -311,7 +311,7 @@ describe('A circuit', () => {
     await eventually(() => busy?.isUnrouted).toBe(true)
   })
 
-  test('rejects an end that was not routed', async () => {
+  test('rejects a circuit endpoint that was not routed', async () => {
     const one = router('r1')
     new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -321,7 +321,7 @@ describe('A circuit', () => {
     }
   })
 
-  test('is unrouted by a message even if it is unknown', async () => {
+  test('can be unrouted even if it is unknown', async () => {
     const one = router('r1')
     controller.send(one, unroute('nothing', true))
     controller.send(one, unroute('nothing', false))

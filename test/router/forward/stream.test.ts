@@ -54,7 +54,7 @@ async function expectBoth(
   expect(from.digest.digest('hex')).toBe(digestOf(sent.back))
 }
 
-describe('A circuit carries 10 MiB there and 3 MiB back', () => {
+describe('A circuit carries 10 MiB in one direction and 3 MiB in the other', () => {
   const sent = { there: randomBytes(10 * MIB), back: randomBytes(3 * MIB) }
 
   test.each([1, 2, 3])('over %i routers', async (count) => {
@@ -70,7 +70,7 @@ describe('A circuit carries 10 MiB there and 3 MiB back', () => {
     expect(path.map(({ lines }) => lines).flat()).toEqual([])
   })
 
-  test('during a reroute in the middle, when the first link is cut', async () => {
+  test('while it is rerouted in the middle, because the first link is interrupted', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const direct = linked(one, two, 'l1')
     const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]
@@ -95,8 +95,8 @@ describe('A circuit carries 10 MiB there and 3 MiB back', () => {
   })
 })
 
-describe('The ends of a circuit', () => {
-  test('close when both have finished, and the owner is informed of each', async () => {
+describe('The endpoints of a circuit', () => {
+  test('close when both have finished, and each is reported to the owner', async () => {
     const [one, two] = [router('r1'), router('r2')]
     const host = hosting(two)
     await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
@@ -126,7 +126,7 @@ describe('The ends of a circuit', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0, 'forwarder.ends': 0 })
   })
 
-  test('wait for a slow link, and lose nothing', async () => {
+  test('wait for a slow link without losing data', async () => {
     const [one, two] = [router('r1'), router('r2')]
     const link = linked(one, two, 'l1')
     const host = hosting(two)

@@ -22,7 +22,7 @@ import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import {
   type CircuitEnds,
   routeMessages,
-  type RouteTerms,
+  type RouteParameters,
 } from '../../../src/fabric/circuits/route.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import type { LiveLink } from '../../../src/ports/live-table.ts'
@@ -323,7 +323,7 @@ export interface LayTerms {
   readonly peerData?: ReadonlyMap<number, Uint8Array>
   readonly isReroute?: boolean
   readonly tags?: Readonly<Record<string, string>>
-  readonly trace?: RouteTerms['trace']
+  readonly trace?: RouteParameters['trace']
 }
 
 export function unroute(circuitId: string, now: boolean): OutboundMessage {

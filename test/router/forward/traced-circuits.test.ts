@@ -44,7 +44,7 @@ function traceOf(channels: number): { trace: CircuitTrace; lines: [object, strin
 test.each([
   [1, ['traced: host and path chosen', 'traced: no host can be reached']],
   [2, ['traced: circuit made', 'traced: attempt failed']],
-])('a controller logs the channel %s of a trace', (channels, messages) => {
+])('a controller logs only the trace channel %s of a trace', (channels, messages) => {
   const { trace, lines } = traceOf(channels)
   trace.onChosen(0, chosen)
   trace.onChosen(1, null)
@@ -56,7 +56,7 @@ test.each([
   }
 })
 
-test('each router of the path logs its route with the trace, and no route without one', async () => {
+test('each router on the path logs its route with the trace ID, and logs no route without a trace', async () => {
   const [one, two] = [router('r1'), router('r2')]
   const link = linked(one, two, 'l1')
   new TestDialer(two, controller)
@@ -71,7 +71,7 @@ test('each router of the path logs its route with the trace, and no route withou
   }
 })
 
-test('a route with only the other trace channel is not logged', async () => {
+test('a route that is traced only for the other trace channel is not logged', async () => {
   const one = router('r1')
   new TestDialer(one, controller)
   await controller.lay(endsOf('c3'), [one], [], { trace: traceOf(1).trace.ofRoutes })

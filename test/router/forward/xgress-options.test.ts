@@ -20,8 +20,8 @@ function bytesInFlight(end: LoneEnd, pieceBytes = 1000): number {
   return end.xgress.inFlightBytes
 }
 
-describe('an option of an end', () => {
-  test('has the default of the configuration when it is not given, or of another type', () => {
+describe('an option of a circuit endpoint', () => {
+  test('has the default value when it is missing or has another type', () => {
     const { mtu, txPortalMaxSize, retxScale, circuitStartTimeout } = xgressOptions({
       txPortalMaxSize: 'large',
       retxScale: 2.5,
@@ -63,15 +63,15 @@ describe('an option of an end', () => {
     expect(answers).toEqual([true, true, false])
   })
 
-  test('txPortalStartSize is the initial window', () => {
+  test('txPortalStartSize is the initial size of the send window', () => {
     expect(bytesInFlight(lone({ txPortalStartSize: 10_000 }))).toBe(11_000)
   })
 
-  test('txPortalMaxSize is the maximum window', () => {
+  test('txPortalMaxSize is the maximum size of the send window', () => {
     expect(bytesInFlight(lone({ txPortalMaxSize: 20_000 }))).toBe(21_000)
   })
 
-  test('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow', () => {
+  test('txPortalIncreaseThresh and txPortalIncreaseScale determine how the send window grows', () => {
     const end = lone({
       txPortalStartSize: 10_000,
       txPortalIncreaseThresh: 3,
@@ -84,7 +84,7 @@ describe('an option of an end', () => {
     expect(end.xgress.windowBytes).toBe(10_000 + 3 * 1000 * 2)
   })
 
-  test('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink', () => {
+  test('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize determine how the send window shrinks', () => {
     const end = lone({
       txPortalStartSize: 10_000,
       txPortalRetxThresh: 2,
@@ -115,14 +115,14 @@ describe('an option of an end', () => {
     return end.nowMs - fromMs
   }
 
-  test('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again', () => {
+  test('retxScale, retxAddMs and retxMaxMs determine when a payload is resent', () => {
     expect(sentAgainAfterMs({})).toBe(150)
     expect(sentAgainAfterMs({ retxScale: 3 })).toBe(300)
     expect(sentAgainAfterMs({ retxAddMs: 200 })).toBe(350)
     expect(sentAgainAfterMs({ retxScale: 50, retxMaxMs: 400 })).toBe(400)
   })
 
-  test('txPortalDupAckThresh increases the retransmission delay', () => {
+  test('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgements', () => {
     expect(sentAgainAfterMs({ txPortalDupAckThresh: 10 }, 50)).toBe(250)
   })
 
@@ -136,7 +136,7 @@ describe('an option of an end', () => {
     expect(end.payloads()).toHaveLength(1)
   })
 
-  test('maxRttScale limits how fast the round trip grows', () => {
+  test('maxRttScale limits how fast the estimated round trip time can grow', () => {
     const waits = [0, 1, 4].map((maxRttScale) => {
       const end = lone({ maxRttScale })
       for (const roundTripMs of [100, 2000]) {
@@ -161,7 +161,7 @@ describe('an option of an end', () => {
     expect(end.xgress.bufferedBytes).toBe(11_000)
   })
 
-  test('maxCloseWaitMs is how long a finished end waits for the other', () => {
+  test('maxCloseWaitMs is how long a finished circuit endpoint waits for the other endpoint', () => {
     const pair = new XgressPair({ weather: calm, options: { maxCloseWaitMs: 8000 } }).start()
     const { initiator, time } = pair
     time.runFor(100)
@@ -173,7 +173,7 @@ describe('an option of an end', () => {
     expect(initiator.closed).toEqual([['gone', true]])
   })
 
-  test('circuitStartTimeout is how long a terminator waits for the start', () => {
+  test('circuitStartTimeout is how long a terminator waits for the start of the circuit', () => {
     const end = lone({ circuitStartTimeout: 2000 }, false)
     end.pass(1900)
     expect(end.closed).toEqual([])

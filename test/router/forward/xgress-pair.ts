@@ -1,10 +1,13 @@
 import type { ChannelMessage, OutboundMessage } from '../../../src/channel/frame.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
-import type { CircuitApplication, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type {
+  CircuitApplication,
+  CircuitEndpoint,
+} from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { TransmitKind } from '../../../src/overlay/circuits/outbox.ts'
 import { Xgress } from '../../../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
-import type { Piece } from '../../../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
 /** How a path treats messages; a part of them, each. */
 export interface Weather {
@@ -89,8 +92,8 @@ function isBefore(one: Event, other: Event): boolean {
 
 /** Application of a test: sends its data when it may, and keeps the received data. */
 export class ScriptedApplication implements CircuitApplication {
-  end: CircuitEnd | null = null
-  readonly delivered: Piece[] = []
+  end: CircuitEndpoint | null = null
+  readonly delivered: PayloadContent[] = []
   readonly reasons: string[] = []
   /** Calls that must not come; an exception would only close the circuit. */
   readonly faults: string[] = []
@@ -100,12 +103,12 @@ export class ScriptedApplication implements CircuitApplication {
   /** It has reported that it is full for now. */
   isFull = false
   /** Whether it takes more after the piece. */
-  takesMore: (piece: Piece) => boolean = () => true
+  takesMore: (piece: PayloadContent) => boolean = () => true
   finishesAtEnd = true
-  #unsent: Piece[] = []
+  #unsent: PayloadContent[] = []
   #mayWrite = true
 
-  write(pieces: readonly Piece[]): void {
+  write(pieces: readonly PayloadContent[]): void {
     this.#unsent.push(...pieces)
     this.#flush()
   }
@@ -114,7 +117,7 @@ export class ScriptedApplication implements CircuitApplication {
     return this.#unsent.length === 0
   }
 
-  deliver(piece: Piece): boolean {
+  deliver(piece: PayloadContent): boolean {
     if (this.reasons.length > 0) this.faults.push('delivered after it was closed')
     if (this.isFinished) this.faults.push('delivered after the end')
     if (this.isFull) this.faults.push('delivered before it resumed')
@@ -279,11 +282,11 @@ export function arrivedFrom({
 /** Bytes that differ by place, so that a shifted or doubled piece shows. */
 const source = new Uint8Array(1 << 20).map((_, at) => (at * 2_654_435_761) >>> 13)
 
-export function pieceOf(bytes: number, more: Partial<Piece> = {}): Piece {
+export function pieceOf(bytes: number, more: Partial<PayloadContent> = {}): PayloadContent {
   return { body: source.subarray(0, bytes), edgeFlags: 0, traceId: null, ...more }
 }
 
-export function randomPieces(random: Random, count: number, bytesMax: number): Piece[] {
+export function randomPieces(random: Random, count: number, bytesMax: number): PayloadContent[] {
   return Array.from({ length: count }, () => {
     const at = random.integer(0, source.length - bytesMax)
     const bytes = random.integer(0, bytesMax)
@@ -297,7 +300,10 @@ export function randomPieces(random: Random, count: number, bytesMax: number): P
 }
 
 /** Compared without a diff: one of bytes says nothing. */
-export function areSamePieces(some: readonly Piece[], others: readonly Piece[]): boolean {
+export function areSamePieces(
+  some: readonly PayloadContent[],
+  others: readonly PayloadContent[],
+): boolean {
   if (some.length !== others.length) return false
   return some.every((one, at) => {
     const other = others[at]

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { seededRandom } from '../../../src/lib/random.ts'
-import type { Piece } from '../../../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 import { areSamePieces, randomPieces, type Side, type Weather, XgressPair } from './xgress-pair.ts'
 
 // Goal: whatever the path between two ends does to messages, all pieces arrive once, complete and
@@ -48,13 +48,13 @@ function makeSlow({ application }: Side, pair: XgressPair): void {
   }
 }
 
-describe('two ends over a path that loses, delays, reorders, repeats and refuses', () => {
-  test('deliver every piece once, whole and in order, and leave nothing behind', () => {
+describe('two circuit endpoints over a path that loses, delays, reorders, repeats and refuses payloads', () => {
+  test('deliver every piece of data once, complete and in order, and keep no state afterwards', () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const options = optionsOf(seed)
       const pair = new XgressPair({ seed, weather: weatherOf(seed), options }).start()
       const { initiator, terminator, random, time } = pair
-      const pieces = (): Piece[] => randomPieces(random, random.integer(0, 50), 12_000)
+      const pieces = (): PayloadContent[] => randomPieces(random, random.integer(0, 50), 12_000)
       const [there, back] = [pieces(), pieces()]
       if (seed % 2 === 0) makeSlow(initiator, pair)
       if (seed % 3 === 0) makeSlow(terminator, pair)

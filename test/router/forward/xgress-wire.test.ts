@@ -27,7 +27,7 @@ function startedTerminator(more: ConstructorParameters<typeof LoneEnd>[1] = {}):
   return end
 }
 
-describe('the frames of an OpenZiti end', () => {
+describe('the frames of an OpenZiti circuit endpoint', () => {
   const limits = {
     frameHeadersBytesMax: 2 ** 16,
     frameHeadersMax: 128,
@@ -104,7 +104,7 @@ describe('the frames of an OpenZiti end', () => {
     ])
   })
 
-  test('match the frames of this end byte by byte', () => {
+  test('equal the frames that Flotilla’s circuit endpoint sends, byte by byte', () => {
     const frames: string[] = []
     const end = new LoneEnd(true, {
       transmit: (message) => {
@@ -147,8 +147,8 @@ describe('the frames of an OpenZiti end', () => {
   })
 })
 
-describe('the start of a circuit', () => {
-  test('has sequence 0, flag 4 and the capabilities, and is sent until it is acknowledged', () => {
+describe('the start payload of a circuit', () => {
+  test('has sequence 0, flag 4 and the capabilities, and is resent until it is acknowledged', () => {
     const end = new LoneEnd(false)
     const [start] = end.payloads()
     expect([start?.sequence, start?.flags, start?.body.length]).toEqual([0, 4, 0])
@@ -161,7 +161,7 @@ describe('the start of a circuit', () => {
     expect(end.payloads()).toEqual([])
   })
 
-  test('is answered once, and data may overtake it', () => {
+  test('is answered once, and data may arrive before it', () => {
     const end = new LoneEnd(true)
     end.payload(1, { body: Buffer.from('early') })
     expect(end.sent().map(({ type }) => type)).toEqual([1101])
@@ -172,7 +172,7 @@ describe('the start of a circuit', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['early'])
   })
 
-  test('of an end without capabilities is not answered, and that end receives flag 1 at the end', () => {
+  test('is not answered if it has no capabilities, and then the finishing payload has flag 1 in addition', () => {
     const end = new LoneEnd(true)
     end.payload(0, { flags: 4 })
     expect(end.payloads()).toEqual([])
@@ -185,8 +185,8 @@ describe('the start of a circuit', () => {
   })
 })
 
-describe('acknowledgements', () => {
-  test('go out for every payload, and again for one that comes again', () => {
+describe('acknowledgements between circuit endpoints', () => {
+  test('are sent for every payload, and again for a payload that arrives again', () => {
     const end = startedTerminator()
     end.payload(1, { body: Buffer.from('a'), stamp: 11 })
     end.payload(1, { body: Buffer.from('a'), stamp: 12, flags: 16 })
@@ -203,7 +203,7 @@ describe('acknowledgements', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['a'])
   })
 
-  test('without the count of buffered bytes block the sender, and one with the count wakes it', () => {
+  test('without the number of buffered bytes block the sender, and an acknowledgement with that number wakes the sender', () => {
     const end = startedTerminator()
     end.xgress.send(pieceOf(10))
     end.xgress.send(pieceOf(11))
@@ -216,14 +216,14 @@ describe('acknowledgements', () => {
     expect(end.payloads().map(({ body }) => body.length)).toEqual([12, 13])
   })
 
-  test('of several sequences are accepted', () => {
+  test('may contain several sequences', () => {
     const end = startedTerminator()
     for (let bytes = 1; bytes <= 4; bytes += 1) end.xgress.send(pieceOf(bytes))
     end.acknowledge([1, 2, 4])
     expect(end.xgress.inFlightBytes).toBe(3)
   })
 
-  test('without sequences report that half of the buffered bytes were delivered', () => {
+  test('without sequences are sent when half of the buffered bytes were delivered', () => {
     const end = startedTerminator()
     end.application.takesMore = () => false
     for (let sequence = 1; sequence <= 6; sequence += 1) {
@@ -240,8 +240,8 @@ describe('acknowledgements', () => {
   })
 })
 
-describe('payloads that are not acknowledged', () => {
-  test('are sent again in order, with a new stamp, after the scaled round trip', () => {
+describe('unacknowledged payloads', () => {
+  test('are resent in order, with a new timestamp, after the scaled round trip time', () => {
     const end = startedTerminator()
     // 65,536 is a multiple of the clock's stamp: it wraps in between.
     end.nowMs = 65_500
@@ -264,7 +264,7 @@ describe('payloads that are not acknowledged', () => {
     expect(again.map(({ stamp }) => stamp)).toEqual([400, 400])
   })
 
-  test('wait at most 10 s, even if the other end claims a longer round trip', () => {
+  test('are resent after at most 10 s, even if the other endpoint claims a longer round trip', () => {
     const end = startedTerminator()
     for (let k = 0; k < 100; k += 1) end.acknowledge([1_000_000], { stamp: (k * 7919) % 65_536 })
     end.xgress.send(pieceOf(1))
@@ -273,7 +273,7 @@ describe('payloads that are not acknowledged', () => {
     expect(end.payloads().length).toBeGreaterThan(0)
   })
 
-  test('shrink the window to its minimum, and acknowledgements let it grow to its maximum', () => {
+  test('shrink the send window to its minimum, and acknowledgements let the window grow to its maximum', () => {
     const options = xgressOptions({ txPortalMaxSize: 100_000, txPortalStartSize: 100_000 })
     const end = startedTerminator({ options })
     for (let k = 0; k < 100; k += 1) end.xgress.send(pieceOf(1500))
@@ -288,8 +288,8 @@ describe('payloads that are not acknowledged', () => {
   })
 })
 
-describe('the last one to finish', () => {
-  test('stays for 5 s, while the other application reads its buffer', () => {
+describe('the circuit endpoint that finishes last', () => {
+  test('is kept for 5 s, while the other application reads its buffer', () => {
     const end = startedTerminator()
     end.payload(1, { flags: 32 })
     end.pass(20_000)
@@ -305,10 +305,10 @@ describe('the last one to finish', () => {
   })
 })
 
-describe('chunks', () => {
+describe('payload chunks', () => {
   const chunk = (hex: string): Told => ({ flags: 8, body: Buffer.from(hex, 'hex') })
 
-  test('are joined in order, with the length and headers of the first one', () => {
+  test('are joined in order, with the length and headers in the first chunk', () => {
     const end = startedTerminator()
     const tag = Uint8Array.of(5, 0, 0, 0)
     end.payload(3, chunk('43'))
@@ -319,7 +319,7 @@ describe('chunks', () => {
     ])
   })
 
-  test('that are whole or empty are delivered unchanged', () => {
+  test('are delivered unchanged if they are complete or empty', () => {
     const end = startedTerminator()
     end.payload(1, chunk('024142'))
     end.payload(2, chunk(''))
@@ -330,7 +330,7 @@ describe('chunks', () => {
     ['more bytes than announced', ['0241', '424344']],
     ['an announcement without end', ['ffffffffffff']],
     ['more bytes than may be buffered', ['8080808010']],
-  ])('with %s end the circuit', (_, bodies) => {
+  ])('end the circuit if they have %s', (_, bodies) => {
     const end = startedTerminator()
     for (const [k, hex] of bodies.entries()) end.payload(k + 1, chunk(hex))
     expect(end.closed).toEqual([['the other end sent malformed chunks', true]])
@@ -338,7 +338,7 @@ describe('chunks', () => {
   })
 })
 
-describe('a request for the route', () => {
+describe('a request to trace the route', () => {
   const control = (body: string): Uint8Array => Buffer.from(`${body}circuit1`, 'latin1')
   const asked = new Map([
     [20, Uint8Array.of(3, 0, 0, 0)],
@@ -347,7 +347,7 @@ describe('a request for the route', () => {
     [99, Uint8Array.of(1)],
   ])
 
-  test('is answered with the name of the end', () => {
+  test('is answered with the name of the circuit endpoint', () => {
     const end = new LoneEnd(false, { traced: { type: 'xgress/transport', id: 'er1' } })
     end.sent()
     end.receive(1102, { headers: asked }, control('\u0001'))
@@ -366,7 +366,7 @@ describe('a request for the route', () => {
     ])
   })
 
-  test('is not answered when it is an answer, or malformed', () => {
+  test('is not answered when it is itself a response, or malformed', () => {
     const end = new LoneEnd(false)
     end.sent()
     end.receive(1102, { headers: asked }, control('\u0002'))

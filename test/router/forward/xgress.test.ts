@@ -13,8 +13,8 @@ function isOver({ initiator, terminator }: XgressPair): boolean {
   return initiator.closed.length + terminator.closed.length === 2
 }
 
-describe('two ends over a path without loss', () => {
-  test('carry pieces both ways, finish and forget the circuit', () => {
+describe('two circuit endpoints over a path without loss', () => {
+  test('carry data in both directions, finish and discard the circuit', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     const there = [pieceOf(10_240, { edgeFlags: 2 }), pieceOf(0, { edgeFlags: 1 }), pieceOf(5)]
@@ -33,7 +33,7 @@ describe('two ends over a path without loss', () => {
     }
   })
 
-  test('a terminator sends nothing before the start of the circuit, and everything after it', () => {
+  test('a terminator sends nothing before the circuit starts, and everything afterwards', () => {
     const { initiator, terminator, time } = new XgressPair()
     terminator.application.write([pieceOf(100)])
     time.runFor(10_000)
@@ -45,7 +45,7 @@ describe('two ends over a path without loss', () => {
   })
 
   test.each(['initiator', 'terminator'] as const)(
-    'the other end continues for minutes after the %s has finished',
+    'the other circuit endpoint continues for minutes after the %s has finished',
     (first) => {
       const pair = new XgressPair().start()
       const { time } = pair
@@ -71,7 +71,7 @@ describe('two ends over a path without loss', () => {
     },
   )
 
-  test('an application that stops reading pauses the other one, and wakes it later', () => {
+  test('an application that stops reading pauses the other application, and wakes it later', () => {
     const options = { rxBufferSize: 200_000, txPortalMaxSize: 100_000 }
     const pair = new XgressPair({ options }).start()
     const { initiator, terminator, time } = pair
@@ -90,7 +90,7 @@ describe('two ends over a path without loss', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('a reader that stops gets no more than its buffer holds, and is probed once a second', () => {
+  test('a reader that stops receives no more than its buffer can contain, and is probed once a second', () => {
     const bytes = 200_000
     const options = { rxBufferSize: bytes, txPortalMaxSize: bytes, txPortalStartSize: bytes }
     const weather = { ...calm, delayMsMin: 20, delayMsMax: 20 }
@@ -122,7 +122,7 @@ describe('two ends over a path without loss', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('a full link is tried again when it has room', () => {
+  test('sending over a full link is tried again when the link has space', () => {
     const pair = new XgressPair({ weather: { ...calm, refused: 0.9 } }).start()
     pair.initiator.application.write([pieceOf(100_000), pieceOf(100_000)])
     pair.terminator.application.write([])
@@ -130,7 +130,7 @@ describe('two ends over a path without loss', () => {
     expect(pair.terminator.application.delivered).toHaveLength(2)
   })
 
-  test('many small pieces are limited in number, not only in bytes', () => {
+  test('many small pieces of data are limited in number, not only in bytes', () => {
     const pair = new XgressPair().start()
     pair.isCut = true
     const { initiator, time } = pair
@@ -140,7 +140,7 @@ describe('two ends over a path without loss', () => {
     expect(initiator.application.hasSentAll).toBe(false)
   })
 
-  test('64 MiB pass through a window of 4 MiB', () => {
+  test('64 MiB are transferred with a send window of 4 MiB', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     let bytes = 0
@@ -155,8 +155,8 @@ describe('two ends over a path without loss', () => {
   })
 })
 
-describe('an application learns at its end whether all data was delivered', () => {
-  test('which is true when both have finished, seconds before the end is removed', () => {
+describe('a circuit endpoint reports to its application whether all data was delivered', () => {
+  test('as true when both endpoints have finished, seconds before the endpoint is removed', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     for (const { application } of [initiator, terminator]) application.write([pieceOf(10)])
@@ -170,7 +170,7 @@ describe('an application learns at its end whether all data was delivered', () =
     expect([initiator.closed, terminator.closed]).toEqual([[], []])
   })
 
-  test('which is false when the circuit is unrouted before the other end has finished', () => {
+  test('as false when the circuit is unrouted before the other endpoint has finished', () => {
     const { initiator, time } = new XgressPair().start()
     initiator.application.write([pieceOf(10)])
     initiator.xgress.finish()
@@ -179,7 +179,7 @@ describe('an application learns at its end whether all data was delivered', () =
     expect(initiator.application.isWhole).toBe(false)
   })
 
-  test('which is false when the circuit is unrouted while it is still sending', () => {
+  test('as false when the circuit is unrouted while the endpoint is still sending', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.write([pieceOf(10)])
     terminator.application.finishesAtEnd = false
@@ -189,7 +189,7 @@ describe('an application learns at its end whether all data was delivered', () =
     expect(terminator.application.isWhole).toBe(false)
   })
 
-  test('which is false, immediately, when the other application stops reading', () => {
+  test('as false, immediately, when the other application stops reading', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.finishesAtEnd = false
     time.runFor(100)
@@ -199,8 +199,8 @@ describe('an application learns at its end whether all data was delivered', () =
   })
 })
 
-describe('the circuit closes', () => {
-  test('when an application throws: the other end finishes', () => {
+describe('a circuit endpoint closes', () => {
+  test('when its application throws; then the other endpoint finishes', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     terminator.application.takesMore = () => {
@@ -214,7 +214,7 @@ describe('the circuit closes', () => {
     expect(terminator.application.delivered).toHaveLength(1)
   })
 
-  test('when an application closes: the data it sent arrives, and it receives no more', () => {
+  test('when its application closes; then data that it sent still arrives, and it receives no more', () => {
     const pair = new XgressPair({ weather: { ...calm, delayMsMin: 50, delayMsMax: 50 } }).start()
     const { initiator, terminator, time } = pair
     initiator.application.finishesAtEnd = false
@@ -233,7 +233,7 @@ describe('the circuit closes', () => {
     expect(initiator.closed).toEqual([['both ends have finished', true]])
   })
 
-  test('when a write fails: the other end stops sending at once', () => {
+  test('when a write fails; then the other endpoint stops sending at once', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     terminator.application.takesMore = () => false
@@ -250,7 +250,7 @@ describe('the circuit closes', () => {
     expect(initiator.counts.payload).toBe(payload + 1)
   })
 
-  test('when the other end stops: after 30 s if this one has finished', () => {
+  test('30 s after it has finished, if the other endpoint has stopped responding', () => {
     const pair = new XgressPair().start()
     const { initiator, time } = pair
     initiator.application.finishesAtEnd = false
@@ -268,7 +268,7 @@ describe('the circuit closes', () => {
     expect(initiator.closed).toEqual([['the client has gone', true]])
   })
 
-  test('when it does not start in time', () => {
+  test('when the circuit does not start in time', () => {
     const pair = new XgressPair()
     const { terminator, time } = pair
     time.runFor(179_000)
@@ -280,7 +280,7 @@ describe('the circuit closes', () => {
     expect(terminator.sent).toEqual([])
   })
 
-  test('when it is unrouted: received data is delivered, and nothing is sent', () => {
+  test('when the circuit is unrouted; then received data is delivered, and nothing is sent', () => {
     const end = new LoneEnd(false)
     end.application.takesMore = () => false
     for (const sequence of [0, 1, 2, 4]) end.payload(sequence, { body: Buffer.from(`${sequence}`) })
@@ -300,7 +300,7 @@ describe('the circuit closes', () => {
     expect(end.payloads()).toEqual([])
   })
 
-  test('when it is unrouted and its application never reads again', () => {
+  test('when the circuit is unrouted and its application never reads again', () => {
     const end = new LoneEnd(false)
     end.application.takesMore = () => false
     for (const sequence of [0, 1]) end.payload(sequence, { body: Buffer.from('x') })
@@ -311,7 +311,7 @@ describe('the circuit closes', () => {
     expect(end.closed).toEqual([['the circuit was unrouted', false]])
   })
 
-  test('when its application sends without waiting', () => {
+  test('when its application sends without waiting for space', () => {
     const pair = new XgressPair().start()
     const { initiator, time } = pair
     pair.isCut = true
@@ -343,7 +343,7 @@ describe('the circuit closes', () => {
   })
 })
 
-describe('two ends that call each other at once', () => {
+describe('two circuit endpoints that send from within the other’s callback', () => {
   test('echo without recursion', () => {
     const ends: LoneEnd[] = []
     const toOther =

@@ -37,8 +37,8 @@ const addressOf = (text: string) => {
   return address
 }
 
-describe('A config of a service', () => {
-  test('lists addresses, networks, names and domains, with ports and how to dial', () => {
+describe('A service’s intercept config', () => {
+  test('contains addresses, networks, names and domains, with ports and dial options', () => {
     const terms = termsOf(
       config(['10.1.2.3', '10.0.0.0/8', 'fd00::/64', 'DB.Example.', '*.corp.example'], {
         protocols: ['tcp', 'udp'],
@@ -56,19 +56,19 @@ describe('A config of a service', () => {
     expect(terms).toMatchObject({ connectTimeoutMs: 7000, instance: '$dst_hostname' })
   })
 
-  test('of the older type names a host and a port', () => {
+  test('of the older type contains one host name and one port', () => {
     const terms = termsOf({ hostname: 'db.example', port: 5432 }, 'ziti-tunneler-client.v1')
     expect([...terms.protocols, ...terms.names]).toEqual(['tcp', 'udp', 'db.example'])
     expect(terms.ports).toEqual([{ low: 5432, high: 5432 }])
   })
 
-  test('has internationalized names as punycode', () => {
+  test('converts internationalized names to punycode', () => {
     const terms = termsOf(config(['bücher.example', '*.Straße.example', 'bu\u0308cher.example']))
     expect([...terms.names]).toEqual(['xn--bcher-kva.example'])
     expect([...terms.domains]).toEqual(['xn--strae-oqa.example'])
   })
 
-  test('keeps its good addresses beside a bad one, which it reports', () => {
+  test('keeps its valid addresses if one address is invalid, and reports the invalid one', () => {
     const terms = termsOf(config(['good.example', 'http://other.example', '１２７.0.0.1']))
     expect([...terms.names]).toEqual(['good.example'])
     expect(terms.networks).toEqual([])
@@ -107,7 +107,7 @@ describe('A config of a service', () => {
   })
 })
 
-describe('Of services with overlapping addresses', () => {
+describe('Among services with overlapping addresses', () => {
   const table = new InterceptTable([
     interceptOf('wide', config(['10.0.0.0/8'])),
     interceptOf('near', config(['10.1.0.0/16'])),
@@ -133,7 +133,7 @@ describe('Of services with overlapping addresses', () => {
     ['10.1.2.3', 'address'],
     ['11.1.2.3', null],
     ['::ffff:10.1.2.3', 'address'],
-  ])('the one with the longest prefix gets %s: %s', (address, expected) => {
+  ])('the service with the longest prefix intercepts %s: %s', (address, expected) => {
     expect(found(address)).toBe(expected)
   })
 
@@ -144,25 +144,25 @@ describe('Of services with overlapping addresses', () => {
     ['db.corp.example', 'name'],
     ['a.db.corp.example', 'longer domain'],
     ['notexample', null],
-  ])('the one with the longest name gets %s: %s', (hostname, expected) => {
+  ])('the service with the longest name intercepts %s: %s', (hostname, expected) => {
     expect(found('100.64.0.2', hostname)).toBe(expected)
   })
 
-  test('one without the port or protocol gets no connection', () => {
+  test('a service without the port or protocol gets no connection', () => {
     expect(found('10.1.2.3', null, 81)).toBe('many ports')
     expect(found('10.1.2.3', null, 80, 'udp')).toBe('udp')
     expect(found('10.9.9.9', null, 80, 'udp')).toBeNull()
   })
 })
 
-describe('Ports for services', () => {
+describe('The ports that services intercept', () => {
   const planned = (plan: ListeningPlan, value: unknown) => {
     const intercept = interceptOf('a', value)
     return plan.add(intercept, intercept.terms.networks, [])
   }
   const wide = { portRanges: [{ low: 1, high: 65_535 }] }
 
-  test('are bound on each address, and once for all addresses of a large network', () => {
+  test('are bound on each address, or once for all addresses if a network is large', () => {
     const plan = new ListeningPlan(null)
     expect(planned(plan, config(['10.9.9.9', '10.8.8.0/30']))).toEqual({ isAny: true, faults: [] })
     expect(plan.places.size).toBe(5)
@@ -170,7 +170,7 @@ describe('Ports for services', () => {
     expect([...plan.places.keys()]).toEqual(['tcp any ipv4 80'])
   })
 
-  test('in a wide range are redirected to one port for each address and protocol', () => {
+  test('are redirected to one port for each address and protocol if their range is wide', () => {
     const plan = new ListeningPlan(null)
     const value = config(['10.9.9.9', '10.8.8.0/31'], { ...wide, protocols: ['tcp', 'udp'] })
     expect(planned(plan, value)).toEqual({ isAny: true, faults: [] })
@@ -203,20 +203,20 @@ describe('Ports for services', () => {
     expect([plan.places.size, plan.redirected.size, plan.networks]).toEqual([0, 0, []])
   })
 
-  test('in a wide range are not opened if the host cannot redirect them', () => {
+  test('are not opened if their range is wide and the host cannot redirect them', () => {
     const plan = new ListeningPlan('nft is missing')
     const faults = ['10.9.9.9/32: nft is missing']
     expect(planned(plan, config(['10.9.9.9'], wide))).toEqual({ isAny: false, faults })
   })
 
-  test('are opened for addresses beside one for which they cannot be opened', () => {
+  test('are opened for other addresses if they cannot be opened for one address', () => {
     const plan = new ListeningPlan(null)
     const { isAny, faults } = planned(plan, config(['fd77::5', '10.9.9.9'], wide))
     expect([isAny, faults.length]).toEqual([true, 1])
     expect([...plan.redirected.keys()]).toEqual(['tcp 10.9.9.9'])
   })
 
-  test('of all services are limited', () => {
+  test('are limited in number over all services', () => {
     const plan = new ListeningPlan(null)
     const ports = { portRanges: [{ low: 1, high: 1000 }] }
     const faults = ['1', '2', '3', '4', '5'].map(
@@ -227,7 +227,7 @@ describe('Ports for services', () => {
     expect(plan.places.size).toBe(4000)
   })
 
-  test('that are redirected are limited for all services', () => {
+  test('are limited in number over all services if they are redirected', () => {
     const plan = new ListeningPlan(null)
     const faults = Array.from({ length: 20 }, (_, at) =>
       planned(plan, config([`10.9.${at}.0/28`], wide)).faults.join(),
@@ -238,7 +238,7 @@ describe('Ports for services', () => {
   })
 })
 
-test('a name keeps its address, and loses it last when it is not queried', () => {
+test('a service name keeps its address, and names that were not queried for long lose their addresses first', () => {
   const network = parseCidr('100.64.0.0/29')
   if (network === null) throw new Error('no network')
   let nowMs = 0

@@ -49,8 +49,8 @@ async function upstreamOf(count: number, mode: UpstreamMode) {
   return { upstream: new DnsUpstream(places, mode, seededRandom(1)), servers }
 }
 
-describe('The name server of a tunnel', () => {
-  test('resolves the name of a service in any case', async () => {
+describe('The DNS server of a tunneler', () => {
+  test('resolves a service name in any letter case', async () => {
     const asked: string[] = []
     const { resolver } = await serving(async (name) => {
       asked.push(name)
@@ -68,17 +68,20 @@ describe('The name server of a tunnel', () => {
     ['refused', 'EREFUSED'],
     ['servfail', 'ESERVFAIL'],
     ['timeout', 'ETIMEOUT'],
-  ] as const)('answers other names as dnsUnanswerable says: %s', async (unanswerable, code) => {
-    const { resolver } = await serving(unclaimed, null, unanswerable)
-    await expect(resolver.resolve4('www.example')).rejects.toThrow(code)
-  })
+  ] as const)(
+    'answers queries for other names according to dnsUnanswerable: %s',
+    async (unanswerable, code) => {
+      const { resolver } = await serving(unclaimed, null, unanswerable)
+      await expect(resolver.resolve4('www.example')).rejects.toThrow(code)
+    },
+  )
 
-  test('answers that a name has no address at the moment', async () => {
+  test('answers that a service name currently has no address', async () => {
     const { resolver } = await serving(async () => 'unavailable')
     await expect(resolver.resolve4('web.example')).rejects.toThrow('ESERVFAIL')
   })
 
-  test('forwards unknown names to other name servers', async () => {
+  test('forwards queries for unknown names to upstream DNS servers', async () => {
     const { upstream } = await upstreamOf(1, 'serial')
     const { resolver } = await serving(unclaimed, upstream)
     expect(await resolver.resolve4('www.example')).toEqual(['203.0.113.1'])
@@ -97,7 +100,7 @@ describe('The name server of a tunnel', () => {
     expect(found.flat()).toEqual(expected)
   })
 
-  test('asks all at once in parallel mode, and one of them in random mode', async () => {
+  test('queries all upstream servers at once in parallel mode, and one server in random mode', async () => {
     const all = ['203.0.113.1', '203.0.113.2', '203.0.113.3']
     for (const mode of ['parallel', 'random'] as const) {
       const { upstream } = await upstreamOf(3, mode)
@@ -126,7 +129,7 @@ describe('The name server of a tunnel', () => {
     await eventually(() => server.counts).toEqual({ queries: 0, dropped: 1 })
   })
 
-  test('does not treat a label with a dot or other characters as a service name', () => {
+  test('does not treat a DNS label that contains a dot or unusual characters as a service name', () => {
     const query = dnsQuery(1, 'web-example')
     query[16] = 0x2e
     expect(readDnsQuery(query)?.name).toBeNull()

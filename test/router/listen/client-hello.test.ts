@@ -15,7 +15,7 @@ function inRecords(record: Buffer, size: number): Buffer {
   return Buffer.concat(records)
 }
 
-describe('The hello of a TLS client', () => {
+describe('A TLS ClientHello', () => {
   test.each([
     [['ziti-edge'], ['ziti-edge']],
     [
@@ -23,11 +23,11 @@ describe('The hello of a TLS client', () => {
       ['ziti-link', 'h2'],
     ],
     [null, null],
-  ])('offers %j', async (offered, protocols) => {
+  ])('is read with the protocols %j', async (offered, protocols) => {
     expect(readTlsHello(await clientHelloBytes(offered))).toEqual({ kind: 'hello', protocols })
   })
 
-  test('is incomplete until its last byte, and says how many bytes are needed', async () => {
+  test('is incomplete until its last byte, and then the reader says how many bytes are needed', async () => {
     const bytes = await clientHelloBytes(['ziti-edge'])
     for (let length = 0; length < bytes.length; length += 1) {
       expect(readTlsHello(bytes.subarray(0, length))).toEqual({
@@ -39,7 +39,7 @@ describe('The hello of a TLS client', () => {
     expect(readTlsHello(more)).toMatchObject({ kind: 'hello' })
   })
 
-  test('may come in several records, up to a limit', async () => {
+  test('may consist of several records, up to a limit', async () => {
     const bytes = await clientHelloBytes(['ziti-edge'])
     const { clientHelloRecordsMax } = clientHelloLimits
     const size = Math.ceil((bytes.length - 5) / clientHelloRecordsMax)
@@ -57,7 +57,7 @@ describe('The hello of a TLS client', () => {
     ['with a message that ends early', Buffer.from([22, 3, 3, 0, 5, 1, 0, 0, 1, 0])],
     ['that is too long', Buffer.from([22, 3, 3, 0, 4, 1, 255, 255, 255])],
     ['whose record is too long', Buffer.from([22, 3, 3, 255, 255])],
-  ])('%s is invalid', (_, bytes) => {
+  ])('with %s is invalid', (_, bytes) => {
     expect(readTlsHello(bytes)).toEqual({ kind: 'invalid' })
   })
 

@@ -4,7 +4,11 @@ import type { Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../../src/lib/clock.ts'
-import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
+import {
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityStartingAt,
+} from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
 import type { RouterIdentity } from '../../../src/router/identity/identity.ts'
@@ -107,7 +111,7 @@ describe('A proxy listener', () => {
     await eventually(() => far.closedFor).not.toBeNull()
   })
 
-  test('closes connections that get no circuit, and logs this once', async () => {
+  test('closes connections for which no circuit is created, and logs this once', async () => {
     await proxy()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no such service'
@@ -119,7 +123,7 @@ describe('A proxy listener', () => {
     expect(circuits.ends.size).toBe(0)
   })
 
-  test('asks another controller when the first one disconnects, but not after a refusal', async () => {
+  test('requests the circuit from another controller when the first one disconnects, but not after a refusal', async () => {
     const other = new AskedController('ctrl2')
     controllers.push(other)
     const [first] = controllers
@@ -153,7 +157,7 @@ describe('A proxy listener', () => {
     expect(refusals()[0]?.fields['reason']).toMatch(/no reply within 200 ms/)
   })
 
-  test('ends the circuit of a client that left before the circuit was created', async () => {
+  test('ends the circuit of a client that disconnected before the circuit was created', async () => {
     await proxy()
     const [controller] = controllers
     if (controller !== undefined) controller.isSilent = true
@@ -177,7 +181,7 @@ describe('A proxy listener', () => {
     await eventually(() => socket.destroyed || socket.readableEnded).toBe(true)
   })
 
-  test('speaks TLS with the server certificate of the router', async () => {
+  test('uses TLS with the server certificate of the router', async () => {
     const root = await newCa('network root', Date.now())
     const leaf = await issueLeaf({
       issuer: root,
@@ -185,7 +189,7 @@ describe('A proxy listener', () => {
       uris: [],
       hosts: ['127.0.0.1'],
       usages: ['server'],
-      validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+      validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
     })
     await expect(proxy('tls')).rejects.toThrow(/listeners\[0\]: .* needs a server certificate/)
     identity = { server: { ...leaf, leaf: undefined as never } }
@@ -202,7 +206,7 @@ describe('A proxy listener', () => {
 describe('A transport listener', () => {
   const transport = () => listen(entry('transport', 'tcp'))
 
-  test('reads the service from the first line, and sends the answer before the bytes of the circuit', async () => {
+  test('reads the service from the first line, and sends the response before the bytes from the circuit', async () => {
     await transport()
     const { socket, heard } = await client()
     socket.write('{"id":"me","svc')
@@ -215,7 +219,7 @@ describe('A transport listener', () => {
     await eventually(heard).toBe('{"scc":true,"msg":"","circuitId":"circuit 1"}\nanswer')
   })
 
-  test('reports a refusal and closes', async () => {
+  test('reports a refusal and closes the connection', async () => {
     await transport()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no such service'
@@ -242,7 +246,7 @@ describe('A transport listener', () => {
 })
 
 describe('A UDP listener', () => {
-  test('creates a circuit for each source, keeps earlier datagrams, and answers each source separately', async () => {
+  test('creates a circuit for each source, queues datagrams until then, and replies to each source separately', async () => {
     await proxyUdp()
     const one = await udpClient()
     for (const text of ['a', 'b', 'c']) one.socket.send(text)
@@ -259,7 +263,7 @@ describe('A UDP listener', () => {
     expect(controllers[0]?.asked.map(({ service }) => service)).toEqual(['dns', 'dns'])
   })
 
-  test('forgets a source whose circuit has ended, and requests a new one', async () => {
+  test('discards a source whose circuit has ended, and requests a new circuit for the next datagram', async () => {
     await proxyUdp()
     const { socket } = await udpClient()
     socket.send('a')
@@ -301,7 +305,7 @@ describe('A UDP listener', () => {
   })
 })
 
-test('A listener whose port is in use fails the start, with its configuration path', async () => {
+test('A listener whose port is in use prevents the start, with its path in the configuration', async () => {
   const target = await TestTarget.open()
   port = target.port
   await expect(proxy()).rejects.toThrow(/listeners\[0\]\.bind: cannot listen on tcp:.*EADDRINUSE/)
@@ -311,7 +315,7 @@ test('A listener whose port is in use fails the start, with its configuration pa
 test.each([
   ['proxy', 'ws', ', service: web'],
   ['transport_udp', 'tcp', ''],
-])('A listener %s on %s fails the start', async (binding, protocol, more) => {
+])('A listener %s on %s prevents the start', async (binding, protocol, more) => {
   await expect(listen(entry(binding, protocol, more))).rejects.toThrow(/listens on/)
 })
 

@@ -96,14 +96,14 @@ async function exchange(socket: Socket, total: number): Promise<{ sent: string; 
   return { sent: sent.digest('hex'), got: got.digest('hex') }
 }
 
-test('20 MB go to an echo server and return unchanged, and each direction ends separately', async () => {
+test('20 MB are sent to an echo server and return unchanged, and each direction closes separately', async () => {
   await serve((socket) => socket.pipe(socket))
   const { sent, got } = await exchange(await connected(tcpPort), 20_000_000)
   expect(got).toBe(sent)
   await eventually(() => target.sockets.map(({ closed }) => closed)).toEqual([true])
 })
 
-test('a target that ends first still receives data', async () => {
+test('a target that closes its sending direction first still receives data', async () => {
   let heard = ''
   await serve((socket) => {
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -146,7 +146,7 @@ test('a client that reads nothing pauses its target', async () => {
   expect(got).toBe(total)
 })
 
-test('a target that is killed ends its client', async () => {
+test('when a target is killed, its client connection closes', async () => {
   await serve((socket) => socket.once('data', () => socket.resetAndDestroy()))
   const socket = await connected(tcpPort)
   socket.resume()
@@ -154,7 +154,7 @@ test('a target that is killed ends its client', async () => {
   await eventually(() => socket.readableEnded || socket.destroyed).toBe(true)
 })
 
-test('a client that is killed ends its target', async () => {
+test('when a client is killed, its target connection closes', async () => {
   await serve((socket) => socket.pipe(socket))
   const socket = await connected(tcpPort)
   let heard = ''
@@ -165,7 +165,7 @@ test('a client that is killed ends its target', async () => {
   await eventually(() => target.sockets.map(({ closed }) => closed)).toEqual([true])
 })
 
-test('a target that refuses closes the client, and the controller receives the cause', async () => {
+test('a target that refuses a dial closes the client connection, and the controller receives the cause', async () => {
   await serve(() => undefined)
   terminators.set('web', { binding: 'transport', address: `tcp:127.0.0.1:${await freePort()}` })
   const socket = await connected(tcpPort)
@@ -175,7 +175,7 @@ test('a target that refuses closes the client, and the controller receives the c
   expect([...(result?.headers.get(1104) ?? [])]).toEqual([4])
 })
 
-test('datagrams go to an echo server and return unchanged', async () => {
+test('datagrams are sent to an echo server and return unchanged', async () => {
   await serve(() => undefined)
   const server = createSocket('udp4')
   server.on('message', (body, { port, address }) => server.send(body, port, address))

@@ -9,7 +9,7 @@ describe('A PROXY header', () => {
     ['2001:db8::7', '2001:db8::7'],
     // As a load balancer with one socket for both families sends it.
     ['::ffff:192.0.2.7', '192.0.2.7'],
-  ])('names the client %s', (host, shown) => {
+  ])('contains the client %s', (host, shown) => {
     const header = proxyHeader(host, 40_000)
     const byteLength = header.length
     const expected = { kind: 'header', client: { host: shown, port: 40_000 }, byteLength }
@@ -17,7 +17,7 @@ describe('A PROXY header', () => {
     expect(readProxyHeader(Buffer.concat([header, Buffer.from('more')]))).toEqual(expected)
   })
 
-  test('may have extensions, which are not read, up to 536 bytes in all', () => {
+  test('may have extensions, which are not interpreted, up to 536 bytes in total', () => {
     const longest = proxyHeader('192.0.2.7', 1, Buffer.alloc(536 - 28, 0xff))
     expect(longest).toHaveLength(536)
     expect(readProxyHeader(longest)).toEqual({
@@ -39,7 +39,7 @@ describe('A PROXY header', () => {
     expect(readProxyHeader(header)).toEqual({ kind: 'header', client: null, byteLength })
   })
 
-  test('is incomplete until its last byte, and says how many bytes are needed', () => {
+  test('is incomplete until its last byte, and then the reader says how many bytes are needed', () => {
     const header = proxyHeader('2001:db8::7', 40_000)
     for (let length = 0; length < header.length; length += 1) {
       expect(readProxyHeader(header.subarray(0, length))).toEqual({

@@ -43,7 +43,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
 }
 
 describe('the data model that a router keeps', () => {
-  test('is the same whether followed entry by entry or sent in full, and decides as controllers do', async () => {
+  test('is the same whether it is updated entry by entry or received completely, and permits exactly what controllers permit', async () => {
     let permitted = 0
     for (let seed = 1; seed <= 20; seed += 1) {
       const network = new RandomNetwork(seed)
@@ -113,14 +113,14 @@ describe('the data model that a router keeps', () => {
     members('identity', ['i1']),
   ]
 
-  test('finds records by id and by name', async () => {
+  test('can be searched for records by id and by name', async () => {
     const { contents } = await modelOf(open)
     expect(contents.services.named('name of s1')?.id).toBe('s1')
     expect(contents.identities.named('name of i1')?.id).toBe('i1')
     expect(contents.services.named('s1')).toBeUndefined()
   })
 
-  test('gives a service the configs of its identity instead of its own', async () => {
+  test('gives an identity its own configs for a service instead of the service’s configs', async () => {
     const config = (id: string, typeId: string): ModelEvent => ({
       kind: 'config',
       action: 'create',
@@ -175,7 +175,7 @@ describe('the data model that a router keeps', () => {
     expect([...model.servicesOf('i1', 'Bind')]).toEqual([])
   })
 
-  test('rejects a change that is old, of another history, or not the next one', async () => {
+  test('rejects a change that is old, from another timeline, or not the next change', async () => {
     const model = await modelOf(open, 10)
     const gone = [members('identity', ['i1'], false)]
     const outcome = (body: Uint8Array, isOfSubscription = true) =>
@@ -189,7 +189,7 @@ describe('the data model that a router keeps', () => {
     expect([model.mayUse('i1', 's1', 'Bind'), model.index]).toEqual([false, 10n])
   })
 
-  test('that is too large is discarded, and permits nothing', async () => {
+  test('is discarded, and permits nothing, if it is too large', async () => {
     const model = await modelOf(open, 10, { modelRecordsMax: 3 })
     expect(model.isFilled).toBe(true)
     expect(finished(model.change(changesBody([service('s2')], 11, 10), true))).toBe('too large')
@@ -204,7 +204,7 @@ describe('the data model that a router keeps', () => {
     expect((await modelOf(open, 1, { modelBytesMax: 500 })).isFilled).toBe(false)
   })
 
-  test('reports changes once per turn', async () => {
+  test('reports its changes once per event loop turn', async () => {
     const model = await modelOf(open, 10)
     let count = 0
     const stop = model.onChanged(() => {
@@ -218,7 +218,7 @@ describe('the data model that a router keeps', () => {
     stop()
   })
 
-  test('shows its differences from the model of a controller', async () => {
+  test('shows how it differs from a controller’s data model', async () => {
     const model = await modelOf(open, 10)
     const theirs = await wholeBody([...open.slice(1), service('s2')], 10)
     const message = create(ValidateModelSchema, { state: create(DataStateSchema, {}) })
@@ -239,7 +239,7 @@ describe('the data model that a router keeps', () => {
     ])
   })
 
-  test('applies a policy with a hundred thousand members in one change, within the limits of its message', async () => {
+  test('applies the change of a policy with a hundred thousand members at once, within the message limits', async () => {
     const ids = Array.from({ length: 100_000 }, (_, at) => `i${at}`)
     const body = await wholeBody([policy('p1', 'Bind'), members('identity', ids)], 1)
     const { schema, elementsMax } = messageBounds.dataState

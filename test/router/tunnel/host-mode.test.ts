@@ -44,7 +44,7 @@ describe('A service that the identity of a router may host', () => {
     })
   })
 
-  test('uses the cost of the identity before that of its config', async () => {
+  test('uses the identity’s cost for the service rather than the cost in the config', async () => {
     const own = identity({ serviceHostingCosts: { s1: 9 }, defaultHostingPrecedence: 'failed' })
     const { controller } = await running([
       own,
@@ -56,7 +56,7 @@ describe('A service that the identity of a router may host', () => {
     })
   })
 
-  test('has as many terminators as host.v2 lists', async () => {
+  test('has one terminator for each terminator in host.v2', async () => {
     const one = host(80)['host.v1']
     const { controller } = await running(
       serviceOf('s1', { 'host.v2': { terminators: [one, one] } }),
@@ -64,7 +64,7 @@ describe('A service that the identity of a router may host', () => {
     await eventually(() => controller.terminators.size).toBe(2)
   })
 
-  test('is offered again after a controller was busy, and with a used ID after removing that terminator', async () => {
+  test('is offered again after a controller was busy; if a terminator ID is in use, that terminator is removed and the ID used again', async () => {
     const stage = await running([])
     const { FAILED_BUSY, FAILED_ID_CONFLICT } = CreateTerminatorResult
     stage.controller.refusals.push(FAILED_BUSY, FAILED_ID_CONFLICT)
@@ -76,7 +76,7 @@ describe('A service that the identity of a router may host', () => {
     expect(stage.controller.scripted.ofType(1038)).toHaveLength(1)
   })
 
-  test('is logged if it cannot be hosted as its config requires', async () => {
+  test('causes a log line if it cannot be hosted as its config requires', async () => {
     const { network, controller } = await running(
       serviceOf('s1', host(80, { allowedSourceAddresses: ['10.0.0.0/8'] })),
     )
@@ -98,7 +98,7 @@ async function dialed(stage: TunnelStage, target: { readonly sockets: readonly o
 }
 
 describe('A circuit to a hosted service', () => {
-  test('is connected, and the addresses in its answer name both ends of the connection', async () => {
+  test('is connected, and its response contains both socket addresses of the connection', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const stage = await running(serviceOf('s1', host(target.port)))
@@ -131,7 +131,7 @@ describe('A circuit to a hosted service', () => {
     expect(again.isSuccess || again.code === 1).toBe(true)
   })
 
-  test('continues while only the cost of the service for the identity changes', async () => {
+  test('continues when only the identity’s cost for the service changes', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const stage = await running(serviceOf('s1', host(target.port)))
@@ -174,7 +174,7 @@ describe('A circuit to a hosted service', () => {
     expect(outcome.reason).toContain(reason)
   })
 
-  test('can use a proxy that connects', async () => {
+  test('can reach its target through an HTTP proxy', async () => {
     const asked: string[] = []
     const proxy: Server = createServer((socket) => {
       socket.on('error', () => undefined)
@@ -200,7 +200,7 @@ describe('A circuit to a hosted service', () => {
   })
 })
 
-test('the tunnel answers a controller that validates its terminators', async () => {
+test('a tunneler responds to a controller that validates the tunneler’s terminators', async () => {
   const { controller } = await running(serviceOf('s1', host(80)))
   const { address: id } = await controller.terminator('s1')
   const message = create(ValidateTerminatorsSchema, {

@@ -33,7 +33,7 @@ function target(data: Data, config: object = forwarding): HostTarget {
   return chooseHostTarget(terms, readAppData(Buffer.from(JSON.stringify(data))))
 }
 
-describe('A host whose clients choose the target', () => {
+describe('A host.v1 config that lets clients choose the target', () => {
   test.each<[string, Data, string]>([
     ['an address of an allowed network', ask, 'tcp 10.1.2.3 80'],
     ['an allowed address', { ...ask, dst_ip: '192.168.7.7' }, 'tcp 192.168.7.7 80'],
@@ -90,7 +90,7 @@ describe('A host whose clients choose the target', () => {
     expect(() => target(data)).toThrow()
   })
 
-  test('ignores the requests of its clients if the target is fixed', () => {
+  test('ignores the target that a client requests if the config fixes the target', () => {
     const fixed = { protocol: 'tcp', address: 'web.example', port: 8080 }
     const asked = { ...ask, dst_hostname: 'evil.test', dst_port: '22', dst_protocol: 'udp' }
     expect(target(asked, fixed)).toEqual({
@@ -101,7 +101,7 @@ describe('A host whose clients choose the target', () => {
     })
   })
 
-  test('reaches the translated address, by the longest prefix', () => {
+  test('translates the address by the rule with the longest prefix', () => {
     const config = {
       ...forwarding,
       forwardAddressTranslations: [
@@ -122,15 +122,18 @@ test.each([
   ['fd00::1:2', 'fd00::', 'fd11:2::', 64, 'fd11:2::1:2'],
   ['1.2.3.4', '0.0.0.0', '9.9.9.9', 0, '1.2.3.4'],
   ['1.2.3.4', '::', '::', 0, null],
-])('%s from %s to %s by %i bits is %s', (address, from, to, prefix, expected) => {
-  const [ip, source, aim] = [
-    parseIp(address),
-    createNetwork(from, prefix),
-    createNetwork(to, prefix),
-  ]
-  if (ip === null || source === null || aim === null) throw new Error('no address')
-  expect(translateAddress(ip, source, aim)?.text ?? null).toBe(expected)
-})
+])(
+  'address translation: %s from %s to %s by %i bits is %s',
+  (address, from, to, prefix, expected) => {
+    const [ip, source, aim] = [
+      parseIp(address),
+      createNetwork(from, prefix),
+      createNetwork(to, prefix),
+    ]
+    if (ip === null || source === null || aim === null) throw new Error('no address')
+    expect(translateAddress(ip, source, aim)?.text ?? null).toBe(expected)
+  },
+)
 
 test.each<[string, Uint8Array]>([
   ['no JSON', Buffer.from('{')],
@@ -142,23 +145,23 @@ test.each<[string, Uint8Array]>([
   expect(() => readAppData(bytes)).toThrow('application data')
 })
 
-describe('A name', () => {
+describe('A host name that a client chooses', () => {
   const named = (dst_hostname: string, allowedAddresses: readonly string[]) =>
     target({ ...ask, dst_hostname }, { ...forwarding, allowedAddresses })
 
-  test('below an allowed domain does not lead to this host, unless this host is allowed as well', async () => {
+  test('cannot lead to this host if it is below an allowed domain, unless addresses of this host are allowed as well', async () => {
     const resolved = (allowed: readonly string[]) =>
       resolveTarget({ ...named('a.example', ['*.example', ...allowed]), host: 'localhost' })
     await expect(resolved([])).rejects.toThrow('an address that is not allowed')
     expect(await resolved(['127.0.0.0/8'])).toBe('127.0.0.1')
   })
 
-  test('that an operator has configured explicitly is allowed to lead anywhere', async () => {
+  test('may lead to any address if an operator has explicitly allowed that name', async () => {
     expect(['127.0.0.1', '::1']).toContain(await resolveTarget(named('localhost', ['localhost'])))
   })
 })
 
-describe('A config of a host', () => {
+describe('A config for hosting', () => {
   const host = { protocol: 'tcp', address: 'a.example', port: 80 }
   const fault = (config: unknown, type: 'host.v1' | 'host.v2' = 'host.v1') => {
     try {
@@ -229,7 +232,7 @@ describe('A config of a host', () => {
     expect(fault(config)).toContain(expected)
   })
 
-  test('of several terminators is applied completely', () => {
+  test('with several terminators is applied completely', () => {
     const both = {
       terminators: [
         host,
@@ -252,7 +255,7 @@ describe('A config of a host', () => {
     )
   })
 
-  test('of the older type names the host in another field', () => {
+  test('of the older type contains the host name in another field', () => {
     const older = { protocol: 'udp', hostname: 'a.example', port: 53 }
     const [terms] = parseHostConfig('ziti-tunneler-server.v1', JSON.stringify(older))
     expect(terms).toMatchObject({ protocol: 'udp', address: 'a.example', port: 53 })

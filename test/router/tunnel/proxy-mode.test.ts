@@ -46,7 +46,7 @@ describe.each([
   ['in the clear', false],
   ['encrypted', true],
 ])('A TCP service, %s,', (_what, isEncrypted) => {
-  test('hosted by a tunnel is reached through a port of its clients', async () => {
+  test('hosted by a tunneler is reached through a port that the clients’ tunneler opens', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const port = await freePort()
@@ -98,7 +98,7 @@ test('a UDP service carries encrypted datagrams', async () => {
   await eventually(() => answers).toEqual(['one', 'two'])
 })
 
-test('getCircuitTimeout limits the wait for a circuit', async () => {
+test('getCircuitTimeout limits how long the tunneler waits for a circuit', async () => {
   const port = await freePort()
   const host = { protocol: 'tcp', address: '127.0.0.1', port: 1 }
   const { network, controller } = await running(
@@ -116,7 +116,7 @@ test('getCircuitTimeout limits the wait for a circuit', async () => {
   expect(JSON.stringify(network.lines)).toContain('no reply within 200 ms')
 })
 
-test('a datagram source that is silent for udpIdleTimeout loses its circuit', async () => {
+test('a UDP source that is silent for udpIdleTimeout loses its circuit', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)
   const port = await freePort()
@@ -142,7 +142,7 @@ test('a datagram source that is silent for udpIdleTimeout loses its circuit', as
   expect(controller.asked).toHaveLength(2)
 })
 
-test('a port and its connections are closed when the service may no longer be dialed', async () => {
+test('a port and its connections are closed when the identity may no longer dial the service', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const port = await freePort()

@@ -1,13 +1,16 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import type { CircuitApplication, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type {
+  CircuitApplication,
+  CircuitEndpoint,
+} from '../../../src/overlay/circuits/circuit-ends.ts'
 import {
   loadCrypto,
   newKeyPair,
   SecureStream,
   deriveSessionKeys,
 } from '../../../src/overlay/services/secure-stream.ts'
-import type { Piece } from '../../../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
 // Goal: both sides of an encrypted circuit read what the other has written, and nothing that was changed on the way.
 
@@ -17,7 +20,7 @@ class Reader implements CircuitApplication {
   readonly read: string[] = []
   finished = 0
 
-  deliver({ body, edgeFlags }: Piece): boolean {
+  deliver({ body, edgeFlags }: PayloadContent): boolean {
     this.read.push(`${Buffer.from(body).toString()}${edgeFlags === 0 ? '' : ` flags ${edgeFlags}`}`)
     return true
   }
@@ -31,13 +34,13 @@ class Reader implements CircuitApplication {
   onClosed(): void {}
 }
 
-class Wire implements CircuitEnd {
+class Wire implements CircuitEndpoint {
   readonly circuitId = 'c1'
   isClosed = false
-  readonly sent: Piece[] = []
+  readonly sent: PayloadContent[] = []
   reason = ''
 
-  send(piece: Piece): boolean {
+  send(piece: PayloadContent): boolean {
     this.sent.push(piece)
     return true
   }
@@ -55,7 +58,7 @@ class Wire implements CircuitEnd {
   }
 }
 
-const piece = (text: string, edgeFlags = 0): Piece => ({
+const piece = (text: string, edgeFlags = 0): PayloadContent => ({
   body: Buffer.from(text),
   edgeFlags,
   traceId: null,
@@ -76,7 +79,7 @@ function pair() {
 }
 
 describe('An encrypted circuit', () => {
-  test('starts with the header, adds 17 bytes to each piece, and transfers each unchanged', () => {
+  test('starts with the encryption header, adds 17 bytes to each piece of data, and transfers each piece unchanged', () => {
     const { client, server } = pair()
     client.stream.send(piece('hello'))
     client.stream.send(piece('world'))
@@ -89,7 +92,7 @@ describe('An encrypted circuit', () => {
     expect(Buffer.concat(client.wire.sent.map(({ body }) => body)).includes('hello')).toBe(false)
   })
 
-  test('forwards the end of a stream, which has no content', () => {
+  test('transfers the end of a stream, which contains no data', () => {
     const { client, server } = pair()
     client.stream.send(piece('', 1))
     expect(client.wire.sent[1]?.body).toHaveLength(0)
@@ -97,17 +100,20 @@ describe('An encrypted circuit', () => {
     expect(server.reader.read).toEqual([' flags 1'])
   })
 
-  test.each<[string, (sent: Piece[]) => Piece[]]>([
-    ['changed', ([header, one]) => [header, { ...one, body: flipped(one?.body) }] as Piece[]],
-    ['left out', ([header, , two]) => [header, two] as Piece[]],
-    ['repeated', ([header, one]) => [header, one, one] as Piece[]],
-    ['moved', ([header, one, two]) => [header, two, one] as Piece[]],
+  test.each<[string, (sent: PayloadContent[]) => PayloadContent[]]>([
+    [
+      'changed',
+      ([header, one]) => [header, { ...one, body: flipped(one?.body) }] as PayloadContent[],
+    ],
+    ['left out', ([header, , two]) => [header, two] as PayloadContent[]],
+    ['repeated', ([header, one]) => [header, one, one] as PayloadContent[]],
+    ['moved', ([header, one, two]) => [header, two, one] as PayloadContent[]],
     [
       'cut short',
-      ([header, one]) => [header, { ...one, body: one?.body.subarray(0, 9) }] as Piece[],
+      ([header, one]) => [header, { ...one, body: one?.body.subarray(0, 9) }] as PayloadContent[],
     ],
-    ['in the clear', ([header]) => [header, piece('hello in the clear')] as Piece[]],
-    ['without the header', ([, one]) => [one] as Piece[]],
+    ['in the clear', ([header]) => [header, piece('hello in the clear')] as PayloadContent[]],
+    ['without the header', ([, one]) => [one] as PayloadContent[]],
   ])('ends when a piece is %s, which is not delivered', (_what, change) => {
     const { client, server } = pair()
     client.stream.send(piece('one'))
@@ -119,7 +125,7 @@ describe('An encrypted circuit', () => {
     expect(['', 'one']).toContain(server.reader.read.join(' '))
   })
 
-  test('cannot be read with other keys', () => {
+  test('cannot be decrypted with other keys', () => {
     const [{ client }, { server }] = [pair(), pair()]
     client.stream.send(piece('one'))
     for (const each of client.wire.sent) server.stream.deliver(each)

@@ -3,7 +3,7 @@ import { assert } from '../../../src/lib/assert.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { Hosts } from '../../../src/fabric/circuits/hosts.ts'
-import type { LiveFact } from '../../../src/ports/live-facts.ts'
+import type { Observation } from '../../../src/ports/live-facts.ts'
 import type { Controller } from '../controller.ts'
 import type { RouterMisfortune } from '../plan.ts'
 import type { Tally } from '../tally.ts'
@@ -235,7 +235,7 @@ export class CircuitWorld implements RouterWorld {
     await this.#invariants.settle()
   }
 
-  #onFact(fact: LiveFact): void {
+  #onFact(fact: Observation): void {
     if (fact.kind === 'circuitFailed') this.tally.note('circuit without a way')
     if (fact.kind !== 'circuit') return
     const stream = this.streamOf(fact.circuit.id)

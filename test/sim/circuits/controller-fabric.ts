@@ -6,7 +6,7 @@ import {
 } from '../../../src/controller/service/routers.ts'
 import { CircuitHandler } from '../../../src/fabric/circuits/circuit-handler.ts'
 import {
-  circuitFact,
+  circuitEventData,
   createCircuitTable,
   type CircuitTable,
 } from '../../../src/fabric/circuits/circuit-table.ts'
@@ -20,7 +20,7 @@ import { RouterStatusTopic } from '../../../src/fabric/status-topic.ts'
 import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { Random } from '../../../src/lib/random.ts'
-import type { PublishFact } from '../../../src/ports/live-facts.ts'
+import type { ObservationSink } from '../../../src/ports/live-facts.ts'
 import type { Life } from '../controller.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
 
@@ -31,7 +31,7 @@ export interface ControllerFabricParts {
   readonly random: Random
   readonly hosts: Hosts
   readonly routerIds: readonly string[]
-  readonly publishFact: PublishFact
+  readonly publishFact: ObservationSink
 }
 
 const nothing = (): void => undefined
@@ -71,7 +71,7 @@ export class ControllerFabric {
     this.circuits = createCircuitTable(
       id,
       (routerId, message) => channels.connection(routerId)?.channel.send(message),
-      (circuit) => publishFact(circuitFact(circuit, 'deleted')),
+      (circuit) => publishFact(circuitEventData(circuit, 'deleted')),
     )
     this.links = new LinkTable({
       owner: id,

@@ -1,7 +1,10 @@
 import type { Random } from '../../../src/lib/random.ts'
-import type { CircuitApplication, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type {
+  CircuitApplication,
+  CircuitEndpoint,
+} from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { Tally } from '../tally.ts'
-import type { Piece } from '../../../src/channel/messages/payload.ts'
+import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
 export interface StreamWorld {
   readonly chance: Random
@@ -72,7 +75,7 @@ export class StreamEnd implements CircuitApplication {
   isLost = false
   readonly #world: StreamWorld
   readonly #habits: Habits
-  #end: CircuitEnd | null = null
+  #end: CircuitEndpoint | null = null
   #isWritable = true
 
   constructor(
@@ -93,7 +96,7 @@ export class StreamEnd implements CircuitApplication {
   }
 
   /** Called in an event of its router. */
-  begin(end: CircuitEnd): void {
+  begin(end: CircuitEndpoint): void {
     this.#end = end
     this.#sendLater()
   }
@@ -102,7 +105,7 @@ export class StreamEnd implements CircuitApplication {
     this.#end?.close('the run is over')
   }
 
-  deliver({ body }: Piece): boolean {
+  deliver({ body }: PayloadContent): boolean {
     const { number } = this.stream
     const words = new DataView(body.buffer, body.byteOffset, body.length)
     for (let at = 0; at + WORD_BYTES <= body.length; at += WORD_BYTES) {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
 import type { DataIdentity } from '../../../src/store/log/identity.ts'
-import { formDataFolder } from '../../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../../src/store/folder/form-data-folder.ts'
 import type { Entry } from '../../../src/raft/types.ts'
 
 const made: string[] = []
@@ -32,6 +32,6 @@ export const smallLog = { segmentBytes: 16 * 1024, bufferBytes: 4096, freeBytesM
 /** @returns a formed data folder. */
 export function formedFolder(entries: readonly Entry[] = []): string {
   const dir = `${temporaryFolder()}/data`
-  formDataFolder(dir, { ...identity, entries }, smallLog)
+  createDataFolder(dir, { ...identity, entries }, smallLog)
   return dir
 }

@@ -6,16 +6,16 @@ import { releaseBuffer } from '../../../lib/bounds/release-buffer.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
 import { sendContinue } from '../transport/continue.ts'
-import type { LargeBodies } from './large-bodies.ts'
+import type { LargeBodyQueue } from './large-bodies.ts'
 import type { ApiLimits } from '../../limits.ts'
 
 interface BodyParserDeps {
   readonly limits: Pick<ApiLimits, 'bodyBytesMax' | 'bodyDepthMax'>
-  readonly largeBodies: LargeBodies
+  readonly largeBodies: LargeBodyQueue
 }
 
 /**
- * Parses the body only if the operation takes one, and only as the operation's type.
+ * Parses the body only if the operation accepts a body, and only as the operation's content type.
  * `application/json` with an empty body means no body.
  */
 export function bodyParser({ limits, largeBodies }: BodyParserDeps): FastifyContentTypeParser {
@@ -45,7 +45,7 @@ export function bodyParser({ limits, largeBodies }: BodyParserDeps): FastifyCont
 }
 
 /**
- * Reads and parses the body of an operation that takes one. `application/json` with an empty body
+ * Reads and parses the body if the operation accepts one. `application/json` with an empty body
  * means no body; other types are returned as text.
  * @throws {Problem} UNSUPPORTED_CONTENT_TYPE, REQUEST_ENTITY_TOO_LARGE, COULD_NOT_PARSE_BODY.
  */
@@ -75,17 +75,17 @@ async function readBody(
 }
 
 /**
- * Waits for capacity for a body of the declared length, or of the maximum length if none is
- * declared. `call.releaseBody` releases it; so does the end of the connection before the operation
+ * Reserves memory for a body of the declared length, or of the maximum length if none is declared.
+ * `call.releaseBody` frees the memory; so does a connection that closes before the operation
  * begins.
- * @returns null for a small body, which needs none; otherwise a promise that may reject with the
- * Problem SERVER_TOO_MANY_REQUESTS.
+ * @returns null for a small body, which needs no reservation; otherwise a promise that may reject
+ * with the Problem SERVER_TOO_MANY_REQUESTS.
  */
 function roomFor(
   call: RequestContext,
   declared: string | undefined,
   stream: IncomingMessage,
-  bodies: LargeBodies,
+  bodies: LargeBodyQueue,
   limits: Pick<ApiLimits, 'bodyBytesMax'>,
 ): Promise<void> | null {
   const bytesMax = Math.min(limits.bodyBytesMax, call.operation?.bodyBytesMax ?? Infinity)
@@ -97,7 +97,7 @@ async function takeRoom(
   call: RequestContext,
   bytes: number,
   stream: IncomingMessage,
-  bodies: LargeBodies,
+  bodies: LargeBodyQueue,
 ): Promise<void> {
   const giveBack = await bodies.take(bytes)
   const { socket } = stream
@@ -155,7 +155,8 @@ function parseJson(text: string, depthMax: number): unknown {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    // The parser's message would quote the text, which may contain a password.
+    // Uses its own message: the parser's message would quote the body, which may contain a
+    // password.
     throw unparsable('it is not JSON', error)
   }
   if (PROTOTYPE_KEY.test(text) && hasPrototypeKey(value)) {
@@ -172,15 +173,15 @@ function unparsable(why: string, cause?: unknown): Problem {
 }
 
 /**
- * Any letter of the name may be escaped. The body is searched only if it contains an escape of an
- * ASCII character.
+ * Any letter of `__proto__` may be escaped in JSON. The body is searched only if it contains an
+ * escape of an ASCII character.
  */
 // @guard prototype-member-written-with-escapes
 const PROTOTYPE_KEY = /__proto__|\\u00/i
 
 /**
- * Assigning a member named `__proto__` would change the prototype of the copy. The depth of the
- * value was already checked.
+ * Whether a value contains a member named `__proto__`: copying that member would change the
+ * prototype of the copy. The depth of the value was already checked.
  */
 function hasPrototypeKey(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false

@@ -1,5 +1,5 @@
 import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
-import type { TokenChallenge } from '../../../auth/tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../../../auth/tokens/challenge.ts'
 import { factorChallenge } from '../../../auth/principal/token-factor.ts'
 import type { SessionHolder } from '../../../auth/principal/principal.ts'
 import type { Challenge } from '../../../auth/sessions/session-guard.ts'
@@ -10,11 +10,11 @@ interface FactorHeadersDeps {
 }
 
 /**
- * Maximum signers. More would not fit the headers that clients read; the list of signers has all of
- * them.
+ * Maximum signers in the headers; more would exceed the header size that clients read. The list of
+ * signers contains all of them.
  */
 const SIGNERS_MAX = 10
-/** Characters that need no escape inside quotes. */
+/** Characters that need no escape in a quoted string. */
 const PLAIN = /^[\x21\x23-\x5b\x5d-\x7b\x7d\x7e]{1,256}$/
 
 const descriptions = {
@@ -24,12 +24,12 @@ const descriptions = {
 } as const
 
 /**
- * WWW-Authenticate (RFC 6750, 3). Attributes are separated by one blank, as OpenZiti clients
- * expect. It names tokens and signers, never identities. A signer whose issuer cannot be quoted is
- * left out.
+ * Value of WWW-Authenticate (RFC 6750, 3). Attributes are separated by one blank, as OpenZiti
+ * clients expect. The text contains token types and signers, never identities. A signer whose
+ * issuer cannot be quoted is omitted.
  */
 export function challengeText(
-  challenge: Challenge | TokenChallenge,
+  challenge: Challenge | ExternalJwtChallenge,
   isOidcOffered: boolean,
 ): string {
   if (challenge === 'bearer-invalid') return ofOidc('invalid')
@@ -50,10 +50,10 @@ function ofOidc(error: keyof typeof descriptions): string {
 }
 
 /**
- * Headers of a successful answer about a session that lacks an external JWT. OpenZiti clients read
- * them to learn which signer is required.
+ * Headers of a successful response about a session that lacks an external JWT. OpenZiti clients
+ * read the headers to find the required signer.
  */
-export function factorHeaders(
+export function pendingFactorHeaders(
   deps: FactorHeadersDeps,
   shown: Pick<CallerCredentials, 'bearers'>,
   caller: Pick<SessionHolder, 'pendingFactors'>,

@@ -1,7 +1,10 @@
 import type { ByteStream } from '../../../ports/byte-stream.ts'
 import type { ReplyBody } from '../transport/unsent-answers.ts'
 
-/** Every success has the form `{data, meta}`; `meta` always contains both version strings. */
+/**
+ * Every successful response has the form `{data, meta}`; `meta` always contains both version
+ * strings.
+ */
 const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
 export const versionMetaText = JSON.stringify(versions)
@@ -13,18 +16,18 @@ export interface Pagination {
   readonly totalCount: number
 }
 
-/** Pagination of a list that is always shown in one page. */
+/** Pagination of a list that is always returned as one page. */
 export function singlePagePagination({ length }: readonly unknown[]): Pagination {
   return { limit: length, offset: 0, totalCount: length }
 }
 
-/** An answer of an operation before it is written. */
+/** The response of an operation, before it is sent. */
 export interface Reply {
   readonly status: number
   readonly body: ReplyBody
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent in place of the body, which is empty then. */
+  /** Sent instead of the body; the body is then empty. */
   readonly stream?: ByteStream
 }
 
@@ -37,7 +40,7 @@ const JSON_TYPE = 'application/json'
 
 /**
  * A response in OpenZiti's envelope: `{"data": …, "meta": …}`.
- * @param meta members in addition to the API version.
+ * @param meta members of `meta` in addition to the API version.
  */
 export function answer(
   status: number,
@@ -48,7 +51,7 @@ export function answer(
   return answerFromJsonText(JSON.stringify(data), status, metaText)
 }
 
-/** @param text the data as JSON. */
+/** @param text JSON text of the data. */
 export function answerFromJsonText(
   text: string,
   status = 200,
@@ -78,8 +81,8 @@ export function listMetaText(pagination: Pagination, filterableFields: readonly 
 }
 
 /**
- * Status 201 with id and link of the new record.
- * @param collection path of its kind.
+ * Status 201 with the id and link of the new record.
+ * @param collection path of the record's kind.
  * @param ignoredFields members of the body that had no effect.
  */
 export function createdAnswer(
@@ -95,7 +98,7 @@ export function createdAnswer(
   )
 }
 
-/** Answer without data, for updates, deletions and acknowledgments. */
+/** Response without data, for updates, deletions and acknowledgments. */
 export function emptyAnswer(
   ignoredFields: readonly string[] = [],
   warnings: readonly string[] = [],
@@ -104,19 +107,21 @@ export function emptyAnswer(
 }
 
 /**
- * Answer to a deletion. `detachedFrom`: the records that referenced the deleted one and were kept.
+ * Response to a deletion. `detachedFrom`: the records that referenced the deleted record and were
+ * kept.
  */
 export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unknown>>[]): Reply {
   return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
 }
 
-/** Status 202: the work has begun and its result comes later. */
+/** Status 202: the work has begun, and its result will be available later. */
 export function acceptedAnswer(): Reply {
   return answer(202, {})
 }
 
 /**
- * For an answer that is too large or too slow to be kept in memory. Chunked coding marks its end.
+ * A response that is too large or too slow to be kept in memory. It has no Content-Length; chunked
+ * coding marks its end.
  */
 export function streamedAnswer(
   stream: ByteStream,
@@ -126,8 +131,8 @@ export function streamedAnswer(
   return { status: 200, body: '', contentType, headers, stream }
 }
 
-/** An answer without an envelope, for the few OpenZiti operations that have none. */
-export function bareAnswer(body: ReplyBody, contentType: string = JSON_TYPE): Reply {
+/** A response without the envelope, for the few OpenZiti operations that have no envelope. */
+export function responseWithoutEnvelope(body: ReplyBody, contentType: string = JSON_TYPE): Reply {
   return { status: 200, body, contentType }
 }
 
@@ -142,7 +147,7 @@ function writtenMeta(
   }
 }
 
-/** RFC 3339, UTC, milliseconds. */
+/** Formats a time in RFC 3339 format: UTC, milliseconds. */
 export function rfc3339Text(ms: number): string {
   return new Date(ms).toISOString()
 }

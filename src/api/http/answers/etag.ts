@@ -2,7 +2,7 @@
 export const ETAGS_MAX = 32
 
 /**
- * Whether If-None-Match contains that ETag. Tags are compared weakly (RFC 9110 13.1.2), because a
+ * Whether If-None-Match contains the ETag. Tags are compared weakly (RFC 9110 13.1.2), because a
  * cache may have made the ETag weak.
  */
 export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
@@ -10,5 +10,5 @@ export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch.split(',', ETAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
 }
 
-/** The revisions of which the record must have one; 'any': the record must exist. */
+/** The record must have one of these revisions; 'any': the record must only exist. */
 export type Precondition = readonly number[] | 'any'

@@ -11,16 +11,16 @@ interface LargeBodyLimits {
 interface Waiting {
   readonly bytes: number
   readonly resolve: (giveBack: () => void) => void
-  /** Undefined after the wait timed out. */
+  /** Timer of the wait; undefined after the wait timed out. */
   timer: NodeJS.Timeout | undefined
 }
 
 /**
- * Memory for large bodies that are being read or processed. A body on its way into the log is in
- * memory several times, so only a few are admitted at once; the others stay unread in their
- * connections until their turn.
+ * Limits the memory for large bodies that are being read or processed. While a body is written to
+ * the log, it is in memory several times, so only a few bodies are admitted at once. The others
+ * stay unread in their connections until their turn.
  */
-export class LargeBodies {
+export class LargeBodyQueue {
   readonly #limits: LargeBodyLimits
   readonly #waiting: BoundedQueue<Waiting>
   #bytes = 0
@@ -30,7 +30,7 @@ export class LargeBodies {
     this.#waiting = new BoundedQueue(limits.largeBodiesWaitingMax)
   }
 
-  /** Bytes that bodies occupy now. */
+  /** Bytes that admitted bodies occupy now. */
   get bytes(): number {
     return this.#bytes
   }
@@ -41,8 +41,8 @@ export class LargeBodies {
 
   /**
    * Resolves when it is this body's turn, with a function that frees the bytes.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or its turn does not come in
-   * time.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many bodies wait, or the turn does not come
+   * in time.
    */
   take(bytes: number): Promise<() => void> {
     return new Promise((resolve, reject) => {
@@ -50,7 +50,8 @@ export class LargeBodies {
       waiting.timer = setTimeout(() => {
         waiting.timer = undefined
         reject(tooMany())
-        // All wait equally long, so the first one has timed out, and its slot is free again.
+        // All bodies wait equally long, so the body that timed out is the first in the queue. This
+        // call removes it and frees its slot.
         this.#admit()
       }, this.#limits.largeBodyWaitMs)
       if (this.#waiting.push(waiting)) {
@@ -65,8 +66,8 @@ export class LargeBodies {
   #admit(): void {
     for (let next = this.#waiting.peek(); next !== undefined; next = this.#waiting.peek()) {
       const isOver = next.timer === undefined
-      // A body that is alone is always admitted, because the limit of one body may exceed that of
-      // all.
+      // A body is always admitted when no other is, because the limit for one body may exceed the
+      // limit for all.
       const hasRoom =
         this.#bytes === 0 || this.#bytes + next.bytes <= this.#limits.largeBodiesBytesMax
       if (!isOver && !hasRoom) return

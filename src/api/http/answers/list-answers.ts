@@ -6,14 +6,14 @@ import { listMetaText, type Pagination, type Reply } from './envelope.ts'
 import type { ListResult, Listing } from '../../../ports/state-view.ts'
 import type { ApiLimits } from '../../limits.ts'
 import type { ProcessorShare } from '../../../lib/bounds/processor-share.ts'
-import { tooMuchUnreadProblem, type UnsentAnswers } from '../transport/unsent-answers.ts'
+import { tooMuchUnreadProblem, type UnreadResponses } from '../transport/unsent-answers.ts'
 
 type ListLimits = Pick<
   ApiLimits,
   'longListBytesMin' | 'longListsMax' | 'longListBytesMax' | 'longListBytesOfOthersMax'
 >
 
-/** Rows of the answer, with their JSON texts. */
+/** The records of a response, each printed as JSON text. */
 interface Rows<T> {
   readonly records: readonly T[]
   readonly print: (record: T) => string
@@ -21,7 +21,7 @@ interface Rows<T> {
   readonly filterableFields: readonly string[]
 }
 
-/** @param show the data of a row. */
+/** @param show returns the data to print for a record. */
 export function rowPrinter<T>(show: (record: T) => unknown): (record: T) => string {
   return (record) => JSON.stringify(show(record))
 }
@@ -29,7 +29,7 @@ export function rowPrinter<T>(show: (record: T) => unknown): (record: T) => stri
 /** Text is packed into buffers of about this size, outside of the JavaScript heap. */
 const PACK_CHARACTERS = 64 * 1024
 
-/** A list whose rows are being printed for an answer. */
+/** A list that is being printed for a response, row by row. */
 class Rendering<T> {
   readonly #rows: Rows<T>
   readonly #chunks: Buffer[] = []
@@ -45,7 +45,10 @@ class Rendering<T> {
     return this.#packedBytes + this.#text.length
   }
 
-  /** @returns whether all rows are printed. */
+  /**
+   * Prints some rows.
+   * @returns whether all rows are printed.
+   */
   showNext(): boolean {
     const { records, print } = this.#rows
     if (this.#at < records.length) {
@@ -74,17 +77,18 @@ class Rendering<T> {
 }
 
 /**
- * Answers with rows, and yields between steps so that other callers get their turn. Only a few
- * lists with many or long rows are printed at the same time. An answer that would be too large is
- * refused, never truncated: a client that requests the whole list would take a part for the whole.
+ * Prints lists of rows, and yields between steps so that other callers get their turn. Only a few
+ * lists with many or long rows are printed at the same time. A response that would be too large is
+ * refused, never truncated: a client that requests the whole list would mistake a part for the
+ * whole.
  */
 export class ListAnswers {
   readonly #processor: ProcessorShare
   readonly #limits: ListLimits
   readonly #room: FairShare
-  readonly #unsent: UnsentAnswers
+  readonly #unsent: UnreadResponses
 
-  constructor(limits: ListLimits, processor: ProcessorShare, unsent: UnsentAnswers) {
+  constructor(limits: ListLimits, processor: ProcessorShare, unsent: UnreadResponses) {
     this.#processor = processor
     this.#limits = limits
     this.#unsent = unsent
@@ -92,8 +96,8 @@ export class ListAnswers {
   }
 
   /**
-   * Runs a listing and returns its answer.
-   * @throws {Problem} as `StateView.list`; COULD_NOT_VALIDATE (field `limit`),
+   * Runs a listing and returns its response.
+   * @throws {Problem} the problems of `StateView.list`; COULD_NOT_VALIDATE (field `limit`),
    * SERVER_TOO_MANY_REQUESTS.
    */
   found<T>(
@@ -146,7 +150,8 @@ export class ListAnswers {
         checkWanted(call)
       }
     } finally {
-      // The bytes count for the whole answer when it is sent.
+      // Releases the bytes reserved while printing; when the response is sent, all its bytes are
+      // counted again.
       this.#unsent.giveBack(source, heldBytes)
     }
     if (isLong && rendering.bytes > bytesMax) throw tooLong(bytesMax)
@@ -154,8 +159,8 @@ export class ListAnswers {
   }
 
   /**
-   * Occupies a slot until the client has read the answer, because the answer stays in memory that
-   * long.
+   * Occupies a slot until the client has read the response, because the response stays in memory
+   * that long.
    */
   #takeRoom(call: RequestContext): void {
     const sharer = call.sharer
@@ -168,7 +173,7 @@ export class ListAnswers {
 }
 
 /**
- * @throws {Problem} TIMEOUT when the caller has already received an answer, or its connection has
+ * @throws {Problem} TIMEOUT when the caller has already received a response, or its connection has
  * closed.
  */
 function checkWanted(call: RequestContext): void {

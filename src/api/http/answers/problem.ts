@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Problem, problems, wireCode } from '../../../lib/problems.ts'
+import { type Problem, problems, apiCodeOf } from '../../../lib/problems.ts'
 import type { RefusalShape } from '../operation-traits.ts'
 import { versionMetaText } from './envelope.ts'
 
@@ -10,18 +10,18 @@ interface ProblemAnswer {
 }
 
 /**
- * A longer value is left out of an answer, which explains the fault and need not repeat the
- * request.
+ * A longer value is omitted from an error response, which explains the fault and need not repeat
+ * the request.
  */
 const VALUE_CHARACTERS_MAX = 256
-/** Seconds in which a queue usually empties, a leader is elected, or a follower catches up. */
+/** Seconds after which a queue is usually empty, a leader elected, or a follower caught up. */
 const RETRY_AFTER_SECONDS = 1
-/** Fields whose value is never repeated in an answer. */
+/** Fields whose value is never repeated in a response. */
 const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorization/i
 
 /**
- * Converts a problem to an HTTP answer. `cause` of the exception is only for the log and is never
- * sent.
+ * Converts a problem to an HTTP response. The `cause` of the exception is only for the log and is
+ * never sent.
  */
 export function problemAnswer(
   problem: Problem,
@@ -29,7 +29,7 @@ export function problemAnswer(
 ): ProblemAnswer {
   const { http, message } = problems[problem.code]
   const error: Record<string, unknown> = {
-    code: wireCode[problem.code] ?? problem.code,
+    code: apiCodeOf[problem.code] ?? problem.code,
     message,
     requestId: newRequestId(),
   }
@@ -52,7 +52,7 @@ function bodyIn(
     case 'envelope':
       return `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`
     case 'bare':
-      // OpenZiti's code for this case, which its tests expect.
+      // OpenZiti sends this code with status 415, and its tests expect it.
       return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
     case 'oauth': {
       // OpenZiti clients log in again after an OAuth error; they repeat other requests.
@@ -64,12 +64,14 @@ function bodyIn(
   }
 }
 
-/** RFC 6749, 4.1.2.1 and 5.2; RFC 6750, 3.1. */
+/** OAuth error codes by HTTP status (RFC 6749, 4.1.2.1 and 5.2; RFC 6750, 3.1). */
 const oauthCodes: Readonly<Record<number, string>> = {
   401: 'invalid_token',
 }
 
-/** Time after which the client may retry; null for a problem that does not go away by itself. */
+/**
+ * Seconds after which the client may retry; null for a problem that does not go away by itself.
+ */
 function pauseOf({ code }: Problem): number | null {
   const { http, retry } = problems[code]
   return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null
@@ -97,7 +99,7 @@ function shownValue(field: string, value: unknown): unknown {
 
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-'
 
-/** Ten random characters in every error response, with which a user can refer to it. */
+/** Ten random characters in every error response, so that a user can refer to the response. */
 function newRequestId(): string {
   let id = ''
   for (const byte of randomBytes(10)) id += ALPHABET.charAt(byte & 63)

@@ -33,8 +33,8 @@ export function queryParametersNamed(names: readonly string[]): QueryParameter[]
 export const listParameters = queryParametersNamed(['limit', 'offset', 'filter', 'sort'])
 
 /**
- * Validates the declared parameters by their schemas. Of a parameter that is not an array only the
- * first value counts; undeclared parameters are ignored.
+ * Validates the declared parameters against their schemas. For a parameter that is not an array,
+ * only the first value is used; undeclared parameters are ignored.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
 export function checkQuery(
@@ -68,7 +68,10 @@ export function checkQuery(
   }
 }
 
-/** The list query of a call whose parameters were checked. The list itself limits the page size. */
+/**
+ * The list query of a call whose parameters were already checked. The list itself enforces the
+ * maximum page size.
+ */
 export function readListQuery(call: RequestContext): ListQuery {
   const filter = call.first('filter')
   const sort = call.first('sort')

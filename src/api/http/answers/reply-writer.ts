@@ -17,7 +17,7 @@ import {
   type ReplyBody,
   bodyByteLength,
   tooMuchUnreadProblem,
-  type UnsentAnswers,
+  type UnreadResponses,
 } from '../transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from '../../metrics/metrics.ts'
 import type { ByteStream } from '../../../ports/byte-stream.ts'
@@ -26,11 +26,11 @@ import type { ClusterView } from '../../../ports/cluster-view.ts'
 import type { StateView } from '../../../ports/state-view.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { ApiLimits } from '../../limits.ts'
-import type { ApiBindingName, VersionInfo } from '../../parts.ts'
+import type { ApiVersionsKey, VersionInfo } from '../../parts.ts'
 import type { ServiceLogger } from '../../../ports/logger.ts'
 import type { AuditTrail } from '../../../ports/audit.ts'
-import type { PublishFact } from '../../../ports/live-facts.ts'
-import type { Quota } from '../../../lib/bounds/quota.ts'
+import type { ObservationSink } from '../../../ports/live-facts.ts'
+import type { WindowedQuota } from '../../../lib/bounds/quota.ts'
 
 interface ReplyWriterDeps {
   readonly cluster: ClusterView
@@ -38,22 +38,23 @@ interface ReplyWriterDeps {
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly version: VersionInfo
-  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
-  readonly publishFact: PublishFact
+  readonly publishFact: ObservationSink
   readonly sessions: SessionTracker
   readonly metrics: ApiMetrics
-  readonly refusals: Quota
-  readonly unsent: UnsentAnswers
+  readonly refusals: WindowedQuota
+  readonly unsent: UnreadResponses
   readonly compression: AnswerCompression
 }
 
 type Headers = Record<string, string | number>
 
 /**
- * Writes every answer; no other code does. Each has one head with the common headers, and one body.
+ * Writes every response; no other code writes responses. Each response has one head with the common
+ * headers, and one body.
  */
 export class ReplyWriter {
   readonly #deps: ReplyWriterDeps
@@ -61,7 +62,7 @@ export class ReplyWriter {
   readonly #refusals: ReplyWriterDeps['refusals']
   readonly #unmatched: OperationMetrics
   readonly #server: string
-  readonly #unsent: UnsentAnswers
+  readonly #unsent: UnreadResponses
 
   constructor(deps: ReplyWriterDeps) {
     const { metrics, refusals, unsent } = deps
@@ -116,7 +117,7 @@ export class ReplyWriter {
     })
   }
 
-  /** Ends the stream of an answer that is not sent. */
+  /** Ends the stream of a response that will not be sent. */
   drop({ stream }: Reply): void {
     stream?.chunks[Symbol.asyncIterator]()
       .return?.()
@@ -124,8 +125,8 @@ export class ReplyWriter {
   }
 
   /**
-   * Answers a thrown error. An error that is neither a problem nor a known error of the client is a
-   * bug.
+   * Sends the error response for a thrown error. An error that is neither a problem nor a known
+   * client error is a bug.
    */
   fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     if (reply.raw.headersSent) return
@@ -161,11 +162,12 @@ export class ReplyWriter {
   }
 
   /**
-   * Answers on a connection that sent no valid HTTP, or too much. The connection is closed in any
-   * case, because its client may never close it.
+   * Sends an error response on a connection that sent invalid HTTP or exceeded a limit. The
+   * connection is closed in any case, because the client may never close it.
    */
   failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
-    // A client would take these bytes for a part of the answer that it is still reading.
+    // While a response is in progress, send nothing: the client would take the error for a part of
+    // that response.
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
       socket.destroy()
       return
@@ -178,7 +180,7 @@ export class ReplyWriter {
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     )
     socket.destroySoon()
-    // Unread bytes before this answer could keep the connection open forever.
+    // Bytes that the client has not read could keep the connection open forever.
     const timer = setTimeout(() => socket.destroy(), this.#deps.limits.lingerMs)
     socket.once('close', () => {
       clearTimeout(timer)
@@ -224,7 +226,8 @@ export class ReplyWriter {
     this.#record(call, status)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
-    // After a refusal, the rest of the body would have to be read before the next request.
+    // After a refusal, close the connection: to keep it open, the rest of the body would have to be
+    // read first.
     const isEarly = status >= 400 && hasUnreadBody(reply.request.raw)
     if (isEarly) headers['connection'] = 'close'
     reply.hijack()
@@ -258,15 +261,15 @@ export class ReplyWriter {
       tookMs,
       address,
       trace: () => metadata.trace,
-      // Only a known caller can request a trace; others must not make this controller write a line
-      // for each request.
+      // Only an authenticated caller can request a trace. Otherwise anyone could make this
+      // controller write a log line for each request.
       isTraced: metadata.isTraceShown && metadata.trace.isSampled && caller !== null,
     })
   }
 
   /**
-   * Sends a stream. A failure closes the connection, so that the client cannot take a part for the
-   * whole.
+   * Sends a stream. A failure closes the connection, so that the client cannot mistake a part for
+   * the whole.
    */
   #stream(reply: FastifyReply, call: OperationCall, headers: Headers, stream: ByteStream): void {
     const { raw } = reply
@@ -316,19 +319,22 @@ export class ReplyWriter {
 }
 
 /**
- * True if the write was refused because of its caller: a known caller without permission, or
+ * True if a write was refused because of its caller: an authenticated caller without permission, or
  * invalid credentials. Requests without credentials are not logged, because they could fill the
  * log. Proposed writes are audited when they are applied.
  */
 function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
-  // A refused enrollment has a cause only if a token was verified.
+  // A refused enrollment has a `refusal` only if a token was verified.
   if (code === 'INVALID_AUTH' || (code === 'INVALID_ENROLLMENT_JWT' && refusal !== null))
     return true
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call, refusal))
 }
 
-/** Whether a token of an identity provider was refused. An invalid session has the same code. */
+/**
+ * Whether a token of an identity provider was refused at log-in. The error code alone does not show
+ * this, because an invalid session has the same code.
+ */
 function isRefusedLogIn({ challenge }: OperationCall, refusal: Problem['refusal']): boolean {
   if (challenge === null || typeof challenge === 'string') return false
   return challenge.realm === 'openziti-primary-ext-jwt' && refusal?.reason !== 'TOKEN_MISSING'
@@ -355,8 +361,8 @@ function problemOfFramework(error: unknown): Problem | null {
 }
 
 /**
- * Whether a response is in progress on the connection. Node keeps it on the socket and makes the
- * same check before its own refusals.
+ * Whether a response is in progress on the connection. Node.js stores that response in the socket,
+ * and checks it in the same way before it sends its own errors.
  */
 function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent === true
@@ -374,7 +380,7 @@ function goTimeText(ms: number): string {
   const whole = Math.floor(ms)
   const millis = whole % 1000
   const second = (whole - millis) / 1000
-  // Formats the second once for all answers of that second.
+  // Formats each second once, for all responses within the second.
   if (second !== shownSecond.second) {
     const text = new Date(whole - millis).toISOString()
     shownSecond = { second, text: `${text.slice(0, 10)} ${text.slice(11, 19)}` }

@@ -4,25 +4,27 @@ import type { Socket } from 'node:net'
 import type { ProcessorShare } from '../../../lib/bounds/processor-share.ts'
 import type { Clock } from '../../../lib/clock.ts'
 
-/** The caller of the last request of a connection. */
+/** The caller of the most recent request on a connection. */
 interface LastCaller {
   readonly sharer: string
   /**
-   * Everything, apart from its connection, that identifies the caller of the request, as it was
-   * received.
+   * The unparsed credentials that, apart from the connection, identify the caller of the request.
    */
   readonly session: unknown
   readonly sessionAlias: unknown
   readonly authorization: unknown
-  /** Time since which its next request waits for its turn, monotonic ms; null: no request waits. */
+  /**
+   * Time since which the next request on the connection waits for its turn, monotonic ms; null: no
+   * request waits.
+   */
   waitsSinceMs: number | null
 }
 
 /**
  * The caller of each connection, before a request is authenticated. A request with the same
- * credentials as the previous one on its connection counts as the same caller's, so that all work
- * on it, from routing on, counts against the caller's share of the processor. Otherwise a caller
- * that has used up its share could make this thread read and authenticate one request per
+ * credentials as the previous request on its connection is attributed to the same caller. So all
+ * work on it, from routing on, counts against the caller's share of processor time. Otherwise a
+ * caller that has used up its share could make this thread read and authenticate one request per
  * connection in one turn of the event loop.
  */
 export class ConnectionCallers {
@@ -51,12 +53,13 @@ export class ConnectionCallers {
       const hasToWait = this.#processor.run(last.sharer, own)
       if (hasToWait) last.waitsSinceMs = this.#clock.monotonicMs()
     } catch {
-      // Too many requests of this caller wait. The task refuses this one with the usual envelope.
+      // Too many requests of this caller wait. The task then refuses this request with the usual
+      // envelope.
       task()
     }
   }
 
-  /** Time since which this request waited, monotonic ms; null: it did not wait. */
+  /** Time since which this request has waited, monotonic ms; null: the request did not wait. */
   takeWait({ socket }: IncomingMessage): number | null {
     const last = this.#last.get(socket)
     if (last === undefined) return null

@@ -1,11 +1,11 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 
-/** The responses of requests whose client waits for `100 Continue` before it sends the body. */
+/** Responses to requests whose client waits for `100 Continue` before it sends the body. */
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
 
 /**
- * Passes requests with an `Expect` header to the same handler as all others. Node would send `100
- * Continue`, or a bare 417, before the caller is authenticated.
+ * Passes requests with an `Expect` header to the same handler as all others. By default, Node.js
+ * would send `100 Continue`, or a bare 417, before the caller is authenticated.
  */
 export function deferContinue(server: Server, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -23,12 +23,12 @@ export function sendContinue(request: IncomingMessage): void {
   response.writeContinue()
 }
 
-/** Whether the client waits for `100 Continue`, and so is not sending the body. */
+/** Whether the client waits for `100 Continue`, and so has not sent the body. */
 export function awaitsContinue(request: IncomingMessage): boolean {
   return waiting.has(request)
 }
 
-/** Whether the request expects something else than `100-continue` (RFC 9110, 10.1.1). */
+/** Whether the request expects something other than `100-continue` (RFC 9110, 10.1.1). */
 export function hasUnknownExpectation({ headers }: IncomingMessage): boolean {
   const { expect } = headers
   return expect !== undefined && expect.toLowerCase() !== '100-continue'

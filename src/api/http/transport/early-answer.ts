@@ -12,9 +12,9 @@ export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMess
 }
 
 /**
- * Ends a response that is written while the client is still sending. Closing at once would reset
- * the connection, and the reset can overtake the response (RFC 9112, 9.6). Received data is
- * therefore read and dropped first: until the request ends, or up to a number of bytes and a time.
+ * Ends a response that was sent while the client is still sending its request. Closing at once
+ * would reset the connection, and the reset can overtake the response (RFC 9112, 9.6). So received
+ * data is first read and discarded: until the request ends, or up to a limit of bytes and time.
  */
 export function endAfterRequest(
   request: IncomingMessage,
@@ -39,6 +39,6 @@ export function endAfterRequest(
   request.on('data', onData)
   request.once('end', end)
   request.once('close', end)
-  // An aborted read may have paused the stream.
+  // The stream may be paused by a read that was aborted.
   request.resume()
 }

@@ -3,27 +3,28 @@ import type { Socket } from 'node:net'
 
 import { clientAddress } from '../../../lib/bounds/client-address.ts'
 import { sourceNetwork } from '../../../lib/bounds/source.ts'
-import type { UnsentAnswers } from './unsent-answers.ts'
+import type { UnreadResponses } from './unsent-answers.ts'
 
 /**
- * Requests that arrived on a connection before the response to an earlier one was sent (RFC 9112,
- * 9.3.2). Their number is limited, because all requests of one packet are read at once. Each waits
- * until the response before it was sent, so a connection has at most one unsent response.
+ * Requests that arrived on a connection before the response to an earlier request was sent (HTTP
+ * pipelining, RFC 9112, 9.3.2). Their number is limited, because all requests of one packet are
+ * read at once. Each request waits until the previous response was sent, so a connection has at
+ * most one unsent response.
  */
 export class PipelinedRequests {
   readonly #max: number
-  readonly #unsent: UnsentAnswers
+  readonly #unsent: UnreadResponses
   /** Functions that release the resources of waiting requests. */
   readonly #waiting = new WeakMap<Socket, Set<() => void>>()
 
-  constructor(max: number, unsent: UnsentAnswers) {
+  constructor(max: number, unsent: UnreadResponses) {
     this.#max = max
     this.#unsent = unsent
   }
 
   /**
-   * Starts the request now, or when it is its turn. The connection closes if too many requests
-   * wait, or if its source has no room for another one.
+   * Starts the request now, or when it is its turn. The connection is closed if too many requests
+   * wait, or if no memory is left for another request from its source.
    */
   admit({ socket }: IncomingMessage, response: ServerResponse, begin: () => void): void {
     // A response has its socket at once unless an earlier response still occupies it.

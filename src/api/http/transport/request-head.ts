@@ -11,7 +11,7 @@ import { peerCertificateChain } from './peer.ts'
 
 /** @throws {Problem} for a head that no operation accepts. */
 export function checkHead({ raw }: FastifyRequest): void {
-  // RFC 9112, 3.2: a request of HTTP/1.1 without a host is refused.
+  // RFC 9112, 3.2: an HTTP/1.1 request without a Host header is refused.
   if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
     throw fieldProblem('Host', 'is required')
   }
@@ -25,7 +25,7 @@ export function checkHead({ raw }: FastifyRequest): void {
   }
 }
 
-/** RFC 9110 section 12.5.1, as far as clients use it: names, wildcards, and q=0. */
+/** Implements the part of RFC 9110 section 12.5.1 that clients use: names, wildcards, and q=0. */
 export function isMediaTypeAccepted(accept: string | undefined, types: readonly string[]): boolean {
   if (accept === undefined || accept === '' || accept === '*/*') return true
   return accept.split(',', ACCEPT_TYPES_MAX).some((item) => {
@@ -49,12 +49,12 @@ function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string):
   return found
 }
 
-/** Two different tokens; refused like a forged one. */
+/** Stands for two different tokens in one request; refused like a forged token. */
 const AMBIGUOUS = ''
 
 /**
- * Session token of a request. Two different tokens count as an invalid one, because a proxy may
- * have checked the other one.
+ * Session token of a request. Two different tokens count as an invalid token: a proxy may have
+ * checked one of them, and this controller would use the other.
  */
 function tokenOf({ headers }: IncomingMessage): string | undefined {
   // @guard header-smuggling--spelling
@@ -67,7 +67,7 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
   return typeof token === 'string' ? token : undefined
 }
 
-/** Finds the user of the host behind a request at the admin socket, from headers of the request. */
+/** Finds the host user behind a request at the admin socket, from the headers of the request. */
 export type SocketCaller = (request: IncomingMessage) => Actor
 
 /**

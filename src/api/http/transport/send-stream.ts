@@ -9,7 +9,8 @@ import type { ByteStream } from '../../../ports/byte-stream.ts'
  * Sends a stream no faster than the client reads, ends the response, and waits until it is
  * complete. If the client disconnects, the stream ends; if the client reads nothing for too long,
  * or the stream fails, the connection is destroyed.
- * @param stallMsMax for a stream that does not detect slow readers itself.
+ * @param stallMsMax maximum time without a read by the client; for a stream that does not detect
+ * slow readers itself.
  * @throws errors of the stream.
  */
 export async function sendStream(
@@ -28,7 +29,8 @@ export async function sendStream(
       throw error
     },
   )
-  // Without this, a stream that sends nothing would not notice that its client has disconnected.
+  // Ends the stream when the client disconnects; otherwise a stream that sends nothing would not
+  // notice that.
   const left = closed(response).then(() => pieces.return?.())
   try {
     await Promise.all([sent, left])
@@ -66,7 +68,7 @@ async function drained(response: ServerResponse, stallMsMax: number | null): Pro
 }
 
 /**
- * Sends each chunk at once, and the head before the first chunk. The connection has no idle
+ * Sends each chunk without delay, and the head before the first chunk. The connection has no idle
  * timeout.
  */
 function keepOpen(response: ServerResponse): void {
@@ -78,7 +80,7 @@ function keepOpen(response: ServerResponse): void {
 }
 
 /**
- * Ends the answer, and closes its connection if the client does not read the last bytes in time.
+ * Ends the response, and closes the connection if the client does not read the last bytes in time.
  */
 function endWithin(response: ServerResponse, msMax: number): void {
   if (response.destroyed) return

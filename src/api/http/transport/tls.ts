@@ -1,8 +1,8 @@
 import { constants } from 'node:crypto'
 
 /**
- * TLS of the HTTPS listeners: at least version 1.2, and only with forward secrecy and authenticated
- * encryption (RFC 9325, 4.2). The three suites of TLS 1.3 come first.
+ * TLS settings of the HTTPS listeners: at least version 1.2, and only with forward secrecy and
+ * authenticated encryption (RFC 9325, 4.2). The three TLS 1.3 suites come first.
  */
 export const listenerTls = {
   minVersion: 'TLSv1.2',
@@ -18,8 +18,9 @@ export const listenerTls = {
     'ECDHE-RSA-AES128-GCM-SHA256',
   ].join(':'),
   honorCipherOrder: true,
-  // Client certificates are optional; a request that needs one checks it. No issuers are listed,
-  // because clients with a certificate of a CA that was added later would then send none.
+  // Client certificates are optional; an operation that needs a certificate checks it. The server
+  // lists no issuers. Otherwise clients whose certificate is from a CA that was added later would
+  // send no certificate.
   requestCert: true,
   // Each connection must prove possession of the key and send the full chain. A resumed session
   // would contain only the leaf, and a renegotiation could change the client.

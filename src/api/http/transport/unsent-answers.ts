@@ -16,17 +16,17 @@ type UnsentLimits = Pick<
 >
 
 /**
- * Answers up to this size, such as refusals, are always sent: a connection has at most one of them.
+ * Responses up to this size, such as errors, are always sent: a connection has at most one of them.
  */
 const SMALL_BYTES = 4096
-/** Approximate memory of a request that was read and waits to begin. */
+/** Approximate memory of a request that was received and waits to begin. */
 const WAITING_REQUEST_BYTES = 8192
 /** Two polls are needed to learn how much a client has read. */
 const LOOKS_MIN = 2
 
 /**
- * A body: text for one answer, bytes that many answers share, or the parts of a long body for one
- * answer.
+ * A body: text for one response, bytes that many responses share, or the parts of a long body for
+ * one response.
  */
 export type ReplyBody = string | Buffer | readonly Buffer[]
 
@@ -39,30 +39,34 @@ function isShared(body: ReplyBody): body is Buffer {
   return Buffer.isBuffer(body)
 }
 
-/** An answer that its client has not read yet. */
+/** A response that the client has not read completely. */
 interface Unread extends ListLinks<Unread> {
   readonly response: ServerResponse
   readonly source: string
   readonly bytes: number
-  /** Monotonic ms by which the client must have read all of it. */
+  /** Monotonic ms by which the client must have read the whole response. */
   readonly dueMs: number
-  /** Monotonic ms at which the client last read some of it. */
+  /** Monotonic ms at which the client last read a part of the response. */
   movedMs: number
-  /** Number of polls since the last progress. A controller that is itself delayed does not poll. */
+  /**
+   * Number of polls since the last progress; time alone does not count, because a controller that
+   * is itself delayed does not poll.
+   */
   looks: number
 }
 
 /**
  * Sends the bodies of responses no faster than clients read them, and limits the memory that they
- * occupy: the bodies, the copies that Node and TLS keep until the system accepts them, and requests
- * that wait behind a response. A larger body is sent in pieces, so that TLS never has an encrypted
- * copy of all of it. Unsent bytes count against their source. If a client stops reading, or reads
- * too slowly, its connection is closed, at once if other clients need the memory.
+ * occupy: the bodies, the copies that Node.js and TLS hold until the system accepts them, and
+ * requests that wait behind a response. A larger body is sent in pieces, so that TLS never has an
+ * encrypted copy of the whole body. Unsent bytes count against the source address. If a client
+ * stops reading, or reads too slowly, its connection is closed, at once if other clients need the
+ * memory.
  */
-export class UnsentAnswers {
+export class UnreadResponses {
   readonly #limits: UnsentLimits
   readonly #room: FairShare
-  /** Unread answers, the one with the least recent progress first. */
+  /** Unread responses, sorted by their last progress, oldest first. */
   readonly #unread = new LinkedList<Unread>()
   #looking: NodeJS.Timeout | null = null
 
@@ -73,7 +77,7 @@ export class UnsentAnswers {
 
   /**
    * Whether a response of this size may be sent to the source; called before its head is written.
-   * If not, connections that read nothing are closed to make room.
+   * If memory is short, connections that read nothing are closed first.
    */
   hasRoomFor(source: string, bytes: number): boolean {
     // @guard answers-owed-to-one-source
@@ -83,7 +87,7 @@ export class UnsentAnswers {
     return true
   }
 
-  /** Counts an answer, or a part of it, that is being created. */
+  /** Counts the bytes of a response, or of a part of it, that is being created. */
   take(source: string, bytes: number): void {
     this.#room.take(source, bytes)
   }
@@ -93,10 +97,10 @@ export class UnsentAnswers {
   }
 
   /**
-   * Counts a request that waits for the answer before it.
-   * @param isFirst true for the only waiting request of its connection. It is never refused,
-   * because the client may have read the previous answer before this controller notices.
-   * @returns a function to call when the request begins or ends; null: no room.
+   * Counts a request that waits for the previous response.
+   * @param isFirst true for the only waiting request of its connection. Such a request is never
+   * refused, because the client may have read the previous response before this controller notices.
+   * @returns a function to call when the request begins or ends; null: no memory is left.
    */
   holdRequest(source: string, isFirst: boolean): (() => void) | null {
     // @guard pipelined-requests--source
@@ -106,8 +110,9 @@ export class UnsentAnswers {
   }
 
   /**
-   * Writes the body. The head of the response has been written.
-   * @param end writes the last piece, or the only one, and ends the response; by default at once.
+   * Writes the body. The head of the response must have been written.
+   * @param end called for the last piece, or for the whole body if it is one piece; writes it and
+   * ends the response. By default, the response ends at once.
    */
   send(
     response: ServerResponse,
@@ -141,7 +146,7 @@ export class UnsentAnswers {
     const { answerPieceBytes } = this.#limits
     const parts = isShared(body) ? [body] : typeof body === 'string' ? [Buffer.from(body)] : body
     const totalBytes = bodyByteLength(body)
-    // A piece is in memory twice: as it is, and encrypted.
+    // A piece is in memory twice: unencrypted and encrypted.
     const heldBytes = 2 * answerPieceBytes + (isShared(body) ? 0 : totalBytes)
     const unread = this.#hold(response, source, heldBytes, totalBytes)
     const pieces = piecesOf(parts, answerPieceBytes)
@@ -167,7 +172,7 @@ export class UnsentAnswers {
   }
 
   /**
-   * Counts the bytes against the source until the response is sent or its connection has closed.
+   * Counts the bytes against the source until the response is sent or the connection has closed.
    */
   #hold(
     response: ServerResponse,
@@ -205,8 +210,8 @@ export class UnsentAnswers {
 
   /**
    * Closes the connection that has made no progress for the longest time: one of this source or, if
-   * all memory is used up, of the source that uses most of it.
-   * @returns false if all of them have recently made progress.
+   * the memory of all sources is used up, of the source that uses most.
+   * @returns false if all of these connections have recently made progress.
    */
   #closeQuietest(source: string): boolean {
     const from = this.#room.isFull ? this.#room.largest() : source
@@ -222,7 +227,7 @@ export class UnsentAnswers {
   }
 
   /**
-   * Closes connections without progress for `answerStallMs`, and those that read an answer more
+   * Closes connections without progress for `answerStallMs`, and those that read a response more
    * slowly than `answerBytesPerSecondMin`.
    */
   #look(): void {
@@ -240,14 +245,14 @@ export class UnsentAnswers {
   }
 }
 
-/** Refusal while clients leave too many answers unread. */
+/** Error while clients leave too many responses unread. */
 export function tooMuchUnreadProblem(): Problem {
   return new Problem('SERVER_TOO_MANY_REQUESTS', {
     detail: 'clients at this address have not read earlier responses',
   })
 }
 
-/** Views of the parts, none larger than a piece. */
+/** Splits the parts of a body into views that are no larger than a piece. */
 function* piecesOf(parts: readonly Buffer[], pieceBytes: number): Generator<Buffer, void> {
   for (const part of parts) {
     for (let at = 0; at < part.length; at += pieceBytes) yield part.subarray(at, at + pieceBytes)

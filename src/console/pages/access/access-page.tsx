@@ -31,8 +31,8 @@ const REFRESH_MS = 5_000
 const TYPING_MS = 250
 
 /**
- * Shows who can reach which service, and why. The controllers compute it with the rules that they
- * enforce.
+ * Shows who can reach which service, and why. The controller evaluates this with the same rules
+ * that it enforces.
  */
 export function AccessPage() {
   const { access } = texts
@@ -96,7 +96,9 @@ function Side(props: {
   )
 }
 
-/** A pair, or one side with the records of the other. */
+/**
+ * Explains one pair of identity and service, or one of the two with all records of the other kind.
+ */
 export function Explained(props: {
   readonly query: AccessQuery
   readonly onQuery: (query: AccessQuery) => void
@@ -145,7 +147,7 @@ interface PairTableProps {
   readonly onQuery: (query: AccessQuery) => void
 }
 
-/** One side with the records of the other side, by name. */
+/** Table for one identity or service: the records of the other kind, by name. */
 function PairTable({ query, page, onQuery }: PairTableProps) {
   const { access, list } = texts
   const isOfIdentity = query.identity !== ''
@@ -210,7 +212,7 @@ function NoPairs({ query }: { readonly query: AccessQuery }) {
   )
 }
 
-/** Number of pairs, which of them are listed, and their export. */
+/** The number of pairs, the choice of which pairs are listed, and their export. */
 function PairBar({ query, page, onQuery }: PairTableProps) {
   const { access } = texts
   const typed = useSignal(query.typed)

@@ -23,9 +23,9 @@ export const ACCESS_ROWS = 25
 export interface AccessQuery {
   readonly identity: string
   readonly service: string
-  /** Only pairs that a policy grants, where one side is listed. */
+  /** True if only those pairs are listed for which a policy grants access; only for a list. */
   readonly isGranted: boolean
-  /** Part of the name of the other side. */
+  /** Text that the name of the other record must contain. */
   readonly typed: string
   readonly offset: number
 }
@@ -58,7 +58,10 @@ export function pairPath(identity: string, service: string): string {
   return accessPath({ identity, service, isGranted: true, typed: '', offset: 0 })
 }
 
-/** Requests the explanation of a pair, or of one side with the records of the other by name. */
+/**
+ * Requests the explanation of one pair, or of one identity or service with all records of the other
+ * kind, sorted by name.
+ */
 export async function explainAccess(
   { identity, service, isGranted, typed, offset }: AccessQuery,
   signal: AbortSignal | null,
@@ -85,7 +88,10 @@ export async function explainAccess(
 }
 
 const EXPORT_PAGE = 100
-/** Rows of an export; each costs the controller an explanation. */
+/**
+ * Maximum rows of an export; limited, because the controller must compute an explanation for each
+ * row.
+ */
 export const EXPORTED_ROWS_MAX = 20_000
 
 /** All pairs of a list as a CSV file. */
@@ -122,7 +128,9 @@ function stateText({ isReachable, isGranted }: Direction): string {
   return isGranted ? access.broken : access.notGranted
 }
 
-/** The first piece that a pair lacks; of a granted right first. */
+/**
+ * The first thing that the pair lacks; if a granted right is not usable, what that right lacks.
+ */
 export function firstMissing({
   dial,
   bind,

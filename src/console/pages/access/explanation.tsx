@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { pathTo } from '../../app/navigation.ts'
 import { endText } from '../../controls/end-input.tsx'
 import { Icon } from '../../controls/icon.tsx'
-import { Badge, type Tone } from '../../controls/status.tsx'
+import { Badge, type BadgeTone } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { kindAt } from '../records/kinds.ts'
 import type {
@@ -121,7 +121,7 @@ function RefLink({ one }: { readonly one: Ref }) {
   return <a href={pathTo(entity, one.id)}>{refText(one)}</a>
 }
 
-/** A link of the chain: its name, whether it holds, and the reason. */
+/** A link of the chain: its name, whether it is complete, and the reason. */
 function ChainLink(props: {
   readonly title: string
   readonly holds: boolean
@@ -226,7 +226,7 @@ function Roles({ row, policy }: { readonly row: AccessExplained; readonly policy
   )
 }
 
-/** `@laptop` for the id of one of the records on the page. */
+/** A role as text: `@laptop` instead of the id, if the id is that of a record on the page. */
 function roleText(role: string, { identity, service, routers }: AccessExplained): string {
   if (!role.startsWith('@')) return role
   const known = [identity, service, ...(routers?.common ?? [])]
@@ -234,7 +234,7 @@ function roleText(role: string, { identity, service, routers }: AccessExplained)
   return named === undefined ? role : `@${refText(named)}`
 }
 
-const checkTones: Readonly<Record<CheckRef['state'], Tone>> = {
+const checkTones: Readonly<Record<CheckRef['state'], BadgeTone>> = {
   passes: 'good',
   fails: 'bad',
   unknown: 'plain',
@@ -294,7 +294,10 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
   )
 }
 
-/** The router lane: what the identity may use, what the service may use, and what both may. */
+/**
+ * The edge routers in the chain: those that the identity may use, those that the service may use,
+ * and those that both may use.
+ */
 function Routers({
   row,
   direction,

@@ -10,7 +10,7 @@ import { ChangeDialog, type RecordChange } from '../records/change-dialog.tsx'
 import { readRecord } from '../records/record-data.ts'
 import { type Direction, refText } from './explain-data.ts'
 
-/** The policy that lacks least, and the change that would lead into it. */
+/** The policy that needs the smallest change to grant access, and that change. */
 export function Nearest(props: {
   readonly row: AccessExplained
   readonly direction: Direction
@@ -39,7 +39,7 @@ export function Nearest(props: {
   )
 }
 
-/** Adds the missing attributes to one record, once the effect was shown. */
+/** Adds the missing attributes to one record, after the effect was shown. */
 function Fix(props: {
   readonly collection: string
   readonly record: AccessExplainedIdentity

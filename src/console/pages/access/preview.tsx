@@ -10,7 +10,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { refText } from './explain-data.ts'
 
-/** Kinds whose changes affect access, by the name of their collection. */
+/** Kinds whose changes affect access, by collection name. */
 const previewed: Readonly<Record<string, string>> = {
   identities: 'identity',
   services: 'service',
@@ -21,7 +21,7 @@ const previewed: Readonly<Record<string, string>> = {
   'edge-routers': 'edgeRouter',
 }
 
-/** Whether records of a collection affect access, so that a change of one has a preview. */
+/** Whether records in a collection affect access; changes of such records have a preview. */
 export function hasEffectOnAccess(collection: string): boolean {
   return Object.hasOwn(previewed, collection)
 }
@@ -36,7 +36,7 @@ export interface PreviewedChange {
 const ROWS = 10
 const OPERATION = '/access/preview'
 
-/** Null if this controller computes no effects, or the kind has none. */
+/** Null if this controller does not offer previews, or the changes have no effect on access. */
 async function load(
   changes: readonly PreviewedChange[],
   signal: AbortSignal,
@@ -55,7 +55,7 @@ async function load(
   return found
 }
 
-/** A change as the operation takes it; [] if it has no effect on access. */
+/** A change in the form that the preview operation accepts; [] if it has no effect on access. */
 function bodyOf({ collection, action, id, data }: PreviewedChange): object[] {
   const kind = previewed[collection]
   // A new router can be reached only after its enrollment, so its creation has no effect yet.
@@ -64,7 +64,7 @@ function bodyOf({ collection, action, id, data }: PreviewedChange): object[] {
   return [{ action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }]
 }
 
-/** Shows which pairs would gain or lose access by changes, as the controller computes it. */
+/** Shows which pairs would gain or lose access through changes, as computed by the controller. */
 export function AccessPreview({ changes }: { readonly changes: readonly PreviewedChange[] }) {
   const { preview } = texts
   const loaded = useLoaded(JSON.stringify(changes), (signal) => load(changes, signal))

@@ -15,7 +15,7 @@ async function load(signal: AbortSignal): Promise<ClusterBackups> {
   return (await client.served('GET /fabric/v1/cluster/backups', { signal })).data
 }
 
-/** Lists scheduled backups, and explains how to take and restore one. */
+/** Lists scheduled backups, and explains how to create and restore a backup. */
 export function BackupsPage() {
   const { backups } = texts
   const loaded = useLoaded('backups', load, REFRESH_MS)

@@ -11,7 +11,7 @@ import { readChanges } from './cluster-shapes.ts'
 const REFRESH_MS = 10_000
 const SHOWN_MAX = 10
 
-/** Newest entries of the audit log. */
+/** Shows the newest entries of the audit log. */
 export function ChangesPanel() {
   const { news } = texts
   const changes = useLoaded('audit', readChanges, REFRESH_MS)
@@ -56,7 +56,7 @@ export function ChangesPanel() {
   )
 }
 
-/** Newest events since this tab was opened. */
+/** Shows the newest events since this tab was opened. */
 export function EventsPanel() {
   const { news } = texts
   const events = feed.events.value.filter(({ namespace }) => namespace !== 'metrics')

@@ -5,7 +5,7 @@ import { useLoaded } from '../../app/loaded.ts'
 import { isReadOnly } from '../../app/services.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Button } from '../../controls/button.tsx'
-import { Badge, Skeleton, type Tone } from '../../controls/status.tsx'
+import { Badge, Skeleton, type BadgeTone } from '../../controls/status.tsx'
 import { agoText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { ChangesPanel, EventsPanel } from './cluster-news.tsx'
@@ -163,7 +163,7 @@ function roleText(role: string): string {
   return names[role] ?? role
 }
 
-function stateOf(member: MemberStatus): { readonly tone: Tone; readonly text: string } {
+function stateOf(member: MemberStatus): { readonly tone: BadgeTone; readonly text: string } {
   const { states } = texts.cluster
   if (isAway(member)) return { tone: 'bad', text: states.away }
   if (member.isFailing) return { tone: 'warn', text: states.failing }

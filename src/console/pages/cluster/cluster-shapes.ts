@@ -14,7 +14,10 @@ export type ChangeVerb = 'promote' | 'demote' | 'remove'
 export const readStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
   (await client.served('GET /fabric/v1/cluster/status', { signal })).data
 
-/** Leaves out log-ins, which are frequent and change nothing that others see. */
+/**
+ * Query for recent changes without log-ins, which are frequent and change nothing that other users
+ * see.
+ */
 const NEWEST_CHANGES = { limit: '10', filter: 'action != "session-create"' }
 
 export const readChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
@@ -23,7 +26,7 @@ export const readChanges = async (signal: AbortSignal): Promise<readonly AuditDe
 export const planChange = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
   (await client.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data
 
-/** Long, because the cluster may need that long for a change of members. */
+/** Long, because a change of members may take the cluster that long. */
 const CHANGE_TIMEOUT_MS = 60_000
 
 export async function changeMember(

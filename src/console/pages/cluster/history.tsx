@@ -1,7 +1,7 @@
 import { useLoaded } from '../../app/loaded.ts'
 import { client } from '../../app/services.ts'
 import type { ClusterHistory } from '../../client/served-types.ts'
-import { ApiProblem } from '../../../client/problem.ts'
+import { ApiRefusalError } from '../../../client/problem.ts'
 import { texts } from '../../texts.ts'
 import { sparklinePath, summarizeValues } from './sparkline.ts'
 
@@ -11,7 +11,7 @@ const REFRESH_MS = 10_000
 const WIDTH = 160
 const HEIGHT = 32
 
-/** False once a controller has answered that it keeps no history, as earlier releases do. */
+/** False once a controller has responded that it stores no history, as earlier releases do. */
 let isKept = true
 
 async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
@@ -19,13 +19,13 @@ async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
   try {
     return (await client.served('GET /fabric/v1/cluster/history', { signal })).data
   } catch (error) {
-    if (!(error instanceof ApiProblem) || error.status !== 404) throw error
+    if (!(error instanceof ApiRefusalError) || error.status !== 404) throw error
     isKept = false
     return null
   }
 }
 
-/** The last hour of the current controller; empty if it has no history. */
+/** The current controller's last hour; empty if the controller stores no history. */
 export function HistoryPanel() {
   const { history } = texts
   const loaded = useLoaded('history', load, REFRESH_MS)
@@ -47,7 +47,7 @@ export function HistoryPanel() {
   )
 }
 
-/** A chart line, with a description in words. */
+/** A line chart, with a description in words. */
 function FigureLine({ title, values }: { readonly title: string; readonly values: Figure }) {
   const { last, most } = summarizeValues(values)
   return (

@@ -30,7 +30,7 @@ interface Planned {
   readonly plan: ClusterChangePlan
 }
 
-/** Actions on a member; a change of voters first shows its effect. */
+/** Actions on a member. A change of voters first shows how it affects the cluster. */
 export function MemberDialog(props: MemberDialogProps) {
   const { manage } = texts
   const planned = useSignal<Planned | null>(null)

@@ -13,7 +13,9 @@ import { invite } from './cluster-shapes.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Creates a ticket with which one new controller joins. It is shown once and not stored. */
+/**
+ * Creates a ticket with which one new controller can join. The ticket is shown once and not stored.
+ */
 export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
   const { ticket } = texts
   const made = useSignal<ClusterInvitationDetail | null>(null)

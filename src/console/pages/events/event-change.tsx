@@ -2,7 +2,9 @@ import type { NetworkEvent } from '../../client/event-feed.ts'
 import { texts } from '../../texts.ts'
 import { entityFieldChanges } from './event-text.ts'
 
-/** The change of a record before its event, or all fields of the event. */
+/**
+ * The fields that the event changed in a record, or, if there are none, all fields of the event.
+ */
 export function EventChange({ event }: { readonly event: NetworkEvent }) {
   const changes = entityFieldChanges(event)
   return (

@@ -1,7 +1,8 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 
 /**
- * The type of an event, such as `created` or `peer.connected`. Its field depends on the namespace.
+ * The type of an event, such as `created` or `peer.connected`. The namespace determines in which
+ * field it is.
  */
 export function eventKind({ fields }: NetworkEvent): string {
   for (const name of ['event_type', 'eventType', 'type']) {

@@ -15,7 +15,7 @@ import { Subjects, useSubjectNames } from './event-subjects.tsx'
 
 const SHOWN_MAX = 200
 
-/** The tail of all events, newest first. */
+/** All events, newest first, updated as they arrive. */
 export function EventTail() {
   const { events } = texts
   const typed = useSignal('')

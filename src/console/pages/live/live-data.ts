@@ -3,11 +3,11 @@ import { FABRIC, MANAGEMENT } from '../../../client/cluster-client.ts'
 
 export type LiveRow = Readonly<Record<string, unknown>> & { readonly id: string }
 
-/** Rows of all controllers; `silent`: controllers that did not answer. */
+/** Rows from all controllers that responded. */
 export interface LiveRows {
   readonly rows: readonly LiveRow[]
   readonly totalCount: number
-  /** Controllers that did not answer, so that rows may be missing. */
+  /** Controllers that did not respond, so that rows may be missing. */
   readonly silent: readonly string[]
 }
 
@@ -29,8 +29,7 @@ export async function readSessions(path: string, signal: AbortSignal): Promise<L
 }
 
 /**
- * Each link and circuit is reported only by the controller that owns it, so the request goes to all
- * controllers.
+ * Requests links or circuits from all controllers, because only its owner reports each of them.
  */
 export async function readFabric(path: string, signal: AbortSignal): Promise<LiveRows> {
   const origins = members.list.value.map(({ origin }) => origin)
@@ -57,7 +56,7 @@ export async function closeRow(path: string, id: string): Promise<void> {
   await client.ask({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
 }
 
-/** Ends a circuit or link, at the controller that owns it. */
+/** Ends a circuit or link, at the controller that owns the circuit or link. */
 export async function closeFabricRow(path: string, id: string): Promise<void> {
   const origins = members.list.value.map(({ origin }) => origin)
   let failure: unknown = null

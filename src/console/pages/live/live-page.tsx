@@ -59,7 +59,7 @@ const tables: readonly LiveTable[] = [
   },
 ]
 
-/** Sessions, circuits and links that are open now. */
+/** Sessions, circuits and links that are currently open. */
 export function LivePage({ name }: { readonly name: string | null }) {
   const { live } = texts
   const table = tables.find((one) => one.name === name) ?? tables[0]

@@ -1,4 +1,4 @@
-/** Routers of a circuit in their order: `router1 → router2`. */
+/** The names of a circuit's routers, in path order: `router1 → router2`. */
 export function routeText(path: unknown): string {
   return pathRouters(path)
     .map(({ name, id }) => (name === '' ? id : name))

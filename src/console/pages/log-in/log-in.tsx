@@ -3,11 +3,11 @@ import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
 import { session } from '../../app/services.ts'
-import { ApiProblem } from '../../../client/problem.ts'
+import { ApiRefusalError } from '../../../client/problem.ts'
 import type { LogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
 import { TextField } from '../../controls/field.tsx'
-import { Mark } from '../../controls/icon.tsx'
+import { StatusMark } from '../../controls/icon.tsx'
 import { startSignIn, popSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -22,7 +22,7 @@ export function LogIn() {
     <main class="gate">
       <div class="gate-card">
         <div class="gate-mark">
-          <Mark size={28} />
+          <StatusMark size={28} />
           {product}
         </div>
         <div>
@@ -36,8 +36,8 @@ export function LogIn() {
 }
 
 /**
- * Covers a page whose session has ended, and keeps the typed values there. The sign-in page leads
- * back to it, and drafts stay in the tab.
+ * Log-in form that covers a page whose session has ended; the page keeps its typed values. The
+ * sign-in page returns to this page, and drafts stay in the tab.
  */
 export function LogInAgain() {
   const element = useRef<HTMLDialogElement>(null)
@@ -68,9 +68,10 @@ function LogInForm({ hasSignIn = false }: { readonly hasSignIn?: boolean }) {
   return <PasswordForm hasSignIn={hasSignIn} />
 }
 
-/** Shows the same text for a wrong name and for a wrong password. */
+/** The same text for an unknown user name and for a wrong password. */
 function refusalText(error: unknown): string {
-  const isRefused = error instanceof ApiProblem && (error.status === 401 || error.status === 400)
+  const isRefused =
+    error instanceof ApiRefusalError && (error.status === 401 || error.status === 400)
   return isRefused ? texts.logIn.refused : failureText(error)
 }
 
@@ -91,7 +92,7 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
       .logIn(method)
       .catch((error: unknown) => {
         fault.value =
-          method.kind === 'certificate' && error instanceof ApiProblem && error.status === 401
+          method.kind === 'certificate' && error instanceof ApiRefusalError && error.status === 401
             ? logIn.certificateRefused
             : refusalText(error)
       })
@@ -169,7 +170,7 @@ function FactorForm() {
           .proveFactor(code.value.trim())
           .catch((error: unknown) => {
             fault.value =
-              error instanceof ApiProblem && error.status < 500
+              error instanceof ApiRefusalError && error.status < 500
                 ? logIn.codeRefused
                 : failureText(error)
           })

@@ -4,8 +4,8 @@ import { texts } from '../../texts.ts'
 import type { Write } from './record-data.ts'
 
 /**
- * Shows the write of the form as a `curl` command. A variable stands for the session, which is
- * never shown.
+ * Shows the form's write request as a `curl` command. The session token is never shown; the command
+ * contains a variable instead.
  */
 export function CallPanel({
   call,

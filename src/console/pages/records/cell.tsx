@@ -13,7 +13,7 @@ import { attributeText } from './role-ends.tsx'
 const SHOWN_ITEMS = 3
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
 
-/** Badges for states that have the same meaning in every kind. */
+/** Badges for states that have the same meaning for every kind. */
 const states: Readonly<
   Record<
     string,
@@ -30,11 +30,11 @@ const states: Readonly<
 interface RowCell {
   readonly row: Readonly<Record<string, unknown>>
   readonly name: string
-  /** Filters the list by a role attribute. */
+  /** Called with a role attribute to filter the list by. */
   readonly onAttribute?: (attribute: string) => void
 }
 
-/** Columns whose cell needs more than one field of the record. */
+/** Columns whose cells need more than one field of the record. */
 const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildren>> = {
   hasEdgeRouterConnection: (row) => <IdentityState row={row} />,
   isOnline: (row) => <RouterState row={row} />,
@@ -106,7 +106,9 @@ export function RouterState({ row }: { readonly row: RowCell['row'] }) {
   return <Badge tone="bad">{cell.offline}</Badge>
 }
 
-/** Program and operating system of the client of an identity; '' before its first log-in. */
+/**
+ * Program and operating system of an identity's client; '' before the identity's first log-in.
+ */
 export function clientText(row: RowCell['row']): string {
   const { sdkInfo, envInfo } = row
   const program = [memberText(sdkInfo, 'type'), memberText(sdkInfo, 'version')]

@@ -18,7 +18,7 @@ export interface RecordChange {
   readonly name: string
   /** Null: it is deleted. */
   readonly data: Draft | null
-  /** ETag of the record as it was shown; null: without a check. */
+  /** ETag that the record had when it was shown; null: the change is made without a check. */
   readonly ifMatch?: string | null
 }
 
@@ -27,14 +27,14 @@ interface Refused {
   readonly reason: string
 }
 
-/** Makes changes of one or several records, after their effect on access was shown. */
+/** Changes one or several records after the effect on access was shown. */
 export function ChangeDialog(props: {
   readonly title: string
   readonly verb: string
   readonly isDangerous?: boolean
   readonly changes: readonly RecordChange[]
   readonly onClose: () => void
-  /** Called once something was changed. */
+  /** Called after at least one record was changed. */
   readonly onDone: () => void
 }) {
   const { title, verb, changes, onClose, onDone, isDangerous = false } = props

@@ -11,7 +11,7 @@ import { AccessPreview } from '../access/preview.tsx'
 import { CallPanel } from './call-panel.tsx'
 import type { Kind } from './kinds.ts'
 import { recordPath, writeRecord } from './record-data.ts'
-import { keepsRecord, Uses, useUses } from './uses.tsx'
+import { blocksDeletion, RecordUses, useUses } from './uses.tsx'
 
 /** Deletes a record after the user has typed its name. */
 export function DeleteDialog(props: {
@@ -25,7 +25,7 @@ export function DeleteDialog(props: {
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const used = useUses(kind.path, id)
-  const isKept = keepsRecord(used.data.value)
+  const isKept = blocksDeletion(used.data.value)
   const call = { method: 'DELETE', path: recordPath(kind.path, id) } as const
   const remove = (): void => {
     isBusy.value = true
@@ -61,7 +61,7 @@ export function DeleteDialog(props: {
     >
       <FailureNotice error={error.value} />
       <p class="soft">{texts.record.deleteWhat(kind.one)}</p>
-      <Uses loaded={used} />
+      <RecordUses loaded={used} />
       <TextField
         label={texts.manage.typeThis(name)}
         value={typed.value}

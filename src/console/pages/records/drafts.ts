@@ -7,16 +7,14 @@ import type { FormField } from './form-field.ts'
 const PREFIX = 'flotilla.draft.'
 const CHARACTERS_MAX = 200_000
 
-/**
- * Stores a draft for as long as the tab is open, so that neither a log-in nor a reload loses it.
- */
+/** Stores a draft until the tab is closed, so that neither a log-in nor a reload loses it. */
 export function storeDraft(key: string, draft: Draft, fields: readonly FormField[]): void {
   const text = JSON.stringify(withoutSecrets(draft, fields))
   if (text.length > CHARACTERS_MAX) return
   try {
     sessionStorage.setItem(PREFIX + key, text)
   } catch {
-    // If the storage of the browser is full, only the page has the draft.
+    // Ignored: if the browser's storage is full, only the page has the draft.
   }
 }
 
@@ -29,7 +27,7 @@ export function storedDraft(key: string): Draft | null {
   }
 }
 
-/** Whether the form of a record has input that was not saved. */
+/** Whether the form of a record contains unsaved input. */
 export function hasDraft({ path }: { readonly path: string }, id: string): boolean {
   return sessionStorage.getItem(`${PREFIX}${path}/${id}`) !== null
 }
@@ -38,7 +36,7 @@ export function dropDraft(key: string): void {
   sessionStorage.removeItem(PREFIX + key)
 }
 
-/** A signal whose value lives as long as the tab, for input that holds no secret. */
+/** A signal whose value is stored until the tab is closed; only for input without secrets. */
 export function useDraftSignal<T>(key: string, initial: T): Signal<T> {
   const stored = storedDraft(key)
   const value = useSignal<T>(stored === null ? initial : (stored['value'] as T))

@@ -1,6 +1,6 @@
 import type { Facet } from './kinds.ts'
 
-/** A text of the filter language. */
+/** Quotes a string for the filter language. */
 export function quoteFilterText(text: string): string {
   return `"${text.replace(/[\\"]/g, (character) => `\\${character}`)}"`
 }
@@ -15,7 +15,10 @@ const ATTRIBUTES = (text: string): string =>
     .map((role) => `anyOf(roleAttributes) = ${quoteFilterText(role.slice(1))}`)
     .join(' and ')
 
-/** Builds a filter from the typed text: a search text, attributes, or a whole filter after `=`. */
+/**
+ * Builds a filter from the typed text, which is a search term, role attributes, or a whole filter
+ * after `=`.
+ */
 export function buildFilter(typed: string, fields: readonly string[]): string {
   const text = typed.trim()
   if (text === '') return ''
@@ -27,28 +30,31 @@ export function buildFilter(typed: string, fields: readonly string[]): string {
   return [...parts, `id = ${quoteFilterText(text)}`].join(' or ')
 }
 
-/** Filter, order and position of a list, as stored in the page's address. */
+/** Filter, sort order and position of a list, as stored in the page's address. */
 export interface ListState {
   readonly typed: string
   readonly sort: string
   readonly isDescending: boolean
   readonly offset: number
-  /** Chosen values of facets, by their names. */
+  /** Chosen value of each facet, by facet name. */
   readonly facets: Readonly<Record<string, string>>
 }
 
 /**
- * The offset of a list is a multiple of this: it begins the page of rows that contains the first
- * visible row.
+ * Rows per page. The offset of a list is a multiple of this number: the first row of the page that
+ * contains the first visible row.
  */
 export const PAGE_ROWS = 30
 
-/** The first row to load. One page before the first visible row is loaded, and two after it. */
+/**
+ * Number of the first row to load. One page before the first visible row is loaded, and two pages
+ * after it.
+ */
 export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
 }
 
-/** Whether a list leaves out some records. */
+/** Whether a filter hides some records of the list. */
 export function isFiltered({ typed, facets }: Pick<ListState, 'typed' | 'facets'>): boolean {
   return typed !== '' || Object.values(facets).some((value) => value !== '')
 }
@@ -71,7 +77,7 @@ export function parseListState(query: URLSearchParams): ListState {
   }
 }
 
-/** The query of the page's address; '' when all of it is as usual. */
+/** The query of the page's address; '' when everything has its default. */
 export function formatListState({ typed, sort, isDescending, offset, facets }: ListState): string {
   const query = new URLSearchParams()
   if (typed !== '') query.set('q', typed)
@@ -83,7 +89,7 @@ export function formatListState({ typed, sort, isDescending, offset, facets }: L
   return text === '' ? '' : `?${text}`
 }
 
-/** The field by which a list is sorted; '' is the order that the controllers use. */
+/** The field by which a list is sorted; '' means the controller's default order. */
 export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boolean): string {
   return sort === '' && hasNames ? 'name' : sort
 }

@@ -15,6 +15,6 @@ export interface FormField {
   readonly isRequired: boolean
   readonly isNullable: boolean
   readonly widget: Widget
-  /** Value in the form of a new record; undefined: the plainest that its type has. */
+  /** Value in the form for a new record; undefined: the empty value of the field's type. */
   readonly initial?: unknown
 }

@@ -7,7 +7,7 @@ import type { FormField, Widget } from './form-field.ts'
 /** Values of a form, as JSON that can be sent. */
 export type Draft = Readonly<Record<string, unknown>>
 
-/** Words for OpenZiti names that are not words themselves. */
+/** Labels for OpenZiti field names that cannot be split into words. */
 const labels: Readonly<Record<string, string>> = {
   ott: 'One-time token',
   ottca: 'One-time token, certificate of a CA (its id)',
@@ -16,7 +16,7 @@ const labels: Readonly<Record<string, string>> = {
   cert: 'Certificate',
 }
 
-/** Turns `isTunnelerEnabled` into words. */
+/** Splits a name like `isTunnelerEnabled` into words. */
 export function fieldLabel(name: string): string {
   const label = Object.hasOwn(labels, name) ? labels[name] : undefined
   if (label !== undefined) return label
@@ -34,8 +34,8 @@ export function fieldLabel(name: string): string {
 }
 
 /**
- * The fields of a body: first those that hints name, in the order of the hints, then the required
- * ones.
+ * The fields of a body: first those with hints, in the order of the hints, then the required
+ * fields.
  */
 export function fieldsOf(schema: JsonSchema, kind: Pick<Kind, 'fields' | 'hidden'>): FormField[] {
   const required = new Set(schema.required)
@@ -106,7 +106,9 @@ function groupOf(schema: JsonSchema): Widget {
   return { is: 'group', fields: fieldsOf(schema, { fields: {}, hidden: [] }) }
 }
 
-/** The initial values of a form for a new record: required fields that have an obvious value. */
+/**
+ * Initial values in the form for a new record: those of required fields with an obvious value.
+ */
 export function emptyDraft(fields: readonly FormField[]): Draft {
   const values = fields.flatMap(({ name, isRequired, widget, initial }): [string, unknown][] => {
     if (initial !== undefined) return [[name, initial]]
@@ -133,7 +135,7 @@ export function emptyDraft(fields: readonly FormField[]): Draft {
   return Object.fromEntries(values)
 }
 
-/** The values of a record that its form shows, with references as ids. */
+/** The values of a record that its form shows; references are ids. */
 export function recordDraft(record: Draft, fields: readonly FormField[]): Draft {
   return Object.fromEntries(
     fields.flatMap(({ name, widget }): [string, unknown][] => {
@@ -154,25 +156,25 @@ export function isObject(value: unknown): value is Draft {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The draft with another value; undefined removes the field. */
+/** The draft with a new value for one field; undefined removes the field. */
 export function withValue(draft: Draft, name: string, value: unknown): Draft {
   const { [name]: _, ...rest } = draft
   return value === undefined ? rest : { ...rest, [name]: value }
 }
 
-/** A field that changes, with both values. */
-export interface Change {
+/** A changed field, with its old and new value. */
+export interface FormFieldChange {
   readonly name: string
   readonly before: unknown
   readonly after: unknown
 }
 
-/** Fields whose values differ. The new value of a field that is no longer set is null. */
+/** Fields whose values differ. If a field was cleared, its new value is null. */
 export function changedFormFields(
   before: Draft,
   after: Draft,
   fields: readonly FormField[],
-): Change[] {
+): FormFieldChange[] {
   return fields.flatMap(({ name }) => {
     const [was, is] = [before[name], after[name]]
     if (isSame(was, is)) return []
@@ -181,7 +183,7 @@ export function changedFormFields(
 }
 
 /** The body of a patch that makes these changes. */
-export function patchBody(changes: readonly Change[]): Draft {
+export function patchBody(changes: readonly FormFieldChange[]): Draft {
   return Object.fromEntries(changes.map(({ name, after }) => [name, after]))
 }
 
@@ -200,7 +202,7 @@ function isNothing(value: unknown): boolean {
   return value === undefined || value === null
 }
 
-/** The draft as it is sent, without the empty lines of a text that is being typed. */
+/** The draft in the form in which it is sent: without empty lines that are left from typing. */
 export function cleanDraft(draft: Draft, fields: readonly FormField[]): Draft {
   return Object.fromEntries(
     Object.entries(draft).map(([name, value]) => {
@@ -218,17 +220,17 @@ export function withoutSecrets(draft: Draft, fields: readonly FormField[]): Draf
   return Object.fromEntries(Object.entries(draft).filter(([name]) => !secret.has(name)))
 }
 
-/** A field with a fault, and the reason in the words of the console. */
+/** An invalid field, and the reason in the console's words. */
 export interface FormFault {
   readonly name: string
-  /** Names below `name`, in a group. */
+  /** Path of the invalid field below `name`, if `name` is a group. */
   readonly below: string
   readonly reason: string
 }
 
 /**
- * The field of a form to which a refusal refers: `body.name`, `data.name` and `name` mean the same
- * field. The names in a schema of a config type are below `data`.
+ * The form field that a refusal is about: `body.name`, `data.name` and `name` mean the same field.
+ * For a config, the names in the schema of its type are below `data`.
  */
 export function fieldFaultIn(
   fault: RefusedField | null,
@@ -244,7 +246,7 @@ export function fieldFaultIn(
   return { name: 'data', below: '', reason: texts.faults.at(fault.field, reason) }
 }
 
-/** The fault of a group, as its own fields see it. */
+/** The fault of a group, relative to the group's own fields. */
 export function faultBelow(
   fault: FormFault | null,
   fields: readonly FormField[],

@@ -21,7 +21,10 @@ interface FormProps {
   readonly draft: Draft
   readonly fault: FormFault | null
   readonly onChange: (draft: Draft) => void
-  /** Reports a field whose text is not valid JSON yet. Nothing can be saved while there is one. */
+  /**
+   * Reports whether a field contains text that is not valid JSON yet. While one does, nothing can
+   * be saved.
+   */
   readonly onBadJson: (name: string, isBad: boolean) => void
 }
 
@@ -177,7 +180,8 @@ function TextInput(
     <input
       {...ids}
       class="input"
-      // The type of an input is a union of texts that a variable with two of them does not match.
+      // A cast, because the input's type is a union of string literals that a variable with two of
+      // them does not match.
       type={(isSecret ? 'password' : 'text') as 'text'}
       autocomplete={isSecret ? 'new-password' : 'off'}
       spellcheck={false}
@@ -237,7 +241,7 @@ function Flag(props: {
   )
 }
 
-/** An object with nested fields. The user opens an optional one. */
+/** An object with nested fields. An optional object is closed until the user opens it. */
 function Group(props: ControlProps & { readonly fields: readonly FormField[] }) {
   const { field, fields, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]
@@ -260,7 +264,7 @@ function Group(props: ControlProps & { readonly fields: readonly FormField[] }) 
   )
 }
 
-/** A field for JSON. The text stays as typed; the value of the field is its parsed form. */
+/** A field for JSON. The text stays as typed; the field's value is the parsed JSON. */
 export function JsonInput(props: {
   readonly ids: Ids
   readonly value: unknown

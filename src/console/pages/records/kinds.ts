@@ -2,7 +2,7 @@ import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import type { Widget } from './form-field.ts'
 
-/** Text and control for a field, in place of those derived from its schema. */
+/** Label and control for a field, instead of those that are derived from its schema. */
 export interface FieldHint {
   readonly label?: string
   readonly help?: string
@@ -11,7 +11,7 @@ export interface FieldHint {
   readonly initial?: unknown
 }
 
-/** A choice that narrows a list. */
+/** A choice by which the user can narrow a list. */
 export interface Facet {
   readonly name: string
   readonly label: string
@@ -70,25 +70,28 @@ const routerStates = facet(
   ['disabled', 'Disabled', 'disabled = true'],
 )
 
-/** Texts and order for a kind of records; everything else follows from the served schemas. */
+/** Texts and order for a kind of records; everything else is derived from the served schemas. */
 export interface Kind {
-  /** Its collection in the management API, and its name in addresses of the console. */
+  /** Name of the collection in the management API and in the console's addresses. */
   readonly path: string
   readonly one: string
   readonly many: string
   readonly icon: IconName
-  /** Columns after the name, in their order. */
+  /** Columns after the name column, in display order. */
   readonly columns: readonly string[]
   readonly facets: readonly Facet[]
-  /** Form fields in their order. */
+  /** Form fields in display order. */
   readonly fields: Readonly<Record<string, FieldHint>>
   /** Fields that the form leaves out. */
   readonly hidden: readonly string[]
   /** One sentence for a list without rows. */
   readonly what: string
-  /** The wizard that its button opens, as a record of the plain form is of no use yet. */
+  /**
+   * The wizard that the button for a new record opens, if a record from the plain form would be of
+   * no use yet.
+   */
   readonly wizard: string | null
-  /** The permission for it is `<permission>.<action>`. */
+  /** Prefix of the permissions for this kind: `<permission>.<action>`. */
   readonly permission: string
 }
 
@@ -408,7 +411,7 @@ export const kinds: readonly Kind[] = [
     {
       fields: {
         name: {},
-        // The rules of the default policy of OpenZiti, without expired certificates.
+        // The rules of OpenZiti's default policy, except that expired certificates are not allowed.
         primary: {
           initial: {
             cert: { allowed: true, allowExpiredCerts: false },

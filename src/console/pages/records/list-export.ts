@@ -5,13 +5,13 @@ import type { Kind } from './kinds.ts'
 import { readPage, type RecordRow } from './record-data.ts'
 
 const PAGE = 500
-/** Rows of an export, which the browser holds in memory. */
+/** Maximum rows of an export; limited, because the browser keeps them in memory. */
 const EXPORTED_ROWS_MAX = 100_000
 
-/** Members that would let the reader of a file enroll or log in. */
+/** Members with which a reader of the exported file could enroll or log in; they are omitted. */
 const SECRETS: ReadonlySet<string> = new Set(['jwt', 'token', 'enrollmentJwt', 'enrollmentToken'])
 
-/** All rows that a list has, with its filter and order. */
+/** All rows of a list, with its filter and order. */
 export async function readAllRows(
   kind: Kind,
   state: ListState,
@@ -40,7 +40,10 @@ export function rowsAsCsv(rows: readonly RecordRow[], columns: readonly string[]
   return csvText([names, ...rows.map((row) => names.map((name) => fieldText(row, name)))])
 }
 
-/** Policies serve the names of the records in their roles beside the IDs. */
+/**
+ * A field as text. For roles of policies, it uses the names of records, which the API returns
+ * beside the ids.
+ */
 function fieldText(row: Draft, name: string): string {
   const display = row[`${name}Display`]
   return valueText(Array.isArray(display) && display.length > 0 ? display : row[name])

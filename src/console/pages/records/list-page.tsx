@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { loadCaller, managementDocument, hasPermission } from '../../app/api-documents.ts'
-import { ApiProblem } from '../../../client/problem.ts'
+import { ApiRefusalError } from '../../../client/problem.ts'
 import { Failure, FailureNotice, failureText } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { goTo, pathTo, place } from '../../app/navigation.ts'
@@ -53,11 +53,11 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   }
 }
 
-/** Rows with the names of the configs that they use in place of IDs. */
+/** Replaces the ids of configs in rows by the names of the configs. */
 async function named(page: RowPage, signal: AbortSignal): Promise<RowPage> {
   const ids = page.rows.flatMap(({ configs }) => (Array.isArray(configs) ? configs : []))
   if (ids.length === 0) return page
-  // A reader of services need not be one of configs.
+  // Errors are ignored, because a user who may read services may not be permitted to read configs.
   const names = await readNames('configs', [...new Set(ids.map(String))], signal).catch(
     () => new Map<string, string>(),
   )
@@ -69,7 +69,10 @@ async function named(page: RowPage, signal: AbortSignal): Promise<RowPage> {
   return { ...page, rows }
 }
 
-/** All records of a kind: filtered and sorted by the server, and read where they are in sight. */
+/**
+ * All records of a kind; the server filters and sorts them, and rows are loaded when they become
+ * visible.
+ */
 export function ListPage({ kind }: { readonly kind: Kind }) {
   const { list } = texts
   const state = parseListState(place.value.query)
@@ -122,7 +125,7 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
       ) : (
         <>
           <ListFailure error={loaded.error.value} fields={shown?.page.filterableFields ?? []} />
-          {/* Rows of an earlier filter would pass for those of this one. */}
+          {/* Marked as outdated after an error: otherwise rows for an earlier filter would look like those for the current filter. */}
           <div class={data === null && loaded.error.value !== null ? 'outdated' : ''}>
             <Rows key={kind.path} kind={kind} state={state} shown={shown} selection={selection} />
           </div>
@@ -132,7 +135,7 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
   )
 }
 
-/** Records of one kind that were selected; a row that is read again replaces the older one. */
+/** Selected records of one kind; a row that is loaded again replaces its older version. */
 function useSelection(kind: Kind): Selection {
   const selection = useSignal<ReadonlyMap<string, RecordRow>>(new Map())
   useEffect(() => {
@@ -150,7 +153,7 @@ function ListFailure({
 }) {
   const { list } = texts
   const isOfFilter =
-    error instanceof ApiProblem &&
+    error instanceof ApiRefusalError &&
     ['INVALID_FILTER', 'INVALID_SORT_IDENTIFIER'].includes(error.code)
   if (!isOfFilter) return <FailureNotice error={error} />
   return (

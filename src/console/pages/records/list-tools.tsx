@@ -14,10 +14,10 @@ import type { RecordRow } from './record-data.ts'
 import { RolesInput } from './reference-inputs.tsx'
 import { rowTitle } from './row-title.ts'
 
-/** Records that one preview covers, as controllers bound it. */
+/** Maximum records in one preview, the same limit as in controllers. */
 export const BULK_MAX = 64
 
-/** Choices that narrow the list. */
+/** Shows the choices by which the user can narrow the list. */
 export function Facets({ kind, state }: { readonly kind: Kind; readonly state: ListState }) {
   return (
     <>
@@ -88,7 +88,7 @@ export type Selection = Signal<ReadonlyMap<string, RecordRow>>
 
 type BulkVerb = 'add' | 'remove' | 'delete'
 
-/** Actions on the selected records, each with its effect on access shown first. */
+/** Actions on the selected records. Each action first shows its effect on access. */
 export function BulkBar(props: {
   readonly kind: Kind
   readonly selection: Selection
@@ -161,7 +161,8 @@ export function BulkBar(props: {
           isDangerous={verb.value === 'delete'}
           changes={changesOf(kind, rows, verb.value, attributes.value)}
           onClose={() => {
-            // Without a selection, the dialog and its refusals would be gone.
+            // The selection is cleared only when the dialog closes: without a selection, the dialog
+            // and the refusals in it would disappear.
             if (isDone.value && verb.value === 'delete') selection.value = new Map()
             isDone.value = false
             verb.value = null
@@ -176,7 +177,7 @@ export function BulkBar(props: {
   )
 }
 
-/** The change of each record that is not yet as it shall be. */
+/** The change for each record that is not yet in the desired state. */
 export function changesOf(
   kind: Pick<Kind, 'path'>,
   rows: readonly RecordRow[],

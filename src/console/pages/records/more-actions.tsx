@@ -31,8 +31,8 @@ function act(label: string, what: string, run: Act['run'], more: Partial<Act> = 
   return { label, what, run, isDangerous: false, asksPassword: false, ...more }
 }
 
-/** The actions that the API has for a record in its present state. */
-export function actsOf(kind: Pick<Kind, 'path'>, record: RecordRow): readonly Act[] {
+/** The actions that the API offers for a record in its current state. */
+export function recordActions(kind: Pick<Kind, 'path'>, record: RecordRow): readonly Act[] {
   const { acts } = texts
   const { id } = record
   const path = recordPath(kind.path, id)
@@ -85,7 +85,7 @@ function inviteAct(identityId: string): Act {
   )
 }
 
-/** Changes the password that the identity has, or gives it a first one. */
+/** Changes the identity's password, or sets a first one. */
 function passwordAct(identityId: string, authenticatorId: unknown): Act {
   const { acts } = texts
   const run = (credentials: Credentials) =>
@@ -112,7 +112,7 @@ async function logOutAll(identityId: string): Promise<void> {
   }
 }
 
-/** Further actions on a record, each explained before it runs. */
+/** Further actions on a record; each is explained before it is carried out. */
 export function MoreActions(props: {
   readonly kind: Kind
   readonly record: RecordRow
@@ -123,7 +123,7 @@ export function MoreActions(props: {
   const chosen = useSignal<Act | null>(null)
   return (
     <>
-      {actsOf(kind, record).map((one) => (
+      {recordActions(kind, record).map((one) => (
         <Button key={one.label} refused={refused} onClick={() => (chosen.value = one)}>
           {one.label}
         </Button>

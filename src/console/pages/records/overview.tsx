@@ -12,7 +12,9 @@ import type { Kind } from './kinds.ts'
 import type { RecordRow } from './record-data.ts'
 import { attributeText, endedAttributes } from './role-ends.tsx'
 
-/** Fields of the overview in their order, where the columns of the list are not enough. */
+/**
+ * Fields in the overview, in display order, for kinds for which the list's columns are not enough.
+ */
 const facts: Readonly<Record<string, readonly string[]>> = {
   identities: [
     'lastSeenAt',
@@ -42,7 +44,7 @@ const facts: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Everything about a record that is worth a look, in words. */
+/** The most important values of a record, in words. */
 export function Overview({ kind, record }: { readonly kind: Kind; readonly record: RecordRow }) {
   const names = (facts[kind.path] ?? kind.columns).filter((name) => name in record)
   const tags = isObject(record['tags']) ? Object.entries(record['tags']) : []
@@ -134,7 +136,7 @@ function FactValue({
   return <FieldCell row={record} name={name} />
 }
 
-/** The list of the kind with that attribute. */
+/** Path of the kind's list, filtered by the attribute. */
 function attributePath(kind: Kind, attribute: string): string {
   const state = { typed: `#${attribute}`, sort: '', isDescending: false, offset: 0, facets: {} }
   return pathTo(kind.path) + formatListState(state)

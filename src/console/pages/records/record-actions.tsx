@@ -19,7 +19,7 @@ interface Outstanding {
   readonly expiresAt: string
 }
 
-/** The token with which a device or router can still enroll; null if there is none. */
+/** The token with which an identity or router can still enroll; null if there is none. */
 export function outstandingToken(kind: Pick<Kind, 'path'>, record: RecordRow): Outstanding | null {
   if (kind.path === 'edge-routers' || kind.path === 'transit-routers') {
     return tokenIn(record['enrollmentJwt'], record['enrollmentExpiresAt'])
@@ -43,7 +43,7 @@ interface RecordActionsProps {
   readonly onDone: () => void
 }
 
-/** Actions on a record other than changing its fields. */
+/** Actions on a record, other than changing its fields. */
 export function RecordActions({ kind, record, refused, onDone }: RecordActionsProps) {
   const { acts } = texts
   const error = useSignal<unknown>(null)
@@ -76,7 +76,7 @@ export function RecordActions({ kind, record, refused, onDone }: RecordActionsPr
   )
 }
 
-/** The token of a record that has not enrolled yet. */
+/** Shows the enrollment token of a record that has not enrolled yet. */
 export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kind' | 'record'>) {
   const { wizards } = texts
   const isShown = useSignal(false)

@@ -11,7 +11,7 @@ export interface RecordRow extends Draft {
   readonly id: string
 }
 
-/** One page of a list, and the number of all its rows. */
+/** One page of a list, and the total number of rows. */
 export interface RowPage {
   readonly rows: readonly RecordRow[]
   readonly totalCount: number
@@ -77,7 +77,7 @@ export async function suggestRecords(
   return pageOf(body)
 }
 
-/** Names of records by their ids. Records that no longer exist are missing. */
+/** Names of records, by id. Records that no longer exist are omitted. */
 export async function readNames(
   path: string,
   ids: readonly string[],
@@ -93,7 +93,7 @@ export async function readNames(
 
 const NAMES_MAX = 100
 
-/** Number of records that a list of roles selects, as the server counts it. */
+/** Number of records that a list of roles selects, as counted by the server. */
 export async function countByRoles(
   path: string,
   chosen: readonly string[],

@@ -5,7 +5,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { failureText } from '../../app/failure.tsx'
 import { guardLeaving } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
-import { ApiProblem } from '../../../client/problem.ts'
+import { ApiRefusalError } from '../../../client/problem.ts'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { Notice } from '../../controls/status.tsx'
@@ -15,7 +15,7 @@ import { CallPanel } from './call-panel.tsx'
 import { dropDraft, storeDraft, storedDraft } from './drafts.ts'
 import { FormFields } from './form.tsx'
 import {
-  type Change,
+  type FormFieldChange,
   changedFormFields,
   cleanDraft,
   type Draft,
@@ -30,7 +30,7 @@ import { collectionPath, recordPath, writeRecord, type Write } from './record-da
 
 interface RecordFormProps {
   readonly kind: Kind
-  /** Null: the record is being created. */
+  /** Null while a new record is being created. */
   readonly id: string | null
   readonly etag: string | null
   readonly fields: readonly FormField[]
@@ -41,10 +41,10 @@ interface RecordFormProps {
 }
 
 /**
- * The request that saves the form: the whole body of a new record, or the changes of an existing
- * one.
+ * The request that saves the form: with the whole body for a new record, or only the changes for an
+ * existing record.
  */
-function callOf(props: RecordFormProps, draft: Draft, changes: readonly Change[]): Write {
+function callOf(props: RecordFormProps, draft: Draft, changes: readonly FormFieldChange[]): Write {
   const { kind, id, etag, fields } = props
   if (id === null) {
     return { method: 'POST', path: collectionPath(kind.path), body: cleanDraft(draft, fields) }
@@ -158,7 +158,7 @@ export function RecordForm(props: RecordFormProps) {
   )
 }
 
-/** Names of fields whose text is no JSON yet. */
+/** Names of the fields whose text is not valid JSON yet. */
 function useBadJson() {
   const names = useSignal<ReadonlySet<string>>(new Set())
   const mark = (name: string, isBad: boolean): void => {
@@ -170,7 +170,7 @@ function useBadJson() {
   return { names, mark }
 }
 
-/** Brings the first field with a fault into sight once the form is in front again. */
+/** Scrolls to the first field with an error once the review dialog is closed. */
 function useFaultInSight(error: unknown, hasFault: boolean): RefObject<HTMLFormElement | null> {
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {
@@ -193,7 +193,7 @@ function Refusal(props: {
   readonly onReload: () => void
 }) {
   const { error, fields, onReload } = props
-  const hasMoved = error instanceof ApiProblem && error.status === 412
+  const hasMoved = error instanceof ApiRefusalError && error.status === 412
   return (
     <Notice tone="bad">
       {hasMoved ? texts.form.moved : refusalText(error, fields)}{' '}
@@ -203,10 +203,10 @@ function Refusal(props: {
 }
 
 function faultOf(error: unknown, fields: readonly FormField[]) {
-  return fieldFaultIn(error instanceof ApiProblem ? error.fault : null, fields)
+  return fieldFaultIn(error instanceof ApiRefusalError ? error.fault : null, fields)
 }
 
-/** One sentence about a refused save; the field has the name that the form shows. */
+/** One sentence about a refused save; it names the field by the label that the form shows. */
 function refusalText(error: unknown, fields: readonly FormField[]): string {
   const fault = faultOf(error, fields)
   const field = fields.find(({ name }) => name === fault?.name)
@@ -216,13 +216,13 @@ function refusalText(error: unknown, fields: readonly FormField[]): string {
 
 /** Shows the changes of a save before it is made. */
 function ReviewDialog(props: {
-  readonly changes: readonly Change[]
+  readonly changes: readonly FormFieldChange[]
   readonly call: Write
   readonly previewed: PreviewedChange
   readonly isBusy: boolean
-  /** Why the last attempt was refused. */
+  /** The reason why the last attempt was refused. */
   readonly refusal: ComponentChildren
-  /** A field of the form has to be corrected first. */
+  /** True if a field of the form must be corrected first. */
   readonly hasFault: boolean
   readonly onClose: () => void
   readonly onSave: () => void

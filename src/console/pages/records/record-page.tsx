@@ -33,7 +33,7 @@ import { RecordForm } from './record-form.tsx'
 import { RelatedLists } from './related-lists.tsx'
 
 interface RecordPageData {
-  /** Null: the record is being created. */
+  /** Null while a new record is being created. */
   readonly record: RecordRow | null
   readonly etag: string | null
   /** Null: no field can be changed. */
@@ -217,7 +217,7 @@ function Shown(props: {
 
 type Tab = keyof typeof texts.record.tabNames
 
-/** The tabs of a record; what has no form has no tab for it. */
+/** The tabs of a record; without a form, there is no tab for one. */
 function tabsOf({ path }: Kind, hasForm: boolean): readonly Tab[] {
   const isSide = path === 'identities' || path === 'services'
   return [
@@ -278,7 +278,7 @@ function HeadTime({ kind, record }: { readonly kind: Kind; readonly record: Reco
   )
 }
 
-/** The record as the API gives it, for what no form shows. */
+/** The whole record as the API returns it, for values that the form does not show. */
 function Everything({ record }: { readonly record: RecordRow }) {
   const { _links: _, ...shown } = record
   return (

@@ -19,19 +19,19 @@ import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
 
 export interface ListPageData {
   readonly page: RowPage
-  /** Number of the first loaded row, among all rows. */
+  /** Number of the first loaded row, counted among all rows. */
   readonly firstRow: number
   readonly columns: readonly string[]
   readonly hasNames: boolean
   readonly mayCreate: boolean
   readonly canCreate: boolean
-  /** Fields of a row by which a typed text is searched. */
+  /** Fields of a row in which typed text is searched. */
   readonly fields: readonly string[]
   readonly hasAttributes: boolean
   readonly canDelete: boolean
 }
 
-/** The table of a list, which scrolls from its first record to its last. */
+/** The table of a list; it scrolls over all records, loaded or not. */
 export function Rows(props: {
   readonly kind: Kind
   readonly state: ListState
@@ -128,7 +128,7 @@ export function Rows(props: {
   )
 }
 
-/** Nothing to list, and the way back from a filter. */
+/** Shown when there are no rows; offers to clear the filter if there is one. */
 function NoRows({ kind, isFiltered }: { readonly kind: Kind; readonly isFiltered: boolean }) {
   const { list } = texts
   return (
@@ -141,13 +141,13 @@ function NoRows({ kind, isFiltered }: { readonly kind: Kind; readonly isFiltered
   )
 }
 
-/** `j`, `k`, Enter and `e` move in the list and open a record. */
+/** Lets `j`, `k`, Enter and `e` move through the list and open a record. */
 function useRowKeys(props: {
   readonly kind: Kind
   readonly rows: readonly RecordRow[]
   readonly firstRow: number
   readonly totalRows: number
-  /** Place of the row that the keys moved to. */
+  /** Number of the row to which the keys have moved. */
   readonly at: Signal<number>
   readonly onShow: (row: number) => void
 }): void {
@@ -171,12 +171,12 @@ function useRowKeys(props: {
   }, [rows, firstRow, totalRows, kind])
 }
 
-/** Selects rows, and updates selected ones that are read again. */
+/** Selects rows, and updates a selected row when it is loaded again. */
 function useSelect(
   selection: Selection,
   rows: readonly RecordRow[],
 ): (changed: readonly RecordRow[], isOn: boolean) => void {
-  // A selected row that is read again is that of the next change.
+  // When a selected row is loaded again, the next change uses the newly loaded record.
   useEffect(() => {
     const again = rows.filter(({ id }) => selection.peek().has(id))
     if (again.length === 0) return
@@ -192,7 +192,7 @@ function useSelect(
   }
 }
 
-/** Room for rows that are not read. */
+/** Empty space for rows that are not loaded. */
 function Space({ heightPx, cells }: { readonly heightPx: number; readonly cells: number }) {
   if (heightPx === 0) return null
   return (

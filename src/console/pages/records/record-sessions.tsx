@@ -20,13 +20,13 @@ const REFRESH_MS = 3_000
 const SESSIONS_MAX = 100
 
 interface OpenNow {
-  /** Null: only identities have API sessions. */
+  /** Null if the record is not an identity, because only identities have API sessions. */
   readonly sessions: readonly LiveRow[] | null
   readonly circuits: readonly LiveRow[]
   readonly silent: readonly string[]
 }
 
-/** Whether a circuit belongs to the client, the service or one of the routers of a page. */
+/** Whether a circuit belongs to the client, the service or the router that the page shows. */
 export function isCircuitOf(collection: string, id: string, circuit: LiveRow): boolean {
   const { clientId, service, path } = circuit
   if (collection === 'identities') return clientId === id
@@ -34,7 +34,7 @@ export function isCircuitOf(collection: string, id: string, circuit: LiveRow): b
   return pathRouters(path).some((router) => router.id === id)
 }
 
-/** API sessions of an identity that are open. */
+/** Open API sessions of an identity. */
 export async function readApiSessions(
   identityId: string,
   signal?: AbortSignal,
@@ -56,7 +56,7 @@ async function load(kind: Kind, id: string, signal: AbortSignal): Promise<OpenNo
   return { sessions, silent, circuits: rows.filter((row) => isCircuitOf(kind.path, id, row)) }
 }
 
-/** Open sessions and circuits of a record, each with a button that ends it. */
+/** Open sessions and circuits of a record, each with a button to end it. */
 export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id: string }) {
   const { live } = texts
   const loaded = useLoaded(

@@ -4,7 +4,7 @@ import { RecordPage } from './record-page.tsx'
 
 const NEW = 'new'
 
-/** The list of a kind, one record of it, or the form for a new one. */
+/** The list of a kind, the page of one record, or the form for a new record. */
 export function Records({ kind, id }: { readonly kind: Kind; readonly id: string | null }) {
   if (id === null) return <ListPage kind={kind} />
   return <RecordPage kind={kind} id={id === NEW ? null : id} />

@@ -23,7 +23,7 @@ async function loadRecords(kind: string, typed: string, signal: AbortSignal): Pr
   return { options, totalCount }
 }
 
-/** Names of the records with these ids, loaded when they are first needed. */
+/** Names of the records with these ids; loaded when first needed. */
 function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, string> {
   const names = useSignal<ReadonlyMap<string, string>>(new Map())
   useEffect(() => {
@@ -39,7 +39,7 @@ function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, str
   return names.value
 }
 
-/** Selects one record, or several, by name. */
+/** An input that selects one or several records by name. */
 export function ReferenceInput(props: {
   readonly ids: InputIds
   readonly kind: string
@@ -73,10 +73,10 @@ export function ReferenceInput(props: {
  */
 export function RolesInput(props: {
   readonly ids: InputIds
-  /** Where no label element names the input. */
+  /** Label for screen readers, if no label element names the input. */
   readonly label?: string
   readonly kind: string
-  /** True: the attributes of the record itself, without `#`. A new attribute is allowed. */
+  /** True for the record's own attributes: they have no `#`, and new attributes are allowed. */
   readonly isOwn: boolean
   readonly semantic: string
   readonly chosen: readonly string[]
@@ -143,7 +143,7 @@ async function loadRoles(
   return { options, totalCount: options.length + Math.max(0, more) }
 }
 
-/** Number of records that the roles select now, as the server counts them. */
+/** Number of records that the roles select now, as counted by the server. */
 function RoleCount(props: {
   readonly kind: string
   readonly semantic: string

@@ -10,7 +10,10 @@ import { fieldLabel } from './form-model.ts'
 import { type Kind, kindAt, kinds } from './kinds.ts'
 import { type RowPage, readPage } from './record-data.ts'
 
-/** Lists of records that refer to this one or belong to it. Each is loaded when it is opened. */
+/**
+ * Lists of records that refer to this record or belong to it. Each list is loaded when it is
+ * opened.
+ */
 export function RelatedLists(props: {
   readonly kind: Kind
   readonly id: string

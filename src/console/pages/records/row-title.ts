@@ -2,7 +2,7 @@ import { visibleText } from '../../app/visible-text.ts'
 import { isObject } from './form-model.ts'
 import type { RecordRow } from './record-data.ts'
 
-/** The title of a record: its name, or that of the record to which it belongs. */
+/** The title of a record: its name, or the name of the record to which it belongs. */
 export function rowTitle(row: RecordRow): string {
   const { name, identity, edgeRouter, address, method } = row as Readonly<Record<string, unknown>>
   if (typeof name === 'string' && name !== '') return visibleText(name)

@@ -6,33 +6,33 @@ import { PAGE_ROWS } from './filters.ts'
 
 /** Maximum rows of a list: browsers limit the height of an element. */
 export const LISTED_ROWS_MAX = 200_000
-/** Assumed height of a row until a drawn one is measured. */
+/** Assumed height of a row until a drawn row is measured. */
 const ROW_PX_ASSUMED = 40
-/** Interval of requests for rows while the user scrolls. */
+/** Interval of row requests while the user scrolls. */
 const ASK_MS = 120
 
 export interface RowWindow {
   readonly body: RefObject<HTMLTableSectionElement | null>
-  /** Heights of the unread rows, before and after the loaded ones. */
+  /** Total height of the rows that are not loaded: before the loaded rows, and after them. */
   readonly beforePx: number
   readonly afterPx: number
   /** Scrolls to a row. */
   readonly show: (row: number) => void
 }
 
-/** The page of the last row. */
+/** Number of the page that contains the last row. */
 export function lastPage(totalRows: number): number {
   return Math.floor(Math.max(0, totalRows - 1) / PAGE_ROWS) * PAGE_ROWS
 }
 
-/** The page of the row at the upper edge of the visible area. */
+/** Number of the page that contains the row at the upper edge of the visible area. */
 export function pageInSight(bodyTopPx: number, rowPx: number, totalRows: number): number {
   const first = Math.floor(Math.max(0, -bodyTopPx) / rowPx)
   return Math.min(Math.floor(first / PAGE_ROWS) * PAGE_ROWS, lastPage(totalRows))
 }
 
 export interface WindowOptions {
-  /** Offset of the visible page, as in the address. */
+  /** Offset of the visible page; also in the page's address. */
   readonly offset: number
   /** The first loaded row, and the number of loaded rows. */
   readonly firstRow: number
@@ -43,8 +43,8 @@ export interface WindowOptions {
 }
 
 /**
- * A list that scrolls as a whole although only some rows are loaded: empty space of the same height
- * replaces the others. All rows have the same height.
+ * A list that scrolls as if all rows were loaded: empty space of the same height replaces the rows
+ * that are not. All rows have the same height.
  */
 export function useRowWindow(options: WindowOptions): RowWindow {
   const { firstRow, rows, totalRows } = options
@@ -58,14 +58,14 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     const measured = body.current?.querySelector('tr:not([aria-hidden])')?.getBoundingClientRect()
     if (measured !== undefined && measured.height > 0) rowPx.value = measured.height
   })
-  // A user who returns, or follows a link, sees the row that was visible before.
+  // Scrolls once to the row that was visible before, for a user who returns or follows a link.
   const isThere = useRef(false)
   useLayoutEffect(() => {
     if (isThere.current || rows === 0) return
     isThere.current = true
     if (options.offset > 0) scrollBy(0, topOf(options.offset))
   }, [rows])
-  // The rows in the address may have been deleted since.
+  // The rows at the offset in the address may have been deleted meanwhile.
   const isBeyond = totalRows > 0 && firstRow >= totalRows
   useEffect(() => {
     if (isBeyond) latest.current.onPage(lastPage(totalRows))

@@ -10,19 +10,22 @@ import { quoteFilterText } from './filters.ts'
 import { kindAt } from './kinds.ts'
 import { pageOf, type RowPage } from './record-data.ts'
 
-/** The effect of a deletion on the records that use the deleted one. */
+/** How a deletion affects the records that use the deleted record. */
 type Effect = 'changed' | 'deleted' | 'kept'
 
 interface Use {
   /** The kind of the records. */
   readonly kind: string
   readonly effect: Effect
-  /** Where they are listed, with the filter in `query`. */
+  /** Page that lists these records, with the filter in `query`. */
   readonly path: (id: string) => string
   readonly filter?: (quotedId: string) => string
 }
 
-/** `kept`: the controller refuses the deletion while there are some. */
+/**
+ * For each kind, where its records may be used. `kept`: the controller refuses the deletion while
+ * such records exist.
+ */
 const uses: Readonly<Record<string, readonly Use[]>> = {
   configs: [
     { kind: 'services', effect: 'changed', path: (id) => `configs/${id}/services` },
@@ -74,7 +77,7 @@ interface FoundUse {
   readonly page: RowPage
 }
 
-/** The records that use one, by kind; kinds without any are left out. */
+/** The records that use a given record, by kind; kinds without any are omitted. */
 export async function readUses(
   collection: string,
   id: string,
@@ -91,8 +94,8 @@ export async function readUses(
   return found.filter(({ page }) => page.totalCount > 0)
 }
 
-/** True if the controller refuses a deletion while the record is used so. */
-export function keepsRecord(found: readonly FoundUse[] | null): boolean {
+/** True if one of these uses makes the controller refuse the deletion. */
+export function blocksDeletion(found: readonly FoundUse[] | null): boolean {
   return found?.some(({ use }) => use.effect === 'kept') === true
 }
 
@@ -100,8 +103,8 @@ export function useUses(collection: string, id: string) {
   return useLoaded(`uses/${collection}/${id}`, (signal) => readUses(collection, id, signal))
 }
 
-/** Names the records that a deletion changes, deletes, or is refused for. */
-export function Uses({ loaded }: { readonly loaded: ReturnType<typeof useUses> }) {
+/** Lists the records that a deletion changes or deletes, or because of which it is refused. */
+export function RecordUses({ loaded }: { readonly loaded: ReturnType<typeof useUses> }) {
   const { value: found } = loaded.data
   if (loaded.error.value !== null) return <FailureNotice error={loaded.error.value} />
   if (found === null || found.length === 0) return null

@@ -5,7 +5,7 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { type Circuit, type Graph, type GraphLink, usesLink } from './graph.ts'
-import { layOut, type Positions } from './layout.ts'
+import { computeLayout, type Positions } from './layout.ts'
 
 const MARGIN = 70
 const NODE_RADIUS = 9
@@ -16,7 +16,7 @@ interface Point {
   readonly y: number
 }
 
-/** Draws the network as SVG. The tables below the drawing have the same content for reading. */
+/** Draws the network as SVG. The tables below contain the same information as text. */
 export function Drawing(props: { readonly graph: Graph; readonly circuit: Circuit | null }) {
   const { topology } = texts
   const { graph, circuit } = props
@@ -29,7 +29,7 @@ export function Drawing(props: { readonly graph: Graph; readonly circuit: Circui
       nodes: graph.nodes.map(({ id }) => id),
       links: graph.links.map(({ from, to }) => [from, to] as const),
     }
-    layOut(request, cancel.signal).then(
+    computeLayout(request, cancel.signal).then(
       (found) => (places.value = pointsOf(found)),
       () => (fault.value = true),
     )
@@ -81,7 +81,10 @@ export function Drawing(props: { readonly graph: Graph; readonly circuit: Circui
 
 const LABEL_CHARACTERS_MAX = 24
 
-/** The whole name is in the table below the drawing, and in the title of the label. */
+/**
+ * The label is shortened; the table below the drawing and the label's tooltip contain the whole
+ * name.
+ */
 function labelOf(name: string, isOnline: boolean): string {
   const text = visibleText(name)
   const clipped =
@@ -113,14 +116,14 @@ function pointsOf(positions: Positions): ReadonlyMap<string, Point> {
 }
 
 /**
- * A drawing of few routers is not scaled to the whole page, so that its texts are as large as all
- * others.
+ * Maximum width of a drawing, so that one with few routers is not enlarged to the page width and
+ * its text has normal size.
  */
 const WIDTH_MAX = 960
 const PAGE_MARGINS = 40
 const HEIGHT_MIN = 340
 
-/** The part of the plane that contains all points. */
+/** The rectangle that contains all points. */
 function boxOf(points: ReadonlyMap<string, Point>): string {
   const all = [...points.values()]
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]

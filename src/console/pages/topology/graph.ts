@@ -24,14 +24,14 @@ export interface Graph {
 export interface Circuit {
   readonly id: string
   readonly service: string
-  /** Ids of routers in the order of its path. */
+  /** Ids of the routers on the circuit's path, in order. */
   readonly routers: readonly string[]
 }
 
 export const DRAWN_NODES_MAX = 300
 const NANOSECONDS_PER_MS = 1_000_000
 
-/** Routers and links in the order of their ids, so that the same network always looks the same. */
+/** Sorts routers and links by id, so that the same network always looks the same. */
 export function buildGraph(routers: readonly LiveRow[], links: readonly LiveRow[]): Graph {
   const nodes = routers
     .map(({ id, name, isOnline, connected }) => ({
@@ -78,7 +78,7 @@ export function readCircuits(rows: readonly LiveRow[]): readonly Circuit[] {
   })
 }
 
-/** True if a circuit uses a link, in either direction. */
+/** True if the circuit's path contains the link, in either direction. */
 export function usesLink({ routers }: Circuit, { from, to }: GraphLink): boolean {
   return routers.some((id, at) => {
     const next = routers[at + 1]
@@ -95,7 +95,7 @@ function numberIn(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
 }
 
-/** The order in which people look for routers. A drawing uses the order of ids. */
+/** Sorts by name, as people search for routers. The drawing uses the order of ids. */
 export function sortByName(nodes: readonly GraphNode[]): readonly GraphNode[] {
   return [...nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
 }

@@ -9,7 +9,7 @@ export type Positions = readonly (readonly [string, number, number])[]
 
 const SPREAD = 60
 
-/** A first position derived from the id, so that the layout is the same each time. */
+/** Initial position, derived from the id, so that the layout is the same each time. */
 export function startPosition(id: string, at: number): { x: number; y: number } {
   let hash = 2_166_136_261
   for (const character of id) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 16_777_619)
@@ -34,7 +34,10 @@ const ownScripts = trustedTypes?.createPolicy('flotilla-worker', {
   },
 })
 
-export async function layOut(request: LayoutRequest, signal: AbortSignal): Promise<Positions> {
+export async function computeLayout(
+  request: LayoutRequest,
+  signal: AbortSignal,
+): Promise<Positions> {
   const worker = new Worker(ownScripts?.createScriptURL(workerUrl) ?? workerUrl, { type: 'module' })
   signal.addEventListener('abort', () => worker.terminate())
   try {

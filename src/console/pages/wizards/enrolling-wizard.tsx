@@ -16,7 +16,7 @@ import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
 import { useRefusal } from './refusal.ts'
 
-/** A token with which a new record enrolls, and its expiry. */
+/** A token with which a new record enrolls, and the token's expiry. */
 export interface EnrollmentToken {
   readonly jwt: string
   readonly expiresAt: string
@@ -30,7 +30,7 @@ interface EnrollingWizardProps {
     readonly nameHint: string
     readonly make: string
     readonly open: string
-    /** The command that enrolls the record on its host with the token in this file. */
+    /** The command that enrolls the record on its host, with the token from this file. */
     readonly command: (fileName: string) => string
   }
   /** The body of the new record. */
@@ -45,7 +45,7 @@ interface EnrollingWizardProps {
   readonly more?: ComponentChildren
 }
 
-/** Creates a record that enrolls, and shows its enrollment token. */
+/** Form that creates a record and then shows its enrollment token. */
 export function EnrollingWizard(props: EnrollingWizardProps) {
   const { kind, words, bodyOf, tokenIn, children, more } = props
   const { wizards } = texts

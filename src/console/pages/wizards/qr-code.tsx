@@ -6,7 +6,7 @@ import { texts } from '../../texts.ts'
 
 const MARGIN = 2
 
-/** The dark squares as one path. Adjacent squares of a row form one line. */
+/** The dark squares of a QR code as one path. Adjacent squares in a row form one line. */
 function pathOf(text: string): { readonly path: string; readonly size: number } | null {
   try {
     const code = generate(text)

@@ -4,7 +4,10 @@ import { hasPermission, loadCaller } from '../../app/api-documents.ts'
 import { isReadOnly } from '../../app/services.ts'
 import { texts } from '../../texts.ts'
 
-/** Why a wizard would be refused, known before anything is typed; null: it would not. */
+/**
+ * The reason why the user may not use a wizard, known before anything is typed; null if the user
+ * may.
+ */
 export function useRefusal(permissions: readonly string[]): string | null {
   useEffect(() => {
     loadCaller().catch(() => undefined)

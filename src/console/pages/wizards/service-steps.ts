@@ -9,7 +9,7 @@ export interface SimpleService {
   readonly address: string
   readonly port: number
   readonly protocol: 'tcp' | 'udp'
-  /** Address at which the hosts of the service reach the server. */
+  /** Address at which the hosting identities reach the server. */
   readonly hostAddress: string
   readonly hostPort: number
   readonly dialRoles: readonly string[]
@@ -22,7 +22,7 @@ export interface ConfigTypeIds {
   readonly host: string
 }
 
-/** The records of one service, in the order of their creation. */
+/** The records that make up one service, in the order of their creation. */
 export function serviceSteps(service: SimpleService, types: ConfigTypeIds): readonly Step[] {
   const { name, address, port, protocol, hostAddress, hostPort } = service
   const { steps } = texts.wizards

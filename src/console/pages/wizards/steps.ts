@@ -1,20 +1,22 @@
 import { writeRecord, type Write } from '../records/record-data.ts'
 
-/** A record that a wizard creates. Later records refer to it by the id that it received. */
+/**
+ * A record that a wizard creates. Later records refer to it by the id that the server returned.
+ */
 export interface Step {
   readonly title: string
-  /** @param made ids of the records created before it, in order. */
+  /** @param made ids of the records that the wizard created before, in order. */
   readonly call: (made: readonly string[]) => Write
 }
 
-/** A record that a wizard has created. */
+/** A record that a wizard has already created. */
 export interface CreatedRecord {
   readonly title: string
   readonly path: string
   readonly id: string
 }
 
-/** A wizard failed at a step. Contains the records that it had created before. */
+/** A wizard failed at one step. Contains the records that it created before. */
 export class WizardFailure extends Error {
   readonly made: readonly CreatedRecord[]
 

@@ -8,7 +8,9 @@ import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { QrCode } from './qr-code.tsx'
 
-/** An enrollment token: as a code for phones, as a file, and with the command that uses it. */
+/**
+ * Shows an enrollment token: as a QR code for phones, as a file, and with the command that uses it.
+ */
 export function TokenCard(props: {
   readonly title: string
   readonly fileName: string
