@@ -246,7 +246,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid when they use the new one',
       'fsm/enrolling.test.ts > a router > extends its enrollment with its current certificate, and the log entry invalidates the previous certificate',
-      'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token',
+      'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is refused everywhere once the new one is used, and re-enrolling needs a new token',
       'process/router-program.test.ts > a router renews its certificates, and is accepted with the new ones',
     ],
   },
@@ -319,7 +319,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/routers.test.ts > Edge router enrolled → re-enroll > requires a new enrollment: each time with a new token, never two tokens, and other properties stay unchanged',
       'fsm/routers.test.ts > Edge router enrolled → re-enroll > removes the certificate, keeps other properties and associations, and replaces an outstanding token',
-      'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token',
+      'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is refused everywhere once the new one is used, and re-enrolling needs a new token',
       'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and online again afterwards',
     ],
   },

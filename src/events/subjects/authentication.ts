@@ -29,7 +29,11 @@ export const authentication: EventSubject = {
       type: 'string',
       meaning: 'ID of the identity; empty if it was not proven.',
     },
-    { name: 'auth_policy_id', type: 'string', meaning: 'Name of that identity.' },
+    {
+      name: 'auth_policy_id',
+      type: 'string',
+      meaning: 'ID of the auth policy of that identity; empty if it was not proven.',
+    },
     { name: 'remote_address', type: 'string', meaning: 'Source address.' },
     { name: 'success', type: 'boolean', meaning: 'Whether a session was opened.' },
     {

@@ -91,18 +91,21 @@ describe('Identity client certificate', () => {
 })
 
 describe('Router certificates', () => {
-  test('enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token', async () => {
+  test('enrolled with erott are extended on another controller, the previous one is refused everywhere once the new one is used, and re-enrolling needs a new token', async () => {
     const { id, token } = await net.router(1)
     const keys = await newRouterKeys(id)
     const enrolled = dataOf(await net.erott(2, token, keys))
     expect(dataOf(await net.erott(3, token, keys)), 'asked again').toMatchObject(enrolled)
     const first = certifiedKey(keys.client, enrolled['cert'])
-    const next = certifiedKey(keys.client, dataOf(await net.extendRouter(3, first, keys))['cert'])
+    const pending = dataOf(await net.extendRouter(3, first, keys))
+    expect(dataOf(await net.extendRouter(1, first, keys)), 'the response was lost').toEqual(pending)
+    const before = await net.shown(1, `/edge-routers/${id}`)
+    expect(before).toMatchObject({ isVerified: true, fingerprint: fingerprintOf(first) })
+    const next = certifiedKey(keys.client, pending['cert'])
+    const last = certifiedKey(keys.client, dataOf(await net.extendRouter(2, next, keys))['cert'])
     await expectEverywhere(401, (k) => net.extendRouter(k, first, keys))
     const shown = await net.shown(1, `/edge-routers/${id}`)
     expect(shown).toMatchObject({ isVerified: true, fingerprint: fingerprintOf(next) })
-    const last = certifiedKey(keys.client, dataOf(await net.extendRouter(2, next, keys))['cert'])
-    await expectEverywhere(401, (k) => net.extendRouter(k, next, keys))
 
     dataOf(await net.ask(3, 'POST', `/edge-routers/${id}/re-enroll`))
     await expectEverywhere(401, (k) => net.extendRouter(k, last, keys))
