@@ -185,22 +185,21 @@ async function routerExtension(net: Enrolling, k: number): Promise<Subject> {
   return {
     kind: 'router extension',
     bring: (at) => net.extendRouter(at, old, keys),
+    // The new certificate is pending until the router uses it.
     isHeld: async (at) => {
       const router = await net.latest(at, `/edge-routers/${id}`)
-      return router['isVerified'] === true && router['fingerprint'] !== fingerprintOf(old)
+      if (router['fingerprint'] !== fingerprintOf(old)) {
+        throw new Error('a certificate that was not used is in force')
+      }
+      return router['isVerified'] === true && router['unverifiedFingerprint'] !== null
     },
     settle: async (at, earlier, last) => {
-      const given = last.status === 200 ? last : earlier
-      const ending = usedOr(last, 'UNAUTHORIZED')
-      // One whose only answer was lost has no certificate any more, and is re-enrolled by an administrator.
-      if (given === null) {
-        dataOf(await net.ask(at, 'POST', `/edge-routers/${id}/re-enroll`))
-        dataOf(await net.erott(at, await net.routerToken(at, id), keys))
-        return ending
-      }
-      const next = certifiedKey(keys.client, dataOf(given)['cert'])
-      dataOf(await net.extendRouter(at, next, keys))
-      return ending
+      const { cert } = dataOf(last)
+      if (earlier !== null) expectSame(dataOf(earlier)['cert'], cert)
+      dataOf(await net.extendRouter(at, certifiedKey(keys.client, cert), keys))
+      const refused = await net.extendRouter(at, old, keys)
+      if (refused.status !== 401) throw new Error(`the former certificate gets ${refused.status}`)
+      return 'enrolled'
     },
   }
 }

@@ -59,7 +59,7 @@ async function enrolled(client: Client): Promise<{ id: string; key: CertifiedKey
 async function recordsOf(client: Client, path: string): Promise<unknown[]> {
   const answer = await client.request('GET', `${management}/${path}?limit=500&sort=id`)
   const records = dataOf(answer) as unknown as Record<string, unknown>[]
-  return records.map(({ hasApiSession: _session, ...rest }) => rest)
+  return records.map(({ hasApiSession: _session, lastSeenAt: _seen, ...rest }) => rest)
 }
 
 function recipient(): { publicPath: string; privatePath: string } {

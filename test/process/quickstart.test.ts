@@ -103,6 +103,7 @@ test.skipIf(browserMissing !== null)(
     await using browser = await ConsoleBrowser.start()
     const page = await browser.page()
     await logIn(page, `${cluster.admin.controllers[1]}/console/`, cluster.admin)
+    await page.getByRole('link', { name: 'Cluster', exact: true }).click()
     await page.getByRole('heading', { name: 'Tolerates the failure of 1 controller' }).waitFor()
     for (const id of ['ctrl1', 'ctrl2', 'ctrl3']) {
       await page.getByRole('rowheader', { name: id }).waitFor()

@@ -169,6 +169,10 @@ export const refusedOnPurpose: readonly string[] = [
   'management POST /database/snapshot',
   'fabric POST /database',
   'fabric POST /database/snapshot',
+  // By the index of an entry, which test/api/history reads from the list.
+  'management GET /history/{index}',
+  'management GET /history/{index}/undo',
+  'management POST /history/{index}/undo',
   // A stream that does not end by itself.
   'fabric GET /events',
   // Deleted with the record that it was opened for.
