@@ -566,13 +566,18 @@ export class World implements ControllerWorld {
     await this.#waitFor('a leader that everybody follows', () => this.#unrest(false))
     const asked = this.running().filter((controller) => this.isListed(controller))
     const answered = this.#clients.probe(asked)
-    const answerMsMax = ANSWER_MS_MAX + this.#catchUpMsMax(asked)
-    const untilMs = this.loop.nowMs + answerMsMax
+    let answerMsMax = ANSWER_MS_MAX + this.#catchUpMsMax(asked)
+    const fromMs = this.loop.nowMs
+    let needsSnapshot = false
     // A controller that is removed meanwhile need not answer.
     const owing = (): readonly Controller[] =>
       asked.filter((one) => !answered.has(one) && one.isRunning && this.isListed(one))
-    while (owing().length > 0 && this.loop.nowMs < untilMs) {
+    while (owing().length > 0 && this.loop.nowMs < fromMs + answerMsMax) {
       await this.#runUntil(this.loop.nowMs + 50)
+      // A leader that is the only voter may compact entries that a learner lacks.
+      if (needsSnapshot || !this.#isSendingSnapshot(owing())) continue
+      needsSnapshot = true
+      answerMsMax += this.plan.rates.chunkMsMax * CHUNKS_MAX
     }
     const silent = owing()
     assert(
@@ -580,6 +585,11 @@ export class World implements ControllerWorld {
       `liveness: no write through ${silent.map(({ id }) => id).join()} was answered within ${answerMsMax} ms`,
     )
     while (this.steps < STEPS_MIN) await this.#runUntil(this.loop.nowMs + REST_MS)
+  }
+
+  #isSendingSnapshot(to: readonly Controller[]): boolean {
+    const peers = this.leader()?.core?.fullStatus.peers ?? []
+    return peers.some(({ id, state }) => state === 'snapshot' && to.some((one) => one.id === id))
   }
 
   /**
