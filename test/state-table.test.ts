@@ -273,8 +273,8 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'new JWT; the previous one is unusable',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > creates a new JWT and invalidates the previous one',
-      'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > is possible for an expired enrollment, which stays listed until then',
+      'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > creates a new JWT and invalidates the previous one',
+      'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > is possible for an expired enrollment, which stays listed until then',
       'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
     ],
   },

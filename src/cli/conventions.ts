@@ -20,7 +20,7 @@ const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
  * Adds the common conventions to every verb: `-o` with its alias `--json`, the search for the
  * configuration, and `help` with several words. Called once, after all verbs are defined.
  */
-export function applyConventions(program: Command): void {
+export function applyCommandConventions(program: Command): void {
   const commands = allCommands(program)
   const withFormats = new Set(commands.filter(addOutput))
   const required = new Set(commands.filter(addConfig))

@@ -6,7 +6,7 @@ import { addAccess } from './access/program.ts'
 import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion.ts'
 import { addDebug } from './debug/program.ts'
-import { applyConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions.ts'
+import { applyCommandConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
 import { addEvents } from './events/program.ts'
 import { verbsFirst } from './help.ts'
@@ -104,7 +104,7 @@ Examples:
   addDebug(program)
   addCompletion(program)
   addVersion(program)
-  applyConventions(program)
+  applyCommandConventions(program)
   return program
 }
 

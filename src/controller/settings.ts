@@ -26,7 +26,10 @@ const apiNames: Readonly<Record<ConfiguredApi, ApiName>> = {
   'health-checks': 'host',
 }
 
-/** Path of each API below its listener's base URL. Controllers send each other complete URLs. */
+/**
+ * Path of each API below its listener's base URL. Controllers exchange complete URLs, so each
+ * controller needs only its own paths.
+ */
 const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'edge-client': '/edge/client/v1',
   'edge-management': '/edge/management/v1',

@@ -155,8 +155,8 @@ export interface RecordSource {
 /** Records, with a counter for writes of kinds that determine whether sessions are valid. */
 export interface ValidityRecords extends RecordSource {
   /**
-   * Changes with each write of a kind that affects the validity of sessions, other than their own
-   * records.
+   * Increases with each write to a kind of record that decides whether sessions are valid. Writes
+   * to the session records themselves do not count.
    */
   readonly standingVersion: number
 }

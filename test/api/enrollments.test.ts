@@ -111,7 +111,7 @@ describe('Outstanding enrollment, none → create', () => {
   })
 })
 
-describe('Outstanding enrollment, outstanding or expired → refresh', () => {
+describe('Enrollment, outstanding or expired → refresh', () => {
   test('creates a new JWT and invalidates the previous one', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)

@@ -35,7 +35,7 @@ function undo(caller: CallerOf, { index }: Detail): Promise<Reply> {
 
 // The attack: somebody takes back a change that it could not make.
 
-test('an undo needs the permission of each write', async () => {
+test('an undo needs the permission for every write that it makes', async () => {
   const id = await newService(root, 'payroll')
   const url = `${management}/services/${id}`
   const policyId = await made(root, `${management}/service-policies`, {

@@ -138,7 +138,7 @@ describe('A cluster verb at the admin socket', () => {
     expect(asked).toEqual([['invite', { isVoter: false, lifetimeMs: 1_800_000 }]])
   })
 
-  test('writes the ticket of invite to a file that only its owner can read, and does not print the ticket', async () => {
+  test('`invite` writes the ticket to a file that only its owner can read, and does not print the ticket', async () => {
     const out = join(folder, 'ticket')
     const done = await cluster('invite', '--out', out)
     expect(readFileSync(out, 'utf8')).toBe('flotilla-ticket-1.secret\n')

@@ -46,7 +46,7 @@ test('the log is compacted below the persisted index, but the last entries are r
   expect(isJustBefore(retention.cut(9999, Infinity)?.index, 9000)).toBe(true)
 })
 
-test('a slow peer retains at most the allowed bytes plus one step', () => {
+test('for a slow peer, the leader retains at most the allowed bytes plus one step of compaction', () => {
   const cut = noted(small).cut(9999, 1)
   expect(cut?.index).toBeGreaterThan(8000 - 256)
   expect(cut?.index).toBeLessThanOrEqual(8000)

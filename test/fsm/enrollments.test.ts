@@ -85,7 +85,7 @@ describe('Outstanding enrollment, none → create', () => {
   })
 })
 
-describe('Outstanding enrollment, outstanding or expired → refresh', () => {
+describe('Enrollment, outstanding or expired → refresh', () => {
   test('sets a new token and a later expiry, and refuses an expiry that has already passed in log time', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')

@@ -9,7 +9,7 @@ import {
   PeerState,
   PeerStateChangesSchema,
 } from '../../proto/gen/router_pb.ts'
-import { routeMessages } from '../../src/fabric/circuits/route.ts'
+import { buildRouteMessages } from '../../src/fabric/circuits/route.ts'
 import type { LiveLink } from '../../src/ports/live-table.ts'
 import type { RouterProgram } from '../../src/router/router.ts'
 import { freePort } from '../support/ports.ts'
@@ -72,7 +72,12 @@ async function linkedRouters(): Promise<{ routers: RouterProgram[]; linkId: stri
 async function lay(linkId: string): Promise<void> {
   const path = { routerIds: ['router1', 'router2'], links: [{ id: linkId } as LiveLink], cost: 0 }
   const dial = { binding: 'test', address: 'host', peerData: new Map() }
-  const routes = routeMessages(circuit, path, { attempt: 0, timeoutMs: 10_000, tags: {}, dial })
+  const routes = buildRouteMessages(circuit, path, {
+    attempt: 0,
+    timeoutMs: 10_000,
+    tags: {},
+    dial,
+  })
   for (const [at, controller] of controllers.entries()) {
     const answer = await controller.channel?.request(routes[at] ?? { contentType: 0 })
     expect(answer?.headers.has(1102), 'success').toBe(true)
@@ -168,7 +173,12 @@ test('a router that stops reports the bytes that it has not reported yet', async
   const host = hostAt(router.forwarder)
   const dial = { binding: 'test', address: 'host', peerData: new Map() }
   const path = { routerIds: ['router1'], links: [], cost: 0 }
-  const [route] = routeMessages(circuit, path, { attempt: 0, timeoutMs: 10_000, tags: {}, dial })
+  const [route] = buildRouteMessages(circuit, path, {
+    attempt: 0,
+    timeoutMs: 10_000,
+    tags: {},
+    dial,
+  })
   await controllers[0].channel?.request(route ?? { contentType: 0 })
   clientAt(router.forwarder, controllers[0]).send(Buffer.from('hello'))
   await eventually(() => host.bytes).toBe(5)

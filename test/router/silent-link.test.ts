@@ -10,7 +10,7 @@ import {
   PeerStateChangesSchema,
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
-import { routeMessages } from '../../src/fabric/circuits/route.ts'
+import { buildRouteMessages } from '../../src/fabric/circuits/route.ts'
 import type { LiveLink } from '../../src/ports/live-table.ts'
 import { freePort } from '../support/ports.ts'
 import { digestOf, hostAt, Peer } from './forward/peer.ts'
@@ -101,7 +101,12 @@ const toldLinks = (): { readonly id: string; readonly iteration: number }[] =>
 async function lay(linkId: string, isReroute: boolean): Promise<void> {
   const path = { routerIds: ['router1', 'router2'], links: [{ id: linkId } as LiveLink], cost: 0 }
   const dial = isReroute ? null : { binding: 'test', address: 'host', peerData: new Map() }
-  const routes = routeMessages(circuit, path, { attempt: 0, timeoutMs: 10_000, tags: {}, dial })
+  const routes = buildRouteMessages(circuit, path, {
+    attempt: 0,
+    timeoutMs: 10_000,
+    tags: {},
+    dial,
+  })
   for (const [at, controller] of controllers.entries()) {
     const answer = await controller.channel?.request(routes[at] ?? { contentType: 0 })
     expect(answer?.headers.has(1102), 'success').toBe(true)

@@ -14,7 +14,7 @@ import {
   circuitRefusalMessage,
   readCircuitRequest,
 } from '../../src/channel/messages/circuit-requests.ts'
-import { routeMessages } from '../../src/fabric/circuits/route.ts'
+import { buildRouteMessages } from '../../src/fabric/circuits/route.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -286,7 +286,7 @@ export class TunnelStage {
     const dial = { binding: 'edge', address: made?.address ?? 'none', peerData: request.peerData }
     const { promise, resolve } = Promise.withResolvers<ChannelMessage>()
     this.#results.set(id, resolve)
-    for (const route of routeMessages(ends, path, {
+    for (const route of buildRouteMessages(ends, path, {
       attempt: 0,
       timeoutMs: 10_000,
       tags: {},

@@ -42,7 +42,7 @@ export interface RefusedToken {
   readonly cause: RefusalCause
 }
 /** Result of verifying a JWT for a log-in or as a factor. */
-export type JwtFinding = VerifiedToken | RefusedToken
+export type JwtVerificationResult = VerifiedToken | RefusedToken
 /** Result of verifying a JWT, with its claims. */
 export type ClaimsFinding =
   | { readonly verified: VerifiedToken; readonly claims: JsonObject }
@@ -113,7 +113,7 @@ export class TokenVerifier {
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, of that
    * address or in total.
    */
-  async judge(address: string, text: string): Promise<JwtFinding> {
+  async judge(address: string, text: string): Promise<JwtVerificationResult> {
     const known = this.recall(text)
     if (known !== null) return known
     const found = await this.verifyClaims(address, text)

@@ -135,8 +135,8 @@ export function requiresCode(query: AuthQuery | null): boolean {
 }
 
 /**
- * The failure of a log-in that lacks another factor than a TOTP code.
- * @param elsewhere where the user can provide a factor that this version does not support.
+ * Failure of a log-in that needs a further factor which the command line does not support.
+ * @param elsewhere the place where the user can provide that factor.
  */
 export function missingFactorFailure(
   queries: readonly (AuthQuery | null)[],

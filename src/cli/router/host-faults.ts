@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
 
-import { holdAddress, type ListeningProbe } from '../../controller/start/check-listeners.ts'
+import { bindToCheck, type ListeningProbe } from '../../controller/start/check-listeners.ts'
 import type { ConfigFault } from '../../config/engine/fault.ts'
 import type { LoadedRouterConfig } from '../../config/router/load.ts'
 import { configuredEndpoints } from '../../config/router/relations.ts'
@@ -69,7 +69,7 @@ async function portFindings({
   const faults: ConfigFault[] = []
   try {
     for (const { key, transport, host, port } of addressesOf(config)) {
-      const one = await holdAddress({ host, port }, transport)
+      const one = await bindToCheck({ host, port }, transport)
       held.push(one)
       if (one.fault === null) continue
       const problem = `${formatHostPort({ host, port })} ${one.fault}`

@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander'
 
-import { routerTypes, type RouterType } from '../../config/router/commented.ts'
+import { routerOptionTypes, type RouterType } from '../../config/router/commented.ts'
 import { LOG_LEVELS } from '../../config/controller/options.ts'
 import { routerKeyAlgorithms } from '../../pki/authority/router-key-algorithms.ts'
 import { printLine } from '../terminal/output.ts'
@@ -106,7 +106,7 @@ Examples:
 function addInit(router: Command): void {
   router
     .command('init')
-    .addArgument(new Argument('<type>', 'kind of router').choices(routerTypes))
+    .addArgument(new Argument('<type>', 'kind of router').choices(routerOptionTypes))
     .argument('<config>', 'configuration file to write, YAML')
     .option('--name <name>', 'base name of the identity files (default: first part of the host)')
     .option(

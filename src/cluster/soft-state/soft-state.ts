@@ -27,7 +27,10 @@ import { SoftOutbox } from './soft-state-outbox.ts'
 
 export interface SoftStateOptions {
   readonly selfId: NodeId
-  /** Start of this process; values of an earlier start are older. */
+  /**
+   * Identifies one start of the process; a later start has a higher number. Values of an earlier
+   * start are superseded.
+   */
   readonly epoch: number
   /** Interval over which changes are batched. */
   readonly tickMs: number

@@ -7,8 +7,8 @@ import { CONFIG_VERSION } from './table.ts'
  * network and dials links only, so nobody connects to it from outside. `tunnel` serves no clients:
  * it hosts and offers services at its own host.
  */
-export const routerTypes = ['edge', 'private', 'tunnel'] as const
-export type RouterType = (typeof routerTypes)[number]
+export const routerOptionTypes = ['edge', 'private', 'tunnel'] as const
+export type RouterType = (typeof routerOptionTypes)[number]
 
 export interface CommentedRouter {
   readonly type: RouterType

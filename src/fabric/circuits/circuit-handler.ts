@@ -43,7 +43,7 @@ import { CircuitUpkeep } from './circuit-upkeep.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { cheapestPaths } from './path.ts'
 import { peerDataForDialer, peerDataForHost } from './peer-data.ts'
-import { type CircuitEnds, routeMessages } from './route.ts'
+import { type CircuitEnds, buildRouteMessages } from './route.ts'
 import { CircuitTrace } from './circuit-trace.ts'
 import type { TracedIdentities } from './traced-identities.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
@@ -485,7 +485,7 @@ export class CircuitHandler implements ChannelHandler {
     const dial = { binding, address, peerData: peerDataForHost(peerData, client) }
     const traced = trace === null ? {} : { trace: trace.ofRoutes }
     const terms = { attempt, timeoutMs: routeTimeoutMs, tags, dial, ...traced }
-    const routes = routeMessages(ends, path, terms)
+    const routes = buildRouteMessages(ends, path, terms)
     const { promise, resolve } = Promise.withResolvers<Omit<Attempted, 'peerData'>>()
     const settle: Attempt['settle'] = (fault, isOfHost) => resolve({ fault, isOfHost })
     const made: Attempt = {

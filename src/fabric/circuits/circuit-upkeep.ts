@@ -14,7 +14,7 @@ import { type Circuit, circuitEventData, type CircuitTable } from './circuit-tab
 import type { Hosts } from './hosts.ts'
 import { isCircuitId, splitWords } from './named-circuits.ts'
 import { type CircuitPath, cheapestPaths } from './path.ts'
-import { type CircuitEnds, routeMessages } from './route.ts'
+import { type CircuitEnds, buildRouteMessages } from './route.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits.ts'
 import type { IsTunnelGranted } from '../clients/tunnel-handler.ts'
@@ -92,7 +92,7 @@ export class CircuitUpkeep {
 
   /** Sends the routes to all routers of the path that are connected here. */
   #sendRoutes(ends: CircuitEnds, path: CircuitPath): void {
-    for (const [at, route] of routeMessages(ends, path, REROUTE_TERMS).entries()) {
+    for (const [at, route] of buildRouteMessages(ends, path, REROUTE_TERMS).entries()) {
       this.#deps.connection(path.routerIds[at] ?? '')?.channel.send(route)
     }
   }
@@ -215,7 +215,7 @@ export class CircuitUpkeep {
       looked += 1
       if (looked % SLICE === 0) yield
       const at = path.routerIds.indexOf(router.id)
-      const route = at < 0 ? undefined : routeMessages(ends, path, REROUTE_TERMS)[at]
+      const route = at < 0 ? undefined : buildRouteMessages(ends, path, REROUTE_TERMS)[at]
       if (route === undefined || this.#circuits.kept(ends.id)?.path !== path) continue
       channel.send(route)
       yield

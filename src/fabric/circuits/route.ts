@@ -32,7 +32,7 @@ export interface RouteParameters {
 const NS = 1_000_000n
 
 /** One route message for each router on the path, in path order. */
-export function routeMessages(
+export function buildRouteMessages(
   ends: CircuitEnds,
   path: CircuitPath,
   terms: RouteParameters,

@@ -23,7 +23,7 @@ import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } f
 import { unprintableFields } from './printable-names.ts'
 import {
   blockingReference,
-  createConsequences,
+  newConsequences,
   missingReference,
   removeWithReferences,
 } from './references.ts'
@@ -177,7 +177,7 @@ function follow(
   context: CommandContext,
 ): void {
   const after = state.get(entity.name, id)
-  if (after !== undefined) afterWrite({ before, after }, createConsequences(state, context))
+  if (after !== undefined) afterWrite({ before, after }, newConsequences(state, context))
 }
 
 /** New values of the fields in a patch; mergeable fields are merged into the stored value. */

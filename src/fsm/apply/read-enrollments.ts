@@ -1,7 +1,7 @@
 import type { State } from '../records/state.ts'
 import { belongsToPrivileged } from './authority.ts'
 import type { CommandContext, Consequences } from './context.ts'
-import { createConsequences } from './references.ts'
+import { newConsequences } from './references.ts'
 
 // Callers with few rights may read the enrollment tokens of identities without rights, and of
 // routers. If such an identity later gains rights, or an administrator permits names for a router,
@@ -34,7 +34,7 @@ export function withdrawEnrollmentsOf(
  * names, because the records do not show whether the rights or names came after the enrollment.
  */
 export function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
-  const { remove } = createConsequences(state, context)
+  const { remove } = newConsequences(state, context)
   for (const id of Array.from(state.table('enrollment').ids)) {
     const enrollment = state.get('enrollment', id)
     if (enrollment !== undefined && belongsToPrivileged(state, 'enrollment', enrollment)) {

@@ -113,11 +113,11 @@ export function removeWithReferences(
   // The record may have been removed already, together with another record on which it depends.
   if (state.inTable(entity.name, record.id) === undefined) return
   state.remove(entity.name, record.id)
-  context.rulesOf(entity.table).afterDelete?.(record, createConsequences(state, context))
+  context.rulesOf(entity.table).afterDelete?.(record, newConsequences(state, context))
 }
 
 /** Creates the operations that the rules of a kind may call after a write. */
-export function createConsequences(state: State, context: CommandContext): Consequences {
+export function newConsequences(state: State, context: CommandContext): Consequences {
   const { logTimeMs, index } = context
   return {
     state,

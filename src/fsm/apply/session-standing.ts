@@ -9,7 +9,7 @@ import {
 } from './authentication.ts'
 import type { CommandContext, Consequences } from './context.ts'
 import { isSessionSignerAccepted } from './external-tokens.ts'
-import { createConsequences } from './references.ts'
+import { newConsequences } from './references.ts'
 
 /** Validity of a session according to the records, without its expiry. */
 interface SessionStanding {
@@ -96,7 +96,7 @@ export function endSessionsReferencing(
   id: string,
   exceptId = '',
 ): void {
-  const { remove } = createConsequences(state, context)
+  const { remove } = newConsequences(state, context)
   for (const sessionId of Array.from(state.table('apiSession').indexes.ids(field, id))) {
     if (sessionId !== exceptId) remove('apiSession', sessionId)
   }
@@ -118,7 +118,7 @@ export function endSessionsInvalidatedBy(
 /** Ends the sessions that a lower feature level had only refused, but not ended. */
 export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
-  const { remove } = createConsequences(state, context)
+  const { remove } = newConsequences(state, context)
   for (const id of Array.from(state.table('apiSession').ids)) {
     if (sessionValidity(state, id)?.isHonoured === false) remove('apiSession', id)
   }

@@ -5,7 +5,7 @@ import { isControllerId } from '../../lib/text/names.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
-import { createConsequences } from '../apply/references.ts'
+import { newConsequences } from '../apply/references.ts'
 import type { State } from '../records/state.ts'
 import { withdrawJoining } from './cluster.ts'
 
@@ -25,7 +25,7 @@ export function revokeAccess(state: State, payload: Uint8Array, context: Command
   const { nodeId } = fromBinary(AccessRevokeSchema, payload)
   if (!isControllerId(nodeId))
     return fieldFaultOutcome({ field: 'nodeId', reason: 'nodeId is not usable' })
-  const { remove } = createConsequences(state, context)
+  const { remove } = newConsequences(state, context)
   // @guard access-after-a-compromise--sessions
   for (const id of Array.from(state.table('apiSession').ids)) remove('apiSession', id)
   for (const id of Array.from(state.table('enrollment').ids)) {

@@ -22,7 +22,7 @@ import type { StagedHead } from '../records/staged-restore.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { createConsequences } from '../apply/references.ts'
+import { newConsequences } from '../apply/references.ts'
 
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
@@ -184,7 +184,7 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
  */
 function revokeSessions(state: State, context: CommandContext): void {
   const { afterDelete } = context.rulesOf('apiSession')
-  const consequences = createConsequences(state, context)
+  const consequences = newConsequences(state, context)
   for (const id of Array.from(state.table('apiSession').ids)) {
     const session = state.get('apiSession', id)
     if (session !== undefined) afterDelete?.(session, consequences)

@@ -12,7 +12,7 @@ import { firstOfPem } from '../../lib/text/pem-block.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { createConsequences } from '../apply/references.ts'
+import { newConsequences } from '../apply/references.ts'
 import type { State } from '../records/state.ts'
 
 type Holder = Pick<Authenticator | Router, 'adoptableFingerprint' | 'certPem' | 'fingerprint'>
@@ -80,7 +80,7 @@ function adoptOfRouter(
     allowedNames: isNamed ? router.allowedNames : allowedNames,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
-  createConsequences(state, context).put('router', id, { ...router, ...fields })
+  newConsequences(state, context).put('router', id, { ...router, ...fields })
   return acceptedOutcome(id)
 }
 
@@ -104,6 +104,6 @@ function adoptOfAuthenticator(
   }
   const names = Object.keys(fields)
   context.touched.push({ action: 'patch', entity: 'authenticator', id, fields: names })
-  createConsequences(state, context).put('authenticator', id, { ...authenticator, ...fields })
+  newConsequences(state, context).put('authenticator', id, { ...authenticator, ...fields })
   return acceptedOutcome(id)
 }

@@ -28,7 +28,7 @@ import {
 } from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'
 import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
-import { createConsequences } from '../apply/references.ts'
+import { newConsequences } from '../apply/references.ts'
 
 /**
  * Uses an enrollment token. The proposer has already created and validated the credentials. The
@@ -49,7 +49,7 @@ export function enroll(state: State, payload: Uint8Array, context: CommandContex
   return state.transact(() => {
     context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
     // @guard token-used-twice--gone
-    createConsequences(state, context).remove('enrollment', id)
+    newConsequences(state, context).remove('enrollment', id)
     withdrawOthersOfRouter(state, enrollment, context)
     return grant(state, enrollment, message, context)
   })
@@ -66,7 +66,7 @@ function withdrawOthersOfRouter(
   context: CommandContext,
 ): void {
   if (state.featureLevel < MIGRATION_LEVEL) return
-  const consequences = createConsequences(state, context)
+  const consequences = newConsequences(state, context)
   // @guard token-used-twice--others
   if (edgeRouterId !== '') withdrawEnrollmentsOf('edgeRouterId', edgeRouterId, consequences)
   if (transitRouterId !== '') {
@@ -181,7 +181,7 @@ function addAuthenticator(
       `the identity has ${own} authenticators; ${advice}`,
     )
   }
-  createConsequences(state, context).put('authenticator', id, { ...fields, identityId })
+  newConsequences(state, context).put('authenticator', id, { ...fields, identityId })
   return acceptedOutcome(id)
 }
 
@@ -231,7 +231,7 @@ function certify(
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
-  createConsequences(state, context).put('router', id, { ...router, ...fields, ...also })
+  newConsequences(state, context).put('router', id, { ...router, ...fields, ...also })
   return acceptedOutcome(id)
 }
 
@@ -280,7 +280,7 @@ export function beginRouterExtension(
     id: routerId,
     fields: Object.keys(fields),
   })
-  createConsequences(state, context).put('router', routerId, { ...router, ...fields })
+  newConsequences(state, context).put('router', routerId, { ...router, ...fields })
   return acceptedOutcome(routerId)
 }
 
@@ -322,7 +322,7 @@ export function verifyRouterExtension(
     id: routerId,
     fields: Object.keys(fields),
   })
-  createConsequences(state, context).put('router', routerId, { ...router, ...fields })
+  newConsequences(state, context).put('router', routerId, { ...router, ...fields })
   return acceptedOutcome(routerId)
 }
 
@@ -387,7 +387,7 @@ function admit(
   const fault = unprintableName(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
-  createConsequences(state, context).put('identity', identityId, {
+  newConsequences(state, context).put('identity', identityId, {
     name,
     typeId: 'Default',
     roleAttributes: ca.identityRoles,

@@ -9,7 +9,7 @@ import type { CommandContext } from '../apply/context.ts'
 import { addCertificate, uniqueName } from './enrollment.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'
-import { createConsequences } from '../apply/references.ts'
+import { newConsequences } from '../apply/references.ts'
 
 /**
  * Creates an identity for a client that presents an external JWT. The JWT was verified before the
@@ -76,7 +76,7 @@ function admit(
   const fault = unprintableName(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
-  createConsequences(state, context).put('identity', identityId, {
+  newConsequences(state, context).put('identity', identityId, {
     name,
     typeId: 'Default',
     roleAttributes,

@@ -23,7 +23,7 @@ import {
   notFoundOutcome,
   refusedOutcome,
 } from '../apply/outcome.ts'
-import { createConsequences, removeWithReferences } from '../apply/references.ts'
+import { newConsequences, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
   /** Maximum terminators that the clients of one router host. */
@@ -150,7 +150,7 @@ function insert(
   const { id, address, cost, precedence, instanceId, instanceSecret, peerData } = message
   const { defaultHostingCost, defaultHostingPrecedence } = identity
   context.touched.push({ action: 'create', entity: 'terminator', id, fields: [] })
-  createConsequences(state, context).put('terminator', id, {
+  newConsequences(state, context).put('terminator', id, {
     serviceId: service.id,
     routerId: router.id,
     hostId: identity.id,
@@ -192,7 +192,7 @@ export function updateHostedTerminator(
     ...(precedence === undefined ? {} : { precedence }),
   }
   context.touched.push({ action: 'patch', entity: 'terminator', id, fields: Object.keys(fields) })
-  createConsequences(state, context).put('terminator', id, { ...known, ...fields })
+  newConsequences(state, context).put('terminator', id, { ...known, ...fields })
   return acceptedOutcome(id)
 }
 

@@ -3,7 +3,8 @@ export const terminatorOfferLimits = {
   /** Timeout of a request about a terminator. */
   offerTimeoutMs: 10_000,
   /**
-   * Delay after a failure, growing from the first to the second value; after a refusal, the second.
+   * Delay after a failure: it grows from `offerWaitMsMin` to `offerWaitMsMax`. After a refusal, it
+   * is `offerWaitMsMax` at once.
    */
   offerWaitMsMin: 500,
   offerWaitMsMax: 60_000,

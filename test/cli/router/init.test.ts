@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { routerTypes } from '../../../src/config/router/commented.ts'
+import { routerOptionTypes } from '../../../src/config/router/commented.ts'
 import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 
@@ -15,7 +15,7 @@ const at = (name: string): string => join(folder, name)
 
 describe('router init', () => {
   test.each([
-    ...routerTypes.map((type) => [type, ['--advertise', 'r1.example.net']] as const),
+    ...routerOptionTypes.map((type) => [type, ['--advertise', 'r1.example.net']] as const),
     ['edge', ['--advertise', '2001:db8::1', '--controller', '[2001:db8::2]:1380']],
     ['edge', ['--advertise', '192.0.2.1', '--name', 'gate', '--controller', 'tls:c1:1380']],
     ['tunnel', ['--mode', 'proxy', '--advertise', 'r1']],

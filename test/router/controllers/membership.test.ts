@@ -378,7 +378,7 @@ describe('A controller at a configured address', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('has no vote at the address of another controller, even after a restart', () => {
+  test('is not counted when it answers at the address of another controller, even after a restart', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.connect('c')
     for (const id of words('x y z')) {

@@ -8,7 +8,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { encodeInt32, readInt32 } from '../../../src/channel/headers.ts'
 import { circuitAnswerMessage } from '../../../src/channel/messages/circuit-requests.ts'
-import { routeMessages } from '../../../src/fabric/circuits/route.ts'
+import { buildRouteMessages } from '../../../src/fabric/circuits/route.ts'
 import { readClientHello, serverHello } from '../../../src/channel/messages/control.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { freePort } from '../../support/ports.ts'
@@ -84,7 +84,7 @@ async function dialed(client: TestClient, id: number, address: string): Promise<
   const path = { routerIds: [network.routerId], links: [], cost: 0 }
   const dial = { binding: 'edge', address, peerData: new Map<number, Uint8Array>() }
   const terms = { attempt: 0, timeoutMs: 10_000, tags: {}, dial }
-  for (const route of routeMessages(ends, path, terms)) controller.send(route)
+  for (const route of buildRouteMessages(ends, path, terms)) controller.send(route)
   await eventually(() => controller.ofType(1022).length).toBe(made + 1)
   expect(controller.ofType(1022).at(-1)?.headers.has(1102), 'the host was reached').toBe(true)
   if (request === undefined) throw new Error('nothing was asked for')

@@ -21,7 +21,7 @@ import { circuitDataTypes } from '../../../src/channel/messages/payload.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import {
   type CircuitEnds,
-  routeMessages,
+  buildRouteMessages,
   type RouteParameters,
 } from '../../../src/fabric/circuits/route.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
@@ -268,7 +268,7 @@ export class TestController {
     const { tags = {}, trace } = terms
     const traced = trace === undefined ? {} : { trace }
     const more = { attempt, timeoutMs, tags, dial: isReroute ? null : dial, ...traced }
-    const routes = routeMessages(ends, path, more)
+    const routes = buildRouteMessages(ends, path, more)
     return await Promise.all(
       routers.map((router, at) => this.ask(router, routes[at] ?? { contentType: 0 })),
     )

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CreateFabricCircuitSchema, FaultSchema } from '../../../proto/gen/router_pb.ts'
 import { readText, encodeText } from '../../../src/channel/headers.ts'
-import { routeMessages } from '../../../src/fabric/circuits/route.ts'
+import { buildRouteMessages } from '../../../src/fabric/circuits/route.ts'
 import { freePort } from '../../support/ports.ts'
 import { bytes, connected, TestTarget } from '../dial/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
@@ -65,7 +65,7 @@ function layCircuits(): void {
     const path = { routerIds: [network.routerId], links: [], cost: 0 }
     const dial = { binding: '', address: '', ...host, peerData: new Map() }
     const terms = { attempt: 0, timeoutMs: 10_000, tags: {}, dial }
-    for (const route of routeMessages(ends, path, terms)) channel.send(route)
+    for (const route of buildRouteMessages(ends, path, terms)) channel.send(route)
   })
   controller.handlers.set(1022, ({ headers, body }) => {
     const id = Buffer.from(body).toString()
