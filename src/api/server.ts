@@ -121,7 +121,7 @@ export function createApi(deps: ApiDeps): Api {
       services.refreshUses.start()
       services.integrity.start()
       services.resealer.start()
-      services.accessEndDuty.start()
+      services.accessEndProposer.start()
       deps.posture.start()
     },
     stop: () => {
@@ -130,7 +130,7 @@ export function createApi(deps: ApiDeps): Api {
       services.refreshUses.stop()
       services.integrity.stop()
       services.resealer.stop()
-      services.accessEndDuty.stop()
+      services.accessEndProposer.stop()
       deps.posture.stop()
       return Promise.resolve()
     },

@@ -21,7 +21,7 @@ import { PasswordVerifier } from '../auth/factors/password-verifier.ts'
 import { SecondFactors } from '../auth/factors/second-factors.ts'
 import { SessionTracker } from '../auth/sessions/session-tracker.ts'
 import { TokenSigner } from '../auth/sessions/token-signer.ts'
-import { AccessEndDuty } from './access/access-end-duty.ts'
+import { AccessEndProposer } from './access/access-end-proposer.ts'
 import { FactorResealer } from './mfa/factor-resealer.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
 import { LargeBodyQueue } from './http/answers/large-bodies.ts'
@@ -78,7 +78,7 @@ export interface ApiServices {
   readonly compression: AnswerCompression
   readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer
-  readonly accessEndDuty: AccessEndDuty
+  readonly accessEndProposer: AccessEndProposer
 }
 
 export function createServices(deps: ApiDeps): ApiServices {
@@ -170,7 +170,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     compression: new AnswerCompression(limits),
     integrity: new IntegrityRunner(deps),
     resealer: new FactorResealer(deps, secondFactors.vault),
-    accessEndDuty: new AccessEndDuty(deps),
+    accessEndProposer: new AccessEndProposer(deps),
     metrics,
     history: historyOf(deps, metrics),
   }

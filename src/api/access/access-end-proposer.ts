@@ -9,7 +9,7 @@ import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 
-interface AccessEndDutyDeps {
+interface AccessEndProposerDeps {
   readonly state: StateView
   readonly cluster: ClusterView
   readonly proposer: Proposer
@@ -23,12 +23,12 @@ interface AccessEndDutyDeps {
  * Proposes the entry that ends access, and announces ends, when log time can reach the time of the
  * next one. Apply decides what ends, so a needless entry changes nothing.
  */
-export class AccessEndDuty {
-  readonly #deps: AccessEndDutyDeps
+export class AccessEndProposer {
+  readonly #deps: AccessEndProposerDeps
   #stop: () => void = () => undefined
   #isAtWork = false
 
-  constructor(deps: AccessEndDutyDeps) {
+  constructor(deps: AccessEndProposerDeps) {
     this.#deps = deps
   }
 
