@@ -416,6 +416,11 @@ export class StateReader implements Reads {
     return Object.keys(status.protocols).length > 0
   }
 
+  servesClients(routerId: string): boolean {
+    const status = this.#routers().of(routerId)
+    return status !== null && Object.keys(status.protocols).length > 0
+  }
+
   routersOfIdentity(identityId: string): IdMembers {
     const identity = this.state.get('identity', identityId)
     return identity === undefined ? noIds : routersOfIdentity(this.state, identity)

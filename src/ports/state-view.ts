@@ -234,6 +234,8 @@ export interface StateView extends RecordSource {
   isRouterOnline(routerId: string): boolean
   /** False if the router is online and has reported that no client can connect to it. */
   mayServeClients(routerId: string): boolean
+  /** True if the router is online and has reported an address at which clients reach it. */
+  servesClients(routerId: string): boolean
   /** The edge routers that policies let the identity use; none if the identity does not exist. */
   routersOfIdentity(identityId: string): IdMembers
   /** Empty if the router is not an edge router. */

@@ -48,7 +48,7 @@ describe.skipIf(browserMissing !== null)('A form', () => {
     await page.getByRole('button', { name: texts.form.create, exact: true }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: texts.form.create }).click()
-    await dialog.getByText(`Name: ${texts.faults.duplicate}`).waitFor()
+    await dialog.getByText(`Name: ${texts.faults.duplicate}`, { exact: true }).waitFor()
     await page.evaluate('scrollTo(0, document.body.scrollHeight)')
     await dialog.getByRole('button', { name: texts.form.correct }).click()
     await page.locator('.fault', { hasText: texts.faults.duplicate }).waitFor()
@@ -190,8 +190,14 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const page = await pageOf(await accountOf('reader', ['service.read', 'identity.read']))
     await page.getByRole('heading', { name: texts.pages.home }).waitFor()
     const links = page.locator('nav.nav a')
-    await until('the links are those of the reader', async () => (await links.count()) === 4)
-    expect(await links.allTextContents()).toEqual(['Home', 'Access', 'Identities', 'Services'])
+    await until('the links are those of the reader', async () => (await links.count()) === 5)
+    expect(await links.allTextContents()).toEqual([
+      'Home',
+      'Access',
+      'Activity',
+      'Identities',
+      'Services',
+    ])
     await page.goto(network.url(1, 'wizards/service'))
     await page.getByText(texts.failure.notAllowed).waitFor()
   })

@@ -105,6 +105,8 @@ export const apiSessionLimits = {
   routerReturnWaitMs: 5 * SECOND_MS,
   /** Maximum requests that wait for a router; further ones are answered without a wait. */
   routerReturnWaitersMax: 1024,
+  /** Interval at which each waiting request checks its routers. */
+  routerReturnPollMs: 250,
   /** Maximum `configTypes` in one log-in. */
   configTypesMax: 100,
 }

@@ -1,11 +1,15 @@
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { RecordOf } from '../../entities/kind-records.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { waitUntil } from '../../lib/runtime/wait.ts'
+import type { StateView } from '../../ports/state-view.ts'
 import type { ApiSessionLimits } from './limits.ts'
+
+type Router = RecordOf<'edgeRouter'>
 
 export interface RouterReturnDeps {
   readonly clock: Clock
   readonly limits: ApiSessionLimits
+  readonly state: Pick<StateView, 'servesClients' | 'mayServeClients'>
 }
 
 /**
@@ -27,34 +31,25 @@ export class RouterReturn {
   /**
    * Waits until one of the routers has an address for clients, or none of them is still expected.
    * Does not wait if the controller started long ago, or if `routerReturnWaitersMax` requests wait.
-   * @param read reads the edge routers that the response would contain.
+   * @param read reads the edge routers that the client may use; not called long after the start.
    */
-  async wait(read: () => readonly JsonObject[]): Promise<void> {
-    const { clock, limits } = this.#deps
+  async wait(read: () => readonly Router[]): Promise<void> {
+    const { clock, limits, state } = this.#deps
     const nowMs = clock.monotonicMs()
     if (nowMs >= this.#endMs || this.#waiting >= limits.routerReturnWaitersMax) return
-    const isOver = (): boolean => {
-      const routers = read()
-      return routers.some(hasAddress) || !routers.some(isExpected)
-    }
+    // Many clients wait in the seconds after a start, so each check only looks up the routers.
+    const enrolled = read().filter(({ isVerified, disabled }) => isVerified && !disabled)
+    const isOver = (): boolean =>
+      enrolled.some(({ id }) => state.servesClients(id)) ||
+      // A router that is offline, or has not reported its listeners yet, is expected.
+      !enrolled.some(({ id }) => state.mayServeClients(id))
     if (isOver()) return
     this.#waiting += 1
     try {
       const deadlineMs = Math.min(nowMs + limits.routerReturnWaitMs, this.#endMs)
-      await waitUntil(clock, deadlineMs, isOver)
+      await waitUntil(clock, deadlineMs, isOver, limits.routerReturnPollMs)
     } finally {
       this.#waiting -= 1
     }
   }
-}
-
-/** Whether the detail of an edge router contains an address at which clients reach the router. */
-function hasAddress({ supportedProtocols }: JsonObject): boolean {
-  return Object.keys((supportedProtocols as JsonObject | undefined) ?? {}).length > 0
-}
-
-/** Whether a router is enrolled, enabled, and has not connected and reported its listeners yet. */
-function isExpected({ isVerified, disabled, isOnline, hostname }: JsonObject): boolean {
-  // A router reports its host name and its listeners in one message.
-  return isVerified === true && disabled !== true && !(isOnline === true && hostname !== '')
 }

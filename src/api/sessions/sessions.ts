@@ -216,16 +216,6 @@ function listed(
   })
 }
 
-/** Details of the edge routers that the client of a service session may use. */
-function routersOf(
-  { state }: Pick<SessionOperationsDeps, 'state'>,
-  callerId: string,
-  { identityId, serviceId }: Pick<Session, 'identityId' | 'serviceId'>,
-): JsonObject[] {
-  const between = state.accessBetween(identityId, serviceId)
-  return connectedRoutersFirst(state, between?.commonRouters ?? [], callerId)
-}
-
 /**
  * A service session without its token: only the response to the create request contains the token;
  * this view shows the id instead.
@@ -236,9 +226,11 @@ function viewOf(
   record: Session,
 ): JsonObject {
   const callerId = requireCaller(call).identity.id
+  const between = state.accessBetween(record.identityId, record.serviceId)
+  const routers = connectedRoutersFirst(state, between?.commonRouters ?? [], callerId)
   return {
     ...state.detail('session', record, callerId),
-    edgeRouters: routersOf({ state }, callerId, record).map((detail) => ({
+    edgeRouters: routers.map((detail) => ({
       ...routerView(detail),
       urls: detail['supportedProtocols'] ?? {},
     })),
@@ -274,8 +266,8 @@ async function createSession(
     tags: tags ?? {},
   }
   const id = await openServiceSession(deps, requestOrigin(call), session, wanted)
-  await routerReturn.wait(() =>
-    routersOf(deps, identity.id, { identityId: identity.id, serviceId }),
+  await routerReturn.wait(
+    () => deps.state.accessBetween(identity.id, serviceId)?.commonRouters ?? [],
   )
   const record = deps.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })

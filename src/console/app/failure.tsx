@@ -14,7 +14,9 @@ export function failureText(error: unknown): string {
   if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader
   if (error.code === 'NODE_QUARANTINED') return failure.quarantined
   const { fault, message, detail } = error
-  if (fault !== null) return texts.faults.at(fault.field, faultText(fault))
+  // A preview names a field below the position of its change.
+  const field = fault?.field.replace(/^changes\.\d+\.(?:data\.)?/, '') ?? ''
+  if (fault !== null) return texts.faults.at(field, faultText(fault))
   // The general message says only that something is wrong; the detail says what.
   return detail === '' ? message : detail
 }

@@ -7,10 +7,11 @@ export async function waitUntil(
   clock: Clock,
   deadlineMs: number,
   condition: () => boolean,
+  pollMs = POLL_MS,
 ): Promise<boolean> {
   while (!condition()) {
     if (clock.monotonicMs() >= deadlineMs) return false
-    await pause(POLL_MS)
+    await pause(pollMs)
   }
   return true
 }
