@@ -180,12 +180,19 @@ describe('a session', () => {
 
   test('accepts a code of the adjacent time steps, but no used code and no code older than a used one', async () => {
     const app = await turnOnMfa(controller, alice)
-    expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
     expect((await giveCode(alice, app.code(1))).status).toBe(200)
+    expect(codeOf(await giveCode(alice, app.code(1)))).toBe('MFA_INVALID_TOKEN')
     expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
     for (const _step of [1, 2, 3]) app.freshCode()
     expect((await giveCode(alice, app.code(-1))).status).toBe(200)
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
+  })
+
+  test('accepts the code that verified the factor once more, in any session of the identity', async () => {
+    const app = await turnOnMfa(controller, alice)
+    const [next, another] = [sessionOf(identityId), sessionOf(identityId)]
+    expect((await giveCode(next, app.code())).status).toBe(200)
+    expect(codeOf(await giveCode(another, app.code()))).toBe('MFA_INVALID_TOKEN')
   })
 
   test('can enroll in MFA if its policy requires a code, and then becomes fully authenticated', async () => {
