@@ -418,8 +418,8 @@ export class RouterChannels {
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
-    // An OpenZiti router keeps dialing a known controller at the first addresses that it received. So
-    // if its addresses have changed, a list without that controller is sent first.
+    // An OpenZiti router keeps dialing a known controller at the addresses that it received first.
+    // If they have changed, a list without that controller is sent first.
     const mustForget =
       addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
     if (mustForget) {
