@@ -114,7 +114,12 @@ try {
   const stores = { ...network.stores, ...made }
   const id = 'ctrl1'
   const { configuration, database } = await writeController({
-    ...{ folder, id, port: 24_262, network, nowMs, stores },
+    folder,
+    id,
+    port: 24_262,
+    network,
+    nowMs,
+    stores,
   })
   const [backup, configs] = [join(folder, 'net.backup'), join(folder, 'configs')]
   const config = join(configs, id, 'config.yml')
