@@ -455,6 +455,35 @@ export const texts = {
     title: (one: string) => upperFirst(one),
     none: '–',
     lines: 'One a line',
+    asForm: 'Form',
+    json: 'JSON',
+    view: 'How to edit the data',
+    noForm: {
+      noType: 'Choose a config type, and its form appears here.',
+      noMembers: 'The schema of this type names no fields, so its data is JSON.',
+    },
+    kind: 'Kind',
+    option: (k: number) => `Option ${k}`,
+    types: {
+      string: 'One text',
+      array: 'A list',
+      object: 'Several fields',
+      number: 'A number',
+      integer: 'A number',
+      boolean: 'Yes or no',
+      null: 'Nothing',
+    } as Readonly<Record<string, string>>,
+    bounds: (minimum: number | null, maximum: number | null) => {
+      if (minimum === null) return `At most ${(maximum ?? 0).toLocaleString('en')}.`
+      if (maximum === null) return `At least ${minimum.toLocaleString('en')}.`
+      return `${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`
+    },
+    others: (names: readonly string[]) =>
+      `Also in the data, and editable as JSON: ${list.format(names)}`,
+    row: (label: string, at: number) => `${label} ${at + 1}`,
+    addRow: 'Add',
+    addRowTo: (label: string) => `Add: ${label}`,
+    removeRow: (label: string, at: number) => `Remove ${label} ${at + 1}`,
     badJson: (reason: string) => `This is not valid JSON: ${reason}`,
     mendJson: 'Correct the JSON first',
     nothing: 'Nothing has changed',

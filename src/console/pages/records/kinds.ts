@@ -1,6 +1,6 @@
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
-import type { Widget } from './form-field.ts'
+import type { ShownIf, Widget } from './form-field.ts'
 
 /** Label and control for a field, instead of those that are derived from its schema. */
 export interface FieldHint {
@@ -9,6 +9,13 @@ export interface FieldHint {
   readonly widget?: Widget
   /** Value in the form of a new record. */
   readonly initial?: unknown
+  /** Hints for the fields of an object, or of the items of a list. */
+  readonly fields?: Readonly<Record<string, FieldHint>>
+  readonly shownIf?: ShownIf
+  /** True: required although the schema does not say so, because another field decides it. */
+  readonly isRequired?: boolean
+  /** True: the form of an existing record does not show it. */
+  readonly isFixed?: boolean
 }
 
 /** A choice by which the user can narrow a list. */
@@ -373,8 +380,8 @@ export const kinds: readonly Kind[] = [
       columns: ['configType'],
       fields: {
         name: {},
-        configTypeId: { label: 'Config type', widget: ref('config-types') },
-        data: { help: 'JSON of the schema of its type.', widget: json },
+        configTypeId: { label: 'Config type', isFixed: true, widget: ref('config-types') },
+        data: { widget: { is: 'configData' } },
         tags: { widget: json },
       },
     },

@@ -17,14 +17,13 @@ import { FormFields } from './form.tsx'
 import {
   type FormFieldChange,
   changedFormFields,
-  cleanDraft,
-  type Draft,
   fieldFaultIn,
-  isSame,
   fieldLabel,
   patchBody,
+  shownDraft,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
+import { type Draft, isSame } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import { collectionPath, recordPath, writeRecord, type Write } from './record-data.ts'
 
@@ -47,7 +46,7 @@ interface RecordFormProps {
 function callOf(props: RecordFormProps, draft: Draft, changes: readonly FormFieldChange[]): Write {
   const { kind, id, etag, fields } = props
   if (id === null) {
-    return { method: 'POST', path: collectionPath(kind.path), body: cleanDraft(draft, fields) }
+    return { method: 'POST', path: collectionPath(kind.path), body: shownDraft(draft, fields) }
   }
   return {
     method: 'PATCH',
@@ -67,7 +66,7 @@ export function RecordForm(props: RecordFormProps) {
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
   const badJson = useBadJson()
-  const changes = changedFormFields(values, cleanDraft(draft.value, fields), fields)
+  const changes = changedFormFields(values, draft.value, fields)
   const isDirty = changes.length > 0
   useEffect(() => {
     if (isDirty) storeDraft(key, draft.value, fields)
@@ -124,6 +123,7 @@ export function RecordForm(props: RecordFormProps) {
           fields={fields}
           draft={draft.value}
           fault={fault}
+          of={id === null ? 'newRecord' : 'record'}
           onChange={(changed) => (draft.value = changed)}
           onBadJson={badJson.mark}
         />

@@ -1,0 +1,211 @@
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+
+import { texts } from '../../src/console/texts.ts'
+import { axeFindings, browserMissing } from './support/console-browser.ts'
+import { consoleNetwork } from './support/console-network.ts'
+
+// Goal: a person creates and changes records whose fields depend on a type, in a form that has
+// the fields of this type, and neither form nor JSON loses a part of the data.
+
+const network = consoleNetwork(async (made) => {
+  await made.create('config-types', {
+    name: 'printer.v1',
+    schema: {
+      type: 'object',
+      required: ['tray'],
+      properties: {
+        tray: { type: 'string' },
+        pages: { type: 'integer', minimum: 1, maximum: 20 },
+        duplex: { type: 'boolean' },
+        paper: { enum: ['a4', 'letter'] },
+        margins: {
+          type: 'object',
+          required: ['top'],
+          properties: { top: { type: 'integer' }, bottom: { type: 'integer' } },
+        },
+      },
+    },
+  })
+})
+const { recordOf } = { recordOf: network.recordOf.bind(network) }
+
+async function chooseType(page: Page, name: string): Promise<void> {
+  await page.getByLabel('Config type *').fill(name)
+  await page.getByRole('option', { name }).first().click()
+}
+
+async function newConfig(name: string, type: string): Promise<Page> {
+  const page = await network.open(1, 'configs/new')
+  await page.getByLabel('Name *').fill(name)
+  await chooseType(page, type)
+  return page
+}
+
+async function save(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+  await page.getByRole('heading', { name }).waitFor()
+}
+
+const dataOf = async (name: string): Promise<unknown> => (await recordOf('configs', name))['data']
+
+describe.skipIf(browserMissing !== null)('The form of a config', () => {
+  test('has the fields of intercept.v1, with lists of values and of objects', async () => {
+    const page = await newConfig('intercept of the form', 'intercept.v1')
+    await page.getByLabel('tcp', { exact: true }).check()
+    await page.getByLabel('udp', { exact: true }).check()
+    await page.getByLabel('Addresses *').fill('wiki.internal\n10.0.0.0/8\n')
+    const add = page.getByRole('button', { name: texts.form.addRowTo('Port ranges') })
+    await add.click()
+    await add.click()
+    const ranges = [
+      ['80', '80'],
+      ['8000', '8080'],
+    ] as const
+    for (const [at, [low, high]] of ranges.entries()) {
+      const row = page.getByRole('group', { name: texts.form.row('Port ranges', at) })
+      await row.getByLabel('Low *').fill(low)
+      await row.getByLabel('High *').fill(high)
+    }
+    expect(await axeFindings(page)).toEqual([])
+    await save(page, 'intercept of the form')
+    expect(await dataOf('intercept of the form')).toEqual({
+      protocols: ['tcp', 'udp'],
+      addresses: ['wiki.internal', '10.0.0.0/8'],
+      portRanges: [
+        { low: 80, high: 80 },
+        { low: 8000, high: 8080 },
+      ],
+    })
+  })
+
+  test('shows the fault of a member that is missing at the field of the member', async () => {
+    const page = await newConfig('half a host', 'host.v1')
+    await page.getByLabel('Protocol *').selectOption('tcp')
+    await page.getByLabel('Address *').fill('127.0.0.1')
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await page.locator('.fault', { hasText: texts.faults.required }).first().waitFor()
+    expect(await page.getByLabel('Port *').getAttribute('aria-invalid')).toBe('true')
+    expect(await page.evaluate('document.activeElement.getAttribute("type")')).toBe('number')
+    expect(await page.getByText(/no valid accept content|\(root\)/).count()).toBe(0)
+    await page.getByLabel('Port *').fill('80')
+    await save(page, 'half a host')
+    expect(await dataOf('half a host')).toEqual({
+      protocol: 'tcp',
+      address: '127.0.0.1',
+      port: 80,
+    })
+  })
+
+  test('requires the allowed values of host.v1 once the client chooses them', async () => {
+    const page = await newConfig('forwarding', 'host.v1')
+    await page.getByLabel('Port *').waitFor()
+    await page.getByLabel('Forward port').check()
+    expect(await page.getByLabel('Port *').count()).toBe(0)
+    await page.getByLabel('Protocol *').selectOption('tcp')
+    await page.getByLabel('Address *').fill('127.0.0.1')
+    await page.getByRole('button', { name: texts.form.addRowTo('Allowed port ranges') }).click()
+    const row = page.getByRole('group', { name: texts.form.row('Allowed port ranges', 0) })
+    await row.getByLabel('Low *').fill('1')
+    await row.getByLabel('High *').fill('70000')
+    await page.locator('.fault', { hasText: '0 to 65,535' }).waitFor()
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await page.locator('.form-foot .notice, .fault', { hasText: '<= 65535' }).first().waitFor()
+    expect(await row.getByLabel('High *').getAttribute('aria-invalid')).toBe('true')
+    await row.getByLabel('High *').fill('7000')
+    await page.getByLabel('Forward port').uncheck()
+    await page.getByLabel('Forward port').check()
+    await save(page, 'forwarding')
+    expect(await dataOf('forwarding')).toEqual({
+      protocol: 'tcp',
+      address: '127.0.0.1',
+      forwardPort: true,
+      allowedPortRanges: [{ low: 1, high: 7000 }],
+    })
+  })
+
+  test('has a nested form for each terminator of host.v2', async () => {
+    const page = await newConfig('two hosts', 'host.v2')
+    const add = page.getByRole('button', { name: texts.form.addRowTo('Terminators') })
+    for (const [at, port] of [80, 443].entries()) {
+      await add.click()
+      const row = page.getByRole('group', { name: texts.form.row('Terminators', at) })
+      await row.getByLabel('Protocol *').selectOption('tcp')
+      await row.getByLabel('Address *').first().fill('127.0.0.1')
+      await row.getByLabel('Port *').fill(String(port))
+    }
+    await page.getByText('Listen options').first().click()
+    const first = page.getByRole('group', { name: texts.form.row('Terminators', 0) })
+    await first.getByLabel('Max connections').fill('7')
+    await save(page, 'two hosts')
+    const host = { protocol: 'tcp', address: '127.0.0.1' }
+    expect(await dataOf('two hosts')).toEqual({
+      terminators: [
+        { ...host, port: 80, listenOptions: { maxConnections: 7 } },
+        { ...host, port: 443 },
+      ],
+    })
+  })
+
+  test('follows from the schema of an own type', async () => {
+    const page = await newConfig('printer', 'printer.v1')
+    await page.getByLabel('Tray *').fill('upper')
+    await page.getByLabel('Pages').fill('3')
+    await page.getByLabel('Duplex').check()
+    await page.getByLabel('Paper').selectOption('a4')
+    await page.getByText('Margins', { exact: true }).click()
+    await page.getByLabel('Top *').fill('12')
+    await save(page, 'printer')
+    expect(await dataOf('printer')).toEqual({
+      tray: 'upper',
+      pages: 3,
+      duplex: true,
+      paper: 'a4',
+      margins: { top: 12 },
+    })
+  })
+
+  test('and its JSON show the same data, and keep members that the schema lacks', async () => {
+    const type = await recordOf('config-types', 'printer.v1')
+    const data = { tray: 'lower', vendor: { id: [1, null] }, margins: { top: 1, gutter: 'x' } }
+    const id = await network.create('configs', {
+      name: 'foreign printer',
+      configTypeId: type.id,
+      data,
+    })
+    const page = await network.open(1, `configs/${id}?tab=edit`)
+    await page.getByText(texts.form.others(['vendor'])).waitFor()
+    await page.getByText(texts.form.others(['gutter'])).waitFor()
+    expect(await page.getByLabel('Config type').count()).toBe(0)
+    await page.getByLabel('Tray *').fill('middle')
+    const toForm = page.getByRole('button', { name: texts.form.asForm, exact: true })
+    const toJson = page.getByRole('button', { name: texts.form.json, exact: true })
+    await toJson.click()
+    const json = page.getByLabel(texts.form.json, { exact: true }).last()
+    expect(JSON.parse(await json.inputValue())).toEqual({ ...data, tray: 'middle' })
+    await json.fill('{"tray": "middle", "pages": "many", ')
+    await toForm.click()
+    expect(await page.getByLabel('Tray *').count()).toBe(0)
+    await json.fill('{"tray": "middle", "pages": "many", "vendor": {"id": [1, null]}}')
+    await toForm.click()
+    expect(await page.getByLabel('Pages').inputValue()).toBe('"many"')
+    await page.getByLabel('Pages').fill('4')
+    await page.getByRole('button', { name: texts.form.save, exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: texts.form.save }).click()
+    await page.getByText(texts.form.saved, { exact: true }).waitFor()
+    expect(await dataOf('foreign printer')).toEqual({
+      tray: 'middle',
+      pages: 4,
+      vendor: { id: [1, null] },
+    })
+  })
+
+  test('of a type without members is JSON, and says so', async () => {
+    await network.create('config-types', { name: 'free.v1', schema: { type: 'object' } })
+    const page = await newConfig('free', 'free.v1')
+    await page.getByText(texts.form.noForm.noMembers).waitFor()
+    await page.getByLabel(texts.form.json, { exact: true }).last().fill('{"a": 1}')
+    await save(page, 'free')
+    expect(await dataOf('free')).toEqual({ a: 1 })
+  })
+})
