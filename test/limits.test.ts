@@ -6,6 +6,7 @@ import { tokenLimits } from '../src/auth/tokens/token-text.ts'
 import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
 import { httpLimits } from '../src/api/http/limits.ts'
 import { recordLimits } from '../src/api/records/limits.ts'
+import { signerSetUpLimits } from '../src/api/signers/limits.ts'
 import { apiSessionLimits } from '../src/api/sessions/limits.ts'
 import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
 import { responseTimeLimits } from '../src/api/cluster/answer-times.ts'
@@ -137,6 +138,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/records/limits.ts': recordLimits,
   'src/api/enrollment/limits.ts': enrollmentLimits,
   'src/api/sessions/limits.ts': apiSessionLimits,
+  'src/api/signers/limits.ts': signerSetUpLimits,
   'src/auth/tokens/limits.ts': externalTokenLimits,
   'src/auth/tokens/token-text.ts': tokenLimits,
   'src/api/http/refusal-quota.ts': refusalLimits,
@@ -584,6 +586,12 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'Events that a stream can resume after',
     'src/events/limits.ts eventsKeptMax',
     'the stream says that events are missing',
+  ],
+  [
+    'Signer set-up',
+    'Discoveries and token tests of one administrator in a minute',
+    'src/api/signers/limits.ts signerTestsOfOneMax',
+    '429',
   ],
   [
     'Preview',

@@ -47,6 +47,8 @@ export interface ApiServices {
   readonly gate: SessionGuard
   /** Verifies tokens of identity providers. */
   readonly externalTokens: TokenVerifier
+  /** Fetches documents of identity providers. */
+  readonly keyEndpoint: KeyEndpoint
   readonly tokenFactor: ExternalJwtFactor
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
@@ -87,8 +89,8 @@ export function createServices(deps: ApiDeps): ApiServices {
   const writer = new Writer(deps.proposer)
   const secondFactors = new SecondFactors({ ...deps, writer })
   const tokens = new TokenSigner(deps.keys)
-  const endpoint = new KeyEndpoint(limits, deps.keyEndpoints)
-  const externalTokens = new TokenVerifier(deps, new KeySets(endpoint, limits, deps), limits)
+  const keyEndpoint = new KeyEndpoint(limits, deps.keyEndpoints)
+  const externalTokens = new TokenVerifier(deps, new KeySets(keyEndpoint, limits, deps), limits)
   const tokenFactor = new ExternalJwtFactor(deps, externalTokens)
   const unsent = new UnreadResponses(limits)
   const passwords = new PasswordVerifier({
@@ -146,6 +148,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     deviceFlow,
     deviceLogIns: new DeviceLogIns({ ...deps, topic: deps.waitingDevices, flow: deviceFlow }),
     externalTokens,
+    keyEndpoint,
     tokenFactor,
     passwords,
     lockout,

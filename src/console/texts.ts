@@ -798,11 +798,14 @@ export const texts = {
       service: 'Offer a service',
       identity: 'Enroll an identity',
       router: 'Add a router',
+      signer: 'Log in with a provider',
     },
     what: {
       service: 'A service, where clients find it, where it is hosted, and who may use it.',
       identity: 'An identity for a device, with its token as QR code and file.',
       router: 'An edge router, with the token by which it enrolls.',
+      signer:
+        'Google, Entra ID, Okta, Keycloak or another OpenID provider, as an external JWT signer.',
     },
     controller: 'A ticket for one new controller, on the cluster page.',
     steps: {
@@ -865,6 +868,83 @@ export const texts = {
     openRouter: 'Open the router',
     another: 'Enroll another',
     plainIdentity: 'Create one without an enrollment',
+  },
+
+  signers: {
+    provider: 'Provider',
+    other: 'Another OpenID provider',
+    fields: {
+      clientId: { label: 'Client ID', hint: 'Of the public client that you registered there.' },
+      tenant: {
+        label: 'Directory (tenant) ID',
+        hint: 'A UUID, from the overview of the app registration.',
+      },
+      domain: { label: 'Okta domain', hint: 'Like example.okta.com' },
+      server: {
+        label: 'Authorization server',
+        hint: 'Like default. Empty: the authorization server of the organization.',
+      },
+      address: { label: 'Address of Keycloak', hint: 'Like https://keycloak.example.net' },
+      realm: { label: 'Realm', hint: 'Like staff' },
+      issuer: {
+        label: 'Issuer',
+        hint: 'The claim iss of its tokens, character by character, like https://idp.example.net',
+      },
+    },
+    claims: {
+      google: 'The account. Use /email only for addresses of a domain that you control.',
+      entra: 'The account. The owner of an account can change /email and /preferred_username.',
+      okta: 'The account. Of access tokens, /uid is the account and /sub the user name.',
+      keycloak: 'The account. Users may be allowed to change /preferred_username.',
+      other: 'Choose a claim that the provider never gives to another account.',
+    },
+    claim: 'Claim that names the identity',
+    nameHint: 'People choose the provider by this name when they log in.',
+    incomplete: 'Fill in all values. The tenant is a UUID, and an address begins with https.',
+    lookUp: 'Look up the provider',
+    create: 'Create the signer',
+    created: 'Created the signer. Test it with a token.',
+    byHand: 'Enter all fields by hand',
+    found: 'Found at the provider',
+    issuer: 'Issuer',
+    keysAt: 'Keys',
+    logInAt: 'Log-in',
+    noLogIn: 'The provider publishes no address for log-in.',
+    keys: (amount: number) =>
+      `The controller reaches the provider and can use ${count(amount, 'key', 'keys')} of it.`,
+    noKeys: (reason: string) =>
+      `The provider answers, but the controller could not fetch its keys: ${reason}`,
+    noUsableKeys: 'The provider answers, but publishes no key that a controller can use.',
+  },
+
+  tokenTest: {
+    title: 'Test a token',
+    lead: 'The controller verifies the token as at a log-in, and logs nobody in. It neither keeps nor logs the token.',
+    token: 'Token',
+    tokenHint: 'The ID token or access token of an account at the provider: three parts with dots.',
+    pasteFirst: 'Paste a token first',
+    run: 'Test',
+    logsIn: 'The token logs in as',
+    refused: (reason: string) => `The token is refused: ${reason}.`,
+    enrolls: 'It can enroll a new identity.',
+    columns: ['Check', 'Result', 'Token', 'Signer'],
+    states: { passed: 'Passed', failed: 'Failed', unchecked: 'Not reached' } as Readonly<
+      Record<string, string>
+    >,
+    checks: {
+      form: 'Readable',
+      issuer: 'Issuer',
+      signerEnabled: 'Signer enabled',
+      key: 'Key',
+      algorithm: 'Algorithm',
+      signature: 'Signature',
+      audience: 'Audience',
+      time: 'Time',
+      claim: 'Claim that names the identity',
+      identity: 'Identity',
+      policy: 'Authentication policy',
+    } as Readonly<Record<string, string>>,
+    claims: (names: readonly string[]) => `Claims in the token: ${list.format(names)}.`,
   },
 
   backups: {

@@ -29,7 +29,7 @@ export interface KeyEndpointRules {
   readonly caPem: string
 }
 
-/** Reason why a fetch of keys failed. It is for logs only; clients never see it. */
+/** Reason why a fetch of keys failed. It is for logs and administrators; clients never see it. */
 export class KeyFetchError extends Error {
   override readonly name = 'KeyFetchError'
 }

@@ -444,6 +444,7 @@ export const kinds: readonly Kind[] = [
     'key',
     'external-jwt-signer',
     {
+      wizard: 'signer',
       columns: ['issuer', 'audience', 'enabled'],
       facets: [
         facet('certificate', 'Certificate', [
