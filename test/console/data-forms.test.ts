@@ -163,7 +163,7 @@ describe('The form of a config type', () => {
 describe('A value', () => {
   test('is shown in a field only if the field can express all of it', () => {
     const number = { is: 'number', minimum: null, maximum: null } as const
-    const choice = { is: 'choice', options: ['tcp'], mayBeNone: false } as const
+    const choice = { is: 'choice', options: ['tcp'], names: {}, mayBeNone: false } as const
     expect([canShow(number, '80'), canShow(number, 80), canShow(number, undefined)]).toEqual([
       false,
       true,

@@ -208,3 +208,125 @@ describe.skipIf(browserMissing !== null)('The form of a config', () => {
     expect(await dataOf('free')).toEqual({ a: 1 })
   })
 })
+
+/** Confirms the review of a new record that has an effect on access. */
+async function confirm(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: texts.form.create, exact: true }).click()
+  await page.getByRole('heading', { name }).waitFor()
+}
+
+describe.skipIf(browserMissing !== null)('The form of a posture check', () => {
+  test('shows the fields of the chosen type alone, and sends no others', async () => {
+    const page = await network.open(1, 'posture-checks/new')
+    await page.getByLabel('Name *').fill('recent systems')
+    const addSystem = page.getByRole('button', { name: texts.form.addRowTo('Operating systems') })
+    await addSystem.click()
+    const type = page.getByLabel('Type *')
+    await type.selectOption({ label: 'Windows domain' })
+    expect(await addSystem.count()).toBe(0)
+    await page.getByLabel('Domains *').fill('corp.example')
+    await type.selectOption({ label: 'Operating system' })
+    const row = page.getByRole('group', { name: texts.form.row('Operating systems', 0) })
+    await row.getByLabel('System *').selectOption('Linux')
+    await row.getByLabel('Versions *').fill('ten')
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    expect(await dialog.getByText('corp.example').count()).toBe(0)
+    await dialog.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await dialog.getByText(/Versions must be semantic version ranges/).waitFor()
+    await dialog.getByRole('button', { name: texts.form.correct }).click()
+    await row.getByLabel('Versions *').fill('>=6.1.0')
+    await confirm(page, 'recent systems')
+    const made = await recordOf('posture-checks', 'recent systems')
+    expect(made['operatingSystems']).toEqual([{ type: 'Linux', versions: ['>=6.1.0'] }])
+    expect(made).not.toHaveProperty('domains')
+    await page.goto(network.url(1, `posture-checks/${made.id}?tab=edit`))
+    await page.getByLabel('Versions *').waitFor()
+    expect(await page.getByLabel('Type *').count()).toBe(0)
+    expect(await axeFindings(page)).toEqual([])
+  })
+
+  test('has a row for each process', async () => {
+    const page = await network.open(1, 'posture-checks/new')
+    await page.getByLabel('Name *').fill('guarded')
+    await page.getByLabel('Type *').selectOption({ label: 'Several processes' })
+    await page.getByLabel('How many must run *').selectOption({ label: 'At least one' })
+    for (const [at, path] of ['/usr/bin/a', '/usr/bin/b'].entries()) {
+      await page.getByRole('button', { name: texts.form.addRowTo('Processes') }).click()
+      const row = page.getByRole('group', { name: texts.form.row('Processes', at) })
+      await row.getByLabel('System *').selectOption('Linux')
+      await row.getByLabel('Path *').fill(path)
+    }
+    const remove = page.getByRole('button', { name: texts.form.removeRow('Processes', 0) })
+    await remove.click()
+    await confirm(page, 'guarded')
+    expect(await recordOf('posture-checks', 'guarded')).toMatchObject({
+      semantic: 'AnyOf',
+      processes: [{ osType: 'Linux', path: '/usr/bin/b', hashes: [], signerFingerprints: [] }],
+    })
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The form of an authentication policy', () => {
+  test('switches methods on and off, and chooses signers by name', async () => {
+    const signer = { audience: 'overlay', enabled: true, jwksEndpoint: 'https://idp.test/keys' }
+    const ids = await Promise.all(
+      ['staff', 'partners'].map((name) =>
+        network.create('external-jwt-signers', { ...signer, name, issuer: `https://${name}.test` }),
+      ),
+    )
+    const page = await network.open(1, 'auth-policies/new')
+    await page.getByLabel('Name *').fill('tokens')
+    await page.getByLabel(texts.logInRules.certAllowed).uncheck()
+    expect(await page.getByLabel(texts.logInRules.expired).count()).toBe(0)
+    await page.getByLabel(texts.logInRules.updbAllowed).uncheck()
+    expect(await page.getByLabel('Min password length').count()).toBe(0)
+    await page.getByLabel(texts.logInRules.signers).fill('staff')
+    await page.getByRole('option', { name: 'staff' }).click()
+    await page.getByLabel(texts.logInRules.secondSigner).fill('part')
+    await page.getByRole('option', { name: 'partners' }).click()
+    expect(await axeFindings(page)).toEqual([])
+    await save(page, 'tokens')
+    const made = await recordOf('auth-policies', 'tokens')
+    expect(made).toMatchObject({
+      primary: {
+        cert: { allowed: false },
+        updb: { allowed: false, minPasswordLength: 10 },
+        extJwt: { allowed: true, allowedSigners: [ids[0]] },
+      },
+      secondary: { requireTotp: false, requireExtJwtSigner: ids[1] },
+    })
+    await page.goto(network.url(1, `auth-policies/${made.id}?tab=edit`))
+    await page.getByRole('button', { name: texts.picker.remove('partners') }).click()
+    await page.getByLabel(texts.logInRules.totp).check()
+    await page.getByRole('button', { name: texts.form.save, exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: texts.form.save }).click()
+    await page.getByText(texts.form.saved, { exact: true }).waitFor()
+    expect(await recordOf('auth-policies', 'tokens')).toMatchObject({
+      primary: made['primary'],
+      secondary: { requireTotp: true, requireExtJwtSigner: null },
+    })
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The form of an enrollment', () => {
+  test('takes its end from a preset, in the time zone of the browser', async () => {
+    const identity = { name: 'new laptop', type: 'Device', isAdmin: false }
+    await network.create('identities', identity)
+    const page = await network.open(1, 'enrollments/new')
+    await page.getByLabel('Method *').selectOption('ott')
+    await page.getByLabel('Identity *').fill('new laptop')
+    await page.getByRole('option', { name: 'new laptop' }).first().click()
+    const before = Date.now()
+    await page.getByRole('button', { name: texts.ends.presets.week, exact: true }).click()
+    await page.getByText(/^Ends in 7 days|^Ends in 6 days/).waitFor()
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await page.waitForURL(/enrollments\/(?!new$)[^/]+$/)
+    const id = new URL(page.url()).pathname.split('/').at(-1) ?? ''
+    const [made] = await network.rowsOf('enrollments', `id = "${id}"`)
+    const days = (Date.parse(String(made?.['expiresAt'])) - before) / 86_400_000
+    expect(Math.round(days)).toBe(7)
+  })
+})

@@ -17,10 +17,13 @@ import {
   fieldFaultIn,
   fieldsOf,
   fieldLabel,
+  isShown,
   patchBody,
+  shownDraft,
   withoutSecrets,
 } from '../../src/console/pages/records/form-model.ts'
 import type { FormField } from '../../src/console/pages/records/form-field.ts'
+import { postureFields } from '../../src/entities/kinds/posture-check.ts'
 import { isSame } from '../../src/console/pages/records/json-values.ts'
 import { texts } from '../../src/console/texts.ts'
 import { visibleText } from '../../src/console/app/visible-text.ts'
@@ -145,6 +148,26 @@ test('a draft contains references as IDs, and its patch contains only the change
   expect(recordDraft(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
 })
 
+test('a patch empties the cleared members of a group, because it would keep members that are absent', () => {
+  const policy = kindAt('auth-policies')
+  const ofPolicy = fieldsOf(
+    served.operation('patch', '/auth-policies/{id}')?.body ?? {},
+    policy ?? service,
+  )
+  const before = {
+    primary: { extJwt: { allowed: true, allowedSigners: ['s'] }, cert: { allowed: true } },
+    secondary: { requireTotp: false, requireExtJwtSigner: 's' },
+  }
+  const after = {
+    primary: { extJwt: { allowed: true }, cert: { allowed: true } },
+    secondary: { requireTotp: false },
+  }
+  expect(patchBody(changedFormFields(before, after, ofPolicy))).toEqual({
+    primary: { extJwt: { allowed: true, allowedSigners: [] }, cert: { allowed: true } },
+    secondary: { requireTotp: false, requireExtJwtSigner: '' },
+  })
+})
+
 test('an unchanged draft does not count as unsaved', () => {
   expect(isSame({ a: null }, {})).toBe(true)
   expect(isSame([1, 2], [2, 1])).toBe(false)
@@ -249,4 +272,29 @@ test('the page address contains the filters, sorting and page of a list', () => 
   }
   expect(parseListState(new URLSearchParams(formatListState(state)))).toEqual(state)
   expect(formatListState(parseListState(new URLSearchParams()))).toBe('')
+})
+
+test('the form of a posture check shows the fields of its type, and requires those that the type requires', () => {
+  const posture = kindAt('posture-checks')
+  const ofPosture = fieldsOf(
+    served.operation('post', '/posture-checks')?.body ?? {},
+    posture ?? service,
+  )
+  const common = ['name', 'typeId', 'roleAttributes', 'tags']
+  const shownFor = (typeId: string) =>
+    ofPosture.filter((field) => isShown(field, { typeId }) && !common.includes(field.name))
+  const of = Object.keys(postureFields).map((typeId) => [
+    typeId,
+    shownFor(typeId)
+      .map(({ name, isRequired }) => `${name}${isRequired ? '*' : ''}`)
+      .sort(),
+  ])
+  expect(of).toEqual(
+    Object.entries(postureFields).map(([typeId, { required, optional }]) => [
+      typeId,
+      [...required.map((name) => `${name}*`), ...optional].sort(),
+    ]),
+  )
+  const draft = { ...emptyDraft(ofPosture), name: 'a', typeId: 'MAC', macAddresses: ['b'] }
+  expect(shownDraft(draft, ofPosture)).toEqual({ name: 'a', typeId: 'MAC', macAddresses: ['b'] })
 })

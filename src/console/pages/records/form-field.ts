@@ -8,7 +8,13 @@ export type Widget =
   | { readonly is: 'number'; readonly minimum: number | null; readonly maximum: number | null }
   /** `isOnlyTrue`: the field is either true or absent. */
   | { readonly is: 'flag'; readonly isOnlyTrue: boolean }
-  | { readonly is: 'choice'; readonly options: readonly string[]; readonly mayBeNone: boolean }
+  | {
+      readonly is: 'choice'
+      readonly options: readonly string[]
+      /** Names of options, where the option itself is not one. */
+      readonly names: Readonly<Record<string, string>>
+      readonly mayBeNone: boolean
+    }
   /** Several values of a fixed set. */
   | { readonly is: 'choices'; readonly options: readonly string[] }
   | { readonly is: 'reference' | 'references'; readonly kind: string }

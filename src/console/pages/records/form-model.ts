@@ -88,7 +88,7 @@ function widgetOf(name: string, schema: JsonSchema, hint: FieldHint): Widget {
     return { is: 'oneOf', options: options.map(optionOf) }
   }
   if (only !== undefined) return widgetOf(name, only, hint)
-  if (schema.enum !== undefined) return enumWidget(schema.enum)
+  if (schema.enum !== undefined) return enumWidget(schema.enum, hint)
   const [type, ...more] = typesOf(schema).filter((one) => one !== 'null')
   if (more.length > 0) return { is: 'json' }
   switch (type) {
@@ -109,14 +109,17 @@ function widgetOf(name: string, schema: JsonSchema, hint: FieldHint): Widget {
   }
 }
 
-function enumWidget(values: readonly unknown[]): Widget {
+function enumWidget(values: readonly unknown[], hint: FieldHint): Widget {
+  const names = hint.optionTexts ?? {}
   const options = values.filter((one): one is string => typeof one === 'string' && one !== '')
   const others = values.filter((one) => !options.includes(one as string))
   if (options.length === 0) {
     return isSame(others, [true]) ? { is: 'flag', isOnlyTrue: true } : { is: 'json' }
   }
   const hasOnlyTexts = others.every((one) => one === '' || one === null)
-  return hasOnlyTexts ? { is: 'choice', options, mayBeNone: others.length > 0 } : { is: 'json' }
+  return hasOnlyTexts
+    ? { is: 'choice', options, names, mayBeNone: others.length > 0 }
+    : { is: 'json' }
 }
 
 function listWidget(name: string, items: JsonSchema | undefined, hint: FieldHint): Widget {
@@ -273,11 +276,45 @@ export function changedFormFields(
   after: Draft,
   fields: readonly FormField[],
 ): FormFieldChange[] {
-  return fields.flatMap(({ name }) => {
+  return fields.flatMap(({ name, widget }) => {
     const [was, is] = [before[name], after[name]]
     if (isSame(was, is)) return []
-    return [{ name, before: was, after: is === undefined ? null : is }]
+    const now = widget.is === 'group' ? withCleared(widget, was, is) : is
+    return [{ name, before: was, after: now === undefined ? null : now }]
   })
+}
+
+/**
+ * The value of a group in which cleared members are empty: a patch keeps the members that it does
+ * not name, and those that are null.
+ */
+function withCleared({ fields }: GroupWidget, before: unknown, after: unknown): unknown {
+  if (!isObject(before) || !isObject(after)) return after
+  const members = fields.flatMap(({ name, widget }): [string, unknown][] => {
+    const [was, is] = [before[name], after[name]]
+    if (widget.is === 'group') return is === undefined ? [] : [[name, withCleared(widget, was, is)]]
+    return is === undefined && was !== undefined && was !== null ? [[name, emptyOf(widget)]] : []
+  })
+  return { ...after, ...Object.fromEntries(members) }
+}
+
+function emptyOf(widget: Widget): unknown {
+  switch (widget.is) {
+    case 'text':
+    case 'longText':
+    case 'secret':
+    case 'choice':
+    case 'reference':
+      return ''
+    case 'texts':
+    case 'choices':
+    case 'references':
+    case 'roles':
+    case 'rows':
+      return []
+    default:
+      return null
+  }
 }
 
 /** The body of a patch that makes these changes. */

@@ -123,6 +123,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
         <ChoiceInput
           {...leaf}
           options={widget.options}
+          names={widget.names}
           mayBeNone={widget.mayBeNone || !field.isRequired || textOf(value) === ''}
         />
       )
@@ -133,7 +134,12 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
     case 'longText':
       return <LongTextInput {...leaf} />
     case 'texts':
-      return <LinesInput {...leaf} />
+      return (
+        <LinesInput
+          {...leaf}
+          onChange={(lines) => onChange(lines ?? (field.isRequired ? [] : undefined))}
+        />
+      )
     case 'reference':
     case 'references':
       return (

@@ -9,6 +9,8 @@ export interface FieldHint {
   readonly widget?: Widget
   /** Value in the form of a new record. */
   readonly initial?: unknown
+  /** Names of the options of a choice. */
+  readonly optionTexts?: Readonly<Record<string, string>>
   /** Hints for the fields of an object, or of the items of a list. */
   readonly fields?: Readonly<Record<string, FieldHint>>
   readonly shownIf?: ShownIf
@@ -110,6 +112,107 @@ const attributes = (kind: string): FieldHint => ({
   widget: { is: 'roles', kind, isOwn: true },
 })
 const json: Widget = { is: 'json' }
+
+/** A field of one type of posture check. A type requires its fields, except for MFA. */
+function ofPosture(type: string, hint: FieldHint = {}): FieldHint {
+  return { ...hint, shownIf: { field: 'typeId', is: [type] }, isRequired: type !== 'MFA' }
+}
+
+const hashes: FieldHint = { label: 'Hashes', help: texts.posture.hashes }
+const postureFields: Readonly<Record<string, FieldHint>> = {
+  operatingSystems: ofPosture('OS', {
+    help: texts.posture.operatingSystems,
+    fields: { type: { label: 'System' }, versions: { help: texts.posture.versions } },
+  }),
+  domains: ofPosture('DOMAIN', { help: texts.posture.domains }),
+  macAddresses: ofPosture('MAC', { label: 'MAC addresses', help: texts.posture.macAddresses }),
+  process: ofPosture('PROCESS', {
+    fields: {
+      osType: { label: 'System' },
+      path: { help: texts.posture.path },
+      hashes,
+      signerFingerprint: { help: texts.posture.signer },
+    },
+  }),
+  semantic: ofPosture('PROCESS_MULTI', {
+    label: 'How many must run',
+    initial: 'AllOf',
+    optionTexts: texts.posture.semantics,
+  }),
+  processes: ofPosture('PROCESS_MULTI', {
+    fields: {
+      osType: { label: 'System' },
+      path: { help: texts.posture.path },
+      hashes,
+      signerFingerprints: { help: texts.posture.signer },
+    },
+  }),
+  timeoutSeconds: ofPosture('MFA', {
+    label: 'Valid for, in seconds',
+    help: texts.posture.timeout,
+    initial: -1,
+  }),
+  promptOnWake: ofPosture('MFA', { label: 'Ask again when the device wakes' }),
+  promptOnUnlock: ofPosture('MFA', { label: 'Ask again when the device is unlocked' }),
+  ignoreLegacyEndpoints: ofPosture('MFA', {
+    label: 'No time limit for old clients',
+    help: texts.posture.legacy,
+  }),
+}
+
+/** Shown while a method of log-in is allowed. */
+function ifAllowed(hint: FieldHint): FieldHint {
+  return { ...hint, shownIf: { field: 'allowed', is: [true] } }
+}
+
+const { logInRules } = texts
+/** The methods of log-in that an authentication policy allows. */
+const primaryFields: Readonly<Record<string, FieldHint>> = {
+  cert: {
+    label: logInRules.cert,
+    isRequired: true,
+    fields: {
+      allowed: { label: logInRules.certAllowed },
+      allowExpiredCerts: ifAllowed({ label: logInRules.expired, help: logInRules.expiredHelp }),
+    },
+  },
+  updb: {
+    label: logInRules.updb,
+    isRequired: true,
+    fields: {
+      allowed: { label: logInRules.updbAllowed },
+      minPasswordLength: ifAllowed({ help: logInRules.lengthHelp }),
+      requireMixedCase: ifAllowed({ label: logInRules.mixedCase }),
+      requireNumberChar: ifAllowed({ label: logInRules.digit }),
+      requireSpecialChar: ifAllowed({ label: logInRules.special }),
+      maxAttempts: ifAllowed({ label: logInRules.attempts, help: logInRules.attemptsHelp }),
+      lockoutDurationMinutes: ifAllowed({
+        label: logInRules.lockout,
+        help: logInRules.lockoutHelp,
+      }),
+    },
+  },
+  extJwt: {
+    label: logInRules.extJwt,
+    isRequired: true,
+    fields: {
+      allowed: { label: logInRules.extJwtAllowed },
+      allowedSigners: ifAllowed({
+        label: logInRules.signers,
+        help: logInRules.signersHelp,
+        widget: refs('external-jwt-signers'),
+      }),
+    },
+  },
+}
+const secondaryFields: Readonly<Record<string, FieldHint>> = {
+  requireTotp: { label: logInRules.totp },
+  requireExtJwtSigner: {
+    label: logInRules.secondSigner,
+    help: logInRules.secondSignerHelp,
+    widget: ref('external-jwt-signers'),
+  },
+}
 
 function kind(
   path: string,
@@ -362,11 +465,9 @@ export const kinds: readonly Kind[] = [
       columns: ['typeId', 'roleAttributes'],
       fields: {
         name: {},
-        typeId: { label: 'Type', help: 'Each type reads the fields that are its own.' },
+        typeId: { label: 'Type', isFixed: true, optionTexts: texts.posture.types },
+        ...postureFields,
         roleAttributes: attributes('posture-checks'),
-        operatingSystems: { widget: json },
-        processes: { widget: json },
-        process: { widget: json },
         tags: { widget: json },
       },
     },
@@ -420,6 +521,9 @@ export const kinds: readonly Kind[] = [
         name: {},
         // The rules of OpenZiti's default policy, except that expired certificates are not allowed.
         primary: {
+          label: logInRules.primary,
+          isRequired: true,
+          fields: primaryFields,
           initial: {
             cert: { allowed: true, allowExpiredCerts: false },
             extJwt: { allowed: true, allowedSigners: [] },
@@ -434,7 +538,8 @@ export const kinds: readonly Kind[] = [
             },
           },
         },
-        secondary: {},
+        secondary: { label: logInRules.secondary, isRequired: true, fields: secondaryFields },
+        tags: { widget: json },
       },
     },
   ),

@@ -98,9 +98,13 @@ export function LinesInput({ ids, value, onChange }: LeafProps) {
 }
 
 export function ChoiceInput(
-  props: LeafProps & { readonly options: readonly string[]; readonly mayBeNone: boolean },
+  props: LeafProps & {
+    readonly options: readonly string[]
+    readonly names: Readonly<Record<string, string>>
+    readonly mayBeNone: boolean
+  },
 ) {
-  const { ids, options, mayBeNone, value, onChange } = props
+  const { ids, options, names, mayBeNone, value, onChange } = props
   return (
     <select
       {...ids}
@@ -111,7 +115,7 @@ export function ChoiceInput(
       {mayBeNone ? <option value="">{texts.form.none}</option> : null}
       {options.map((option) => (
         <option key={option} value={option}>
-          {option}
+          {names[option] ?? option}
         </option>
       ))}
     </select>

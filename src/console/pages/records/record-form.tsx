@@ -19,6 +19,7 @@ import {
   changedFormFields,
   fieldFaultIn,
   fieldLabel,
+  isShown,
   patchBody,
   shownDraft,
 } from './form-model.ts'
@@ -66,7 +67,8 @@ export function RecordForm(props: RecordFormProps) {
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
   const badJson = useBadJson()
-  const changes = changedFormFields(values, draft.value, fields)
+  const shown = fields.filter((field) => isShown(field, draft.value))
+  const changes = changedFormFields(values, draft.value, shown)
   const isDirty = changes.length > 0
   useEffect(() => {
     if (isDirty) storeDraft(key, draft.value, fields)
