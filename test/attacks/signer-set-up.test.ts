@@ -1,7 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
 import { defaultApiLimits } from '../../src/api/limits.ts'
-import type { CallerOf, Reply } from '../api/support/caller.ts'
-import { management } from '../api/support/caller.ts'
+import { type CallerOf, management, type Reply } from '../api/support/caller.ts'
 import { controllerForFile, type ForFile } from '../api/support/for-file.ts'
 import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
 

@@ -74,7 +74,8 @@ async function testToken(page: Page, token: string): Promise<void> {
 
 /** Cells of the row of a check. */
 async function rowOf(page: Page, title: string): Promise<readonly string[]> {
-  const row = page.getByRole('row').filter({ hasText: title })
+  const head = page.getByRole('rowheader', { name: new RegExp(`^${title}`) })
+  const row = page.getByRole('row').filter({ has: head })
   return (await row.locator('th, td').allTextContents()).map((text) => text.trim())
 }
 

@@ -57,6 +57,12 @@ function callOf(props: RecordFormProps, draft: Draft, changes: readonly FormFiel
   }
 }
 
+/** The changed fields, without those that the form does not show. */
+function changesOf(values: Draft, draft: Draft, fields: readonly FormField[]) {
+  const shown = fields.filter((field) => isShown(field, draft))
+  return changedFormFields(values, draft, shown)
+}
+
 export function RecordForm(props: RecordFormProps) {
   const { kind, id, fields, values, refused, onSaved, onReload } = props
   const key = `${kind.path}/${id ?? 'new'}`
@@ -67,13 +73,9 @@ export function RecordForm(props: RecordFormProps) {
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
   const badJson = useBadJson()
-  const shown = fields.filter((field) => isShown(field, draft.value))
-  const changes = changedFormFields(values, draft.value, shown)
+  const changes = changesOf(values, draft.value, fields)
   const isDirty = changes.length > 0
-  useEffect(() => {
-    if (isDirty) storeDraft(key, draft.value, fields)
-    else dropDraft(key)
-  }, [draft.value])
+  useStoredDraft(key, draft.value, isDirty, fields)
   useEffect(
     () => guardLeaving(() => !isDirty || isBusy.value || confirm(texts.form.leave)),
     [isDirty],
@@ -158,6 +160,19 @@ export function RecordForm(props: RecordFormProps) {
       ) : null}
     </form>
   )
+}
+
+/** Stores the draft while it differs from the record. */
+function useStoredDraft(
+  key: string,
+  draft: Draft,
+  isDirty: boolean,
+  fields: readonly FormField[],
+): void {
+  useEffect(() => {
+    if (isDirty) storeDraft(key, draft, fields)
+    else dropDraft(key)
+  }, [draft])
 }
 
 /** Names of the fields whose text is not valid JSON yet. */
