@@ -594,6 +594,12 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     '429',
   ],
   [
+    'Signer set-up',
+    'Requests of one address in a minute that log in at a provider',
+    'src/api/signers/limits.ts providerLogInsOfOneMax',
+    '429',
+  ],
+  [
     'Preview',
     'Changes of one access preview',
     'src/api/access/preview-schema.ts previewChangesMax',

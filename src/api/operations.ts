@@ -50,6 +50,7 @@ import { serviceAccessOperations } from './identities/service-access.ts'
 import { sessionOperations } from './sessions/sessions.ts'
 import { specOperations } from './host/specs.ts'
 import { summaryOperations } from './identities/summary.ts'
+import { providerLogInOperations } from './signers/provider-log-in.ts'
 import { signerSetUpOperations } from './signers/signer-set-up.ts'
 import { upgradeOperations } from './cluster/upgrade.ts'
 import { wellKnownOperations } from './enrollment/well-known.ts'
@@ -81,6 +82,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...caOperations(needs),
     ...clientJwtSignerOperations(needs),
     ...signerSetUpOperations(needs),
+    ...providerLogInOperations(needs),
     ...controllerSettingOperations(needs),
     ...wellKnownOperations(needs),
     ...apiSessionOperations(needs),

@@ -1,6 +1,7 @@
 import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
 import { KeySets } from '../auth/tokens/key-sets.ts'
 import { ExternalJwtFactor } from '../auth/principal/token-factor.ts'
+import { ProviderLogIns } from '../auth/tokens/provider-log-ins.ts'
 import { TokenVerifier } from '../auth/tokens/token-verifier.ts'
 import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { DeviceFlow } from '../auth/oidc/device-flow.ts'
@@ -49,6 +50,7 @@ export interface ApiServices {
   readonly externalTokens: TokenVerifier
   /** Fetches documents of identity providers. */
   readonly keyEndpoint: KeyEndpoint
+  readonly providerLogIns: ProviderLogIns
   readonly tokenFactor: ExternalJwtFactor
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
@@ -149,6 +151,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     deviceLogIns: new DeviceLogIns({ ...deps, topic: deps.waitingDevices, flow: deviceFlow }),
     externalTokens,
     keyEndpoint,
+    providerLogIns: new ProviderLogIns({ ...deps, keyEndpoint }),
     tokenFactor,
     passwords,
     lockout,

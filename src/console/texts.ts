@@ -166,6 +166,9 @@ export const texts = {
     or: 'or',
     byCertificate: 'Log in with a certificate',
     bySignInPage: 'Log in on the sign-in page',
+    byProvider: (name: string) => `Log in with ${name}`,
+    providerRefused:
+      'The provider logged nobody in, or its account is no identity of this network. Ask an administrator.',
     signInUnknown: 'This tab did not ask for that log-in, or has used it already. Log in again.',
     returning: 'Logging in …',
     refused: 'User name or password is wrong, or the account is locked.',

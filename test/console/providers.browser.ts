@@ -171,3 +171,40 @@ describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
     await page.getByText(texts.failure.notAllowed).waitFor()
   })
 })
+
+describe.skipIf(browserMissing !== null)('The log-in at a provider', () => {
+  test('opens the page of the provider, and logs in the identity of its account', async () => {
+    const page = await network.browser.page()
+    await page.goto(network.url(2, 'services'))
+    await page.getByRole('button', { name: texts.logIn.byProvider('staff') }).click()
+    await page.waitForURL((url) => url.origin === issuer)
+    await page.locator('input[name="login"]').fill('ada@localhost')
+    await page.locator('input[name="password"]').fill('any')
+    await page.getByRole('button', { name: 'Sign-in' }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('heading', { name: 'Services' }).waitFor()
+    expect(page.url()).toBe(network.url(2, 'services'))
+    const client = await network.cluster.loggedIn(1)
+    const { id } = await network.recordOf('identities', 'ada')
+    const filter = encodeURIComponent(`identity = "${id}"`)
+    const sessions = await client.request(
+      'GET',
+      `/edge/management/v1/api-sessions?filter=${filter}`,
+    )
+    expect((sessions.body.data as readonly unknown[]).length).toBe(1)
+  })
+
+  test('of an account without an identity says so, and leaves the other ways to log in', async () => {
+    const page = await network.browser.page()
+    await page.goto(network.url(1))
+    await page.getByRole('button', { name: texts.logIn.byProvider('staff') }).click()
+    await page.locator('input[name="login"]').fill('mallory@localhost')
+    await page.locator('input[name="password"]').fill('any')
+    await page.getByRole('button', { name: 'Sign-in' }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByText(texts.logIn.providerRefused).waitFor()
+    expect(new URL(page.url()).search).toBe('')
+    await page.getByLabel(texts.logIn.username).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+  })
+})

@@ -80,7 +80,11 @@ async function discovered(
   issuer: string,
 ): Promise<Reply> {
   try {
-    const { jwksUri, ...found } = await discoverProvider(keyEndpoint, issuer, limits.keySetKeysMax)
+    const {
+      jwksUri,
+      tokenEndpoint: _,
+      ...found
+    } = await discoverProvider(keyEndpoint, issuer, limits.keySetKeysMax)
     return detailAnswer({ ...found, jwksEndpoint: jwksUri })
   } catch (error) {
     if (!(error instanceof KeyFetchError)) throw error

@@ -36,6 +36,28 @@ export const tokenTestRequestSchema = objectSchema(
   ['token'],
 )
 
+const bounded = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength }) as const
+const signerId = bounded(128)
+
+export const providerEndpointRequestSchema = objectSchema('providerLogInBegin', { signerId }, [
+  'signerId',
+])
+export const providerEndpointSchema: NamedSchema = {
+  name: 'providerLogInEndpoint',
+  schema: wholeObject({ authorizationEndpoint: text }),
+}
+
+/** `code` and `codeVerifier` have no bounds here, because a fault would repeat them. */
+export const providerTokenRequestSchema = objectSchema(
+  'providerLogInCode',
+  { signerId, code: text, codeVerifier: text, redirectUri: bounded(urlCharactersMax) },
+  ['signerId', 'code', 'codeVerifier', 'redirectUri'],
+)
+export const providerTokenSchema: NamedSchema = {
+  name: 'providerLogInToken',
+  schema: wholeObject({ token: text }),
+}
+
 const named = wholeObject({ id: text, name: text })
 
 export const tokenTestResponseSchema: NamedSchema = {

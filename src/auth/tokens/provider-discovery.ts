@@ -9,33 +9,33 @@ const CHARACTERS_MAX = 2048
 const SCOPES_MAX = 64
 
 /** The description that a provider publishes of itself (OpenID Connect Discovery 1.0). */
-export interface DiscoveredProvider {
+export interface ProviderDocument {
   readonly issuer: string
   readonly jwksUri: string
-  /** Null: the provider has no endpoint at which a browser can log in. */
+  /** Null: the provider has no such endpoint by https. */
   readonly authorizationEndpoint: string | null
+  readonly tokenEndpoint: string | null
   readonly scopes: readonly string[]
+}
+
+export interface DiscoveredProvider extends ProviderDocument {
   /** Ids of the usable keys at `jwksUri`; null: they could not be fetched. */
   readonly keyIds: readonly string[] | null
   readonly keysFault: string | null
 }
 
-/** The address of the discovery document of an issuer. */
-export function discoveryAddress(issuer: string): string {
-  return `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`
-}
-
 /**
- * Fetches the discovery document of an issuer, and the keys that it names. Both addresses are
- * judged by the rules for keys of signers, because the provider chooses the second one.
+ * Fetches the discovery document of an issuer.
+ * @param at the URL below which the document is; usually the issuer itself.
  * @throws {KeyFetchError} with the reason why the document is of no use.
  */
-export async function discoverProvider(
+export async function fetchProviderDocument(
   endpoint: Pick<KeyEndpoint, 'fetch'>,
+  at: string,
   issuer: string,
-  keysMax: number,
-): Promise<DiscoveredProvider> {
-  const document = parsedDocument(await endpoint.fetch(discoveryAddress(issuer)))
+): Promise<ProviderDocument> {
+  const address = `${at.replace(/\/+$/, '')}/.well-known/openid-configuration`
+  const document = parsedObject(await endpoint.fetch(address))
   const published = textOf(document['issuer'])
   // @guard signer-set-up--issuer
   if (published !== issuer) {
@@ -48,10 +48,11 @@ export async function discoverProvider(
   const jwksUri = textOf(document['jwks_uri'])
   if (jwksUri === null) throw new KeyFetchError('its document has no jwks_uri')
   const scopes = document['scopes_supported']
-  const found = {
+  return {
     issuer,
     jwksUri,
-    authorizationEndpoint: textOf(document['authorization_endpoint']),
+    authorizationEndpoint: httpsOf(document['authorization_endpoint']),
+    tokenEndpoint: httpsOf(document['token_endpoint']),
     scopes: Array.isArray(scopes)
       ? (scopes as readonly Json[])
           .map(textOf)
@@ -59,8 +60,21 @@ export async function discoverProvider(
           .slice(0, SCOPES_MAX)
       : [],
   }
+}
+
+/**
+ * Fetches the discovery document of an issuer, and the keys that it names. Both addresses are
+ * judged by the rules for keys of signers, because the provider chooses the second one.
+ * @throws {KeyFetchError} as `fetchProviderDocument`.
+ */
+export async function discoverProvider(
+  endpoint: Pick<KeyEndpoint, 'fetch'>,
+  issuer: string,
+  keysMax: number,
+): Promise<DiscoveredProvider> {
+  const found = await fetchProviderDocument(endpoint, issuer, issuer)
   try {
-    const { keys } = keySetOf(await endpoint.fetch(jwksUri), keysMax)
+    const { keys } = keySetOf(await endpoint.fetch(found.jwksUri), keysMax)
     return { ...found, keyIds: keys.map(({ kid }) => kid), keysFault: null }
   } catch (error) {
     if (!(error instanceof KeyFetchError)) throw error
@@ -68,7 +82,8 @@ export async function discoverProvider(
   }
 }
 
-function parsedDocument(text: string): JsonObject {
+/** @throws {KeyFetchError} if the text is not a JSON object. */
+export function parsedObject(text: string): JsonObject {
   if (jsonDepth(text) > DEPTH_MAX) throw new KeyFetchError('response nested too deep')
   let document: Json
   try {
@@ -82,4 +97,11 @@ function parsedDocument(text: string): JsonObject {
 
 function textOf(value: Json | undefined): string | null {
   return typeof value === 'string' && value !== '' && value.length <= CHARACTERS_MAX ? value : null
+}
+
+/** A browser opens the address, so that another scheme could run a script in the console. */
+function httpsOf(value: Json | undefined): string | null {
+  const text = textOf(value)
+  // @guard provider-log-in--scheme
+  return text !== null && URL.parse(text)?.protocol === 'https:' ? text : null
 }

@@ -20,7 +20,7 @@ interface ConfigDataProps {
   /** Id of the config type; '' until one is chosen. */
   readonly typeId: string
   readonly value: unknown
-  /** True: the form fills in what the schema requires, until the user types something. */
+  /** True: the form fills in the required members of the schema, until the user types something. */
   readonly isNew: boolean
   readonly fault: FormFault | null
   readonly onChange: (value: unknown) => void

@@ -82,8 +82,8 @@ function lastStep(reference: string): string {
 }
 
 /**
- * Whether a value has the form that a resolved schema describes. Only what distinguishes two forms
- * is compared; the controller validates the rest.
+ * Whether a value has the form that a resolved schema describes. Only the keywords that
+ * distinguish two forms are compared; the controller validates the rest.
  */
 export function hasFormOf(schema: JsonSchema, value: unknown): boolean {
   if ('const' in schema && schema.const !== value) return false

@@ -51,7 +51,7 @@ export function SignerWizard() {
   const preset = signerPresets.find((one) => one.name === chosen) ?? signerPresets[0]
   if (preset === undefined) return null
   const issuer = preset.issuerOf(values)
-  // What was found for another issuer does not count.
+  // A description of another issuer does not count.
   const provider = found.value?.issuer === issuer ? found.value : null
   const run = (work: () => Promise<void>): void => {
     isBusy.value = true
