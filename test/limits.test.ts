@@ -543,6 +543,8 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/auth/oidc/device-log-ins.ts deviceLogInMs',
     '`expired_token`',
   ],
+  ['Log-in', 'Provider log-ins', 'src/api/signers/limits.ts providerLogInsOfOneMax', '429'],
+  ['Log-in', 'Tests of tokens', 'src/api/signers/limits.ts signerTestsOfOneMax', '429'],
   [
     'Sessions',
     'API sessions of an identity',
@@ -586,18 +588,6 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'Events that a stream can resume after',
     'src/events/limits.ts eventsKeptMax',
     'the stream says that events are missing',
-  ],
-  [
-    'Signer set-up',
-    'Discoveries and token tests of one administrator in a minute',
-    'src/api/signers/limits.ts signerTestsOfOneMax',
-    '429',
-  ],
-  [
-    'Signer set-up',
-    'Requests of one address in a minute that log in at a provider',
-    'src/api/signers/limits.ts providerLogInsOfOneMax',
-    '429',
   ],
   [
     'Preview',

@@ -1,9 +1,10 @@
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
 import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
-import { consoleNetwork } from './support/console-network.ts'
+import { consoleNetwork, shots } from './support/console-network.ts'
 
 // Goal: a person creates and changes records whose fields depend on a type, in a form that has
 // the fields of this type, and neither form nor JSON loses a part of the data.
@@ -68,6 +69,7 @@ describe.skipIf(browserMissing !== null)('The form of a config', () => {
       await row.getByLabel('High *').fill(high)
     }
     expect(await axeFindings(page)).toEqual([])
+    await page.screenshot({ path: join(shots, 'config-form.png'), fullPage: true })
     await save(page, 'intercept of the form')
     expect(await dataOf('intercept of the form')).toEqual({
       protocols: ['tcp', 'udp'],
@@ -288,6 +290,7 @@ describe.skipIf(browserMissing !== null)('The form of an authentication policy',
     await page.getByLabel(texts.logInRules.secondSigner).fill('part')
     await page.getByRole('option', { name: 'partners' }).click()
     expect(await axeFindings(page)).toEqual([])
+    await page.screenshot({ path: join(shots, 'auth-policy-form.png'), fullPage: true })
     await save(page, 'tokens')
     const made = await recordOf('auth-policies', 'tokens')
     expect(made).toMatchObject({

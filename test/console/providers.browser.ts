@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { texts } from '../../src/console/texts.ts'
 import { ecKey, KeyServer, TestProvider } from '../support/identity-provider.ts'
 import { axeFindings, browserMissing, logIn } from './support/console-browser.ts'
-import { consoleNetwork } from './support/console-network.ts'
+import { consoleNetwork, shots } from './support/console-network.ts'
 
 // Goal: an administrator sets up a provider from the values that a person knows, and learns for a
 // token which check decides and which identity it logs in. The provider is a real one.
@@ -107,6 +107,7 @@ describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
     const passed = texts.tokenTest.states['passed']
     expect(await rowOf(page, 'Audience')).toEqual(['Audience aud', passed, 'overlay', 'overlay'])
     expect(await axeFindings(page)).toEqual([])
+    await page.screenshot({ path: join(shots, 'token-test.png'), fullPage: true })
 
     await testToken(page, await tokens.token('ada@localhost', { claims: { aud: 'other' } }))
     const reason = 'the token is for another audience, or the signer has none'
