@@ -543,8 +543,13 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/auth/oidc/device-log-ins.ts deviceLogInMs',
     '`expired_token`',
   ],
-  ['Log-in', 'Provider log-ins', 'src/api/signers/limits.ts providerLogInsOfOneMax', '429'],
-  ['Log-in', 'Tests of tokens', 'src/api/signers/limits.ts signerTestsOfOneMax', '429'],
+  [
+    'Log-in',
+    'Requests for provider log-ins of an address in a minute',
+    'src/api/signers/limits.ts providerLogInsOfOneMax',
+    '429',
+  ],
+  ['Log-in', 'Token tests in a minute', 'src/api/signers/limits.ts signerTestsOfOneMax', '429'],
   [
     'Sessions',
     'API sessions of an identity',
