@@ -71,13 +71,13 @@ describe('The form of a config type', () => {
       `${kind} address translation* group {from text, to text, prefixLength number 0..${kind === 'Ipv4' ? 32 : 128}}`
     expect(fields.map(shown).slice(0, 10)).toEqual([
       'protocol choice tcp|udp',
+      'address text',
+      'port number 0..65535',
       'forwardProtocol flag',
       'allowedProtocols choices tcp|udp',
-      'address text',
       'forwardAddress flag',
       'allowedAddresses texts',
       `forwardAddressTranslations rows [forwardAddressTranslations oneOf (${ip('Ipv4')} or ${ip('Ipv6')})]`,
-      'port number 0..65535',
       'forwardPort flag',
       'allowedPortRanges rows [allowedPortRanges group {low* number 0..65535, high* number 0..65535}]',
     ])
@@ -149,6 +149,16 @@ describe('The form of a config type', () => {
     )
     const text = JSON.stringify(resolveDataSchema({ type: 'object', properties: members }))
     expect(text.length).toBeLessThan(200_000)
+  })
+
+  test('has the usual order of members, also if the served schema is sorted by name', () => {
+    const names = ['high', 'low', 'zone']
+    const properties = Object.fromEntries(names.map((one) => [one, { type: 'integer' }]))
+    expect(formOf({ type: 'object', properties }).fields.map(({ name }) => name)).toEqual([
+      'low',
+      'high',
+      'zone',
+    ])
   })
 
   test('begins with the members that the schema requires', () => {

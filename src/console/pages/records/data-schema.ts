@@ -38,7 +38,9 @@ function withResolvedParts(schema: JsonSchema, resolve: (one: unknown) => JsonSc
     ...(isObject(properties)
       ? {
           properties: Object.fromEntries(
-            Object.entries(properties).map(([name, one]) => [name, resolve(one)]),
+            Object.entries(properties)
+              .sort(([a], [b]) => placeOf(a) - placeOf(b))
+              .map(([name, one]) => [name, resolve(one)]),
           ),
         }
       : {}),
@@ -46,6 +48,30 @@ function withResolvedParts(schema: JsonSchema, resolve: (one: unknown) => JsonSc
     ...(Array.isArray(oneOf) ? { oneOf: oneOf.map(resolve) } : {}),
     ...(Array.isArray(anyOf) ? { anyOf: anyOf.map(resolve) } : {}),
   }
+}
+
+/**
+ * Members that a person expects first, in this order: controllers serve the members of a schema in
+ * alphabetical order.
+ */
+const firstMembers: readonly string[] = [
+  'type',
+  'protocol',
+  'protocols',
+  'hostname',
+  'address',
+  'addresses',
+  'port',
+  'portRanges',
+  'low',
+  'high',
+  'from',
+  'to',
+]
+
+function placeOf(name: string): number {
+  const at = firstMembers.indexOf(name)
+  return at === -1 ? firstMembers.length : at
 }
 
 /** A condition stays in the list `allOf`, because a schema can have only one `if`. */

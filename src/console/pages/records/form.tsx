@@ -261,7 +261,7 @@ function Rows(props: ControlProps & { readonly item: FormField }) {
       </legend>
       {rows.map((row, at) => (
         <div class="rows-item" key={at} role="group" aria-label={texts.form.row(field.label, at)}>
-          <div class="form">
+          <div class={hasShortForm(item) ? 'form short' : 'form'}>
             <Item
               field={{ ...item, name: String(at), isRequired: true }}
               value={row}
@@ -291,6 +291,14 @@ function Rows(props: ControlProps & { readonly item: FormField }) {
     </fieldset>
   )
 }
+
+/** Whether the fields of an item fit beside each other. */
+function hasShortForm({ widget }: FormField): boolean {
+  if (widget.is !== 'group' || widget.fields.length > FIELDS_IN_ROW_MAX) return false
+  return widget.fields.every((one) => ['number', 'text', 'choice'].includes(one.widget.is))
+}
+
+const FIELDS_IN_ROW_MAX = 3
 
 interface ItemProps extends Pick<FormProps, 'onBadJson' | 'fault'> {
   /** Its name is the index of the item. */
