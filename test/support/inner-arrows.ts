@@ -247,7 +247,13 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'console/pages/activity',
     'console/pages/wizards',
   ],
-  'console/pages/topology': ['console', 'console/app', 'console/controls', 'console/pages/live'],
+  'console/pages/topology': [
+    'console',
+    'console/app',
+    'console/controls',
+    'console/pages/live',
+    'console/pages/records',
+  ],
   'console/pages/wizards': [
     'console',
     'console/app',
