@@ -50,6 +50,7 @@ import { serviceAccessOperations } from './identities/service-access.ts'
 import { sessionOperations } from './sessions/sessions.ts'
 import { specOperations } from './host/specs.ts'
 import { summaryOperations } from './identities/summary.ts'
+import { trafficOperations } from './traffic/traffic.ts'
 import { upgradeOperations } from './cluster/upgrade.ts'
 import { wellKnownOperations } from './enrollment/well-known.ts'
 
@@ -73,6 +74,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...enrollOperations(needs),
     ...circuitOperations(needs),
     ...linkOperations(needs),
+    ...trafficOperations(needs),
     ...identityPostureOperations(needs),
     ...postureResponseOperations(needs),
     ...identityTraceOperations(needs),

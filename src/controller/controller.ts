@@ -13,6 +13,7 @@ import { requirePresent } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { DataPathCounts } from '../api/metrics/data-path-counts.ts'
+import { TrafficCounts } from '../api/traffic/traffic-counts.ts'
 import { WriteAllowance } from '../api/http/write-allowance.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -242,6 +243,11 @@ export class Controller {
     const processor = new ProcessorShare(configuredApiLimits(config), systemClock)
     const proposer = new WriteAllowance(clusterNode, systemClock)
     const counts = new DataPathCounts()
+    const traffic = new TrafficCounts({
+      state: machine,
+      circuit: (id) => routers.circuits.get(id),
+      clock: systemClock,
+    })
     const routers = new RouterService({
       config,
       log,
@@ -250,6 +256,7 @@ export class Controller {
       processor,
       publishFact: (fact) => {
         counts.note(fact)
+        traffic.note(fact)
         events.publishFact(fact)
       },
       authorities: createNetworkAuthorities(secrets, caPem),
@@ -285,7 +292,7 @@ export class Controller {
       inForce: this.#inForce,
       releases: this.#releases,
       local: {
-        ...openLiveData({ config, clusterNode, machine, routers, log, counts }),
+        ...openLiveData({ config, clusterNode, machine, routers, log, counts, traffic }),
         issuer,
         snapshots,
         lastBackupMs: backups.lastTakenMs,

@@ -1,6 +1,8 @@
 import type { DataPathCounts } from '../../api/metrics/data-path-counts.ts'
 import type { ApiDeps } from '../../api/parts.ts'
+import type { TrafficCounts } from '../../api/traffic/traffic-counts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { TrafficExchange } from '../../cluster/traffic/cluster-traffic.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -25,6 +27,7 @@ export type LiveDeps = Pick<
   | 'scheduler'
   | 'softState'
   | 'traces'
+  | 'traffic'
 >
 
 interface LiveSources {
@@ -34,6 +37,7 @@ interface LiveSources {
   readonly routers: RouterService
   readonly log: PostureEnforcerDeps['logger']
   readonly counts: DataPathCounts
+  readonly traffic: TrafficCounts
 }
 
 /**
@@ -47,6 +51,7 @@ export function openLiveData({
   routers,
   log,
   counts,
+  traffic,
 }: LiveSources): LiveDeps {
   const { soft } = clusterNode
   const { channels, circuits, links, traces, inspections: routerInspections } = routers
@@ -72,6 +77,11 @@ export function openLiveData({
     activity: soft.open('activity'),
     waitingDevices: soft.open('device-log-ins'),
     refreshes: soft.open('refreshes'),
+    traffic: new TrafficExchange({
+      cluster: clusterNode,
+      peers: clusterNode.peers,
+      local: traffic,
+    }),
     softState: () => soft.counts,
     dataPath: { counts, ...fabricMetricSources(machine) },
   }
