@@ -88,10 +88,11 @@ export class TrafficExchange implements ClusterTraffic {
   }
 
   async #fromOthers<T>(read: (id: string) => Promise<T>): Promise<FromCluster<readonly T[]>> {
-    const { selfId, members } = this.#deps.cluster
-    const others = members()
+    const { cluster } = this.#deps
+    const others = cluster
+      .members()
       .map(({ id }) => id)
-      .filter((id) => id !== selfId)
+      .filter((id) => id !== cluster.selfId)
       .sort()
     const answers = await Promise.allSettled(others.map(read))
     const silent = others.filter((_, at) => answers[at]?.status !== 'fulfilled')
@@ -108,7 +109,10 @@ function kindOf(word: string): TrafficKind {
 }
 
 const noRow = { id: '', hour: [], day: [] }
-const sumLength: Readonly<Record<keyof TrafficSeries, number>> = { hour: trafficFigures.length, day: trafficFigures.length }
+const sumLength: Readonly<Record<keyof TrafficSeries, number>> = {
+  hour: trafficFigures.length,
+  day: trafficFigures.length,
+}
 const seriesLength = {
   hour: trafficFigures.length * trafficSpans.hour.periods,
   day: trafficFigures.length * trafficSpans.day.periods,
