@@ -1,0 +1,54 @@
+import { client } from '../../app/services.ts'
+import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import type {
+  ServedAnswers,
+  TrafficDetail,
+  TrafficTop,
+  TrafficTopRowsHour,
+} from '../../client/served-types.ts'
+
+export type { TrafficDetail, TrafficTop, TrafficTopRowsHour as TrafficSpan }
+
+/** Routers report each minute. */
+export const TRAFFIC_REFRESH_MS = 30_000
+/** Above the 3 s for which a controller waits for the others. */
+const TIMEOUT_MS = 8_000
+
+/** @param collection of the record's page: all kinds of routers have their traffic below `routers`. */
+export async function readTraffic(
+  collection: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<TrafficDetail> {
+  const kind = collection === 'services' ? 'services' : 'routers'
+  const path = `${MANAGEMENT}/traffic/${kind}/${encodeURIComponent(id)}`
+  const { body } = await client.ask({ path, timeoutMs: TIMEOUT_MS, signal })
+  return (body as ServedAnswers['GET /edge/management/v1/traffic/services/{id}']).data
+}
+
+export async function readTopServices(limit: number, signal: AbortSignal): Promise<TrafficTop> {
+  const { data } = await client.served('GET /edge/management/v1/traffic/services', {
+    query: { limit: String(limit) },
+    timeoutMs: TIMEOUT_MS,
+    signal,
+  })
+  return data
+}
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB', 'ZB']
+
+/** With at most three digits, such as `1.23 MB`. */
+export function bytesText(bytes: number): string {
+  const step = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3))
+  const amount = bytes / 1000 ** step
+  const digits = step === 0 || amount >= 100 ? 0 : amount >= 10 ? 1 : 2
+  const number = amount.toLocaleString('en', { maximumFractionDigits: digits })
+  return `${number} ${UNITS[step] ?? ''}`
+}
+
+/** The smallest of 1, 2, 5, 10, 20, … that is not below the value; 1 for 0. */
+export function axisTop(value: number): number {
+  if (value <= 1) return 1
+  const power = 10 ** Math.floor(Math.log10(value))
+  return ([1, 2, 5].find((step) => step * power >= value) ?? 10) * power
+}
