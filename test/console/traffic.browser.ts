@@ -75,9 +75,9 @@ const ids = { service: '', entry: '', host: '' }
 const network = consoleNetwork(async (made: ConsoleNetwork) => {
   const { cluster } = made
   await cluster.interrupt()
-  for (const name of ['router1', 'router2']) {
+  for (const { configPath } of readQuickstartPlan(cluster.folder).routers) {
     const reports = '\nmetrics:\n  reportInterval: 1s\n  intervalAgeThreshold: 0s\n'
-    appendFileSync(join(cluster.folder, name, 'router.yml'), reports)
+    appendFileSync(configPath, reports)
   }
   await cluster.quickstart()
   await onlineRouters(made)

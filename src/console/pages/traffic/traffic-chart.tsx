@@ -60,17 +60,17 @@ export function TrafficChart(props: {
     <figure class="chart">
       <figcaption>
         <strong>{title}</strong>
+        {series.length === 1 ? null : (
+          <span class="chart-legend tiny soft">
+            {series.map(({ color, label }) => (
+              <span key={color} class={color}>
+                {label}
+              </span>
+            ))}
+          </span>
+        )}
         <span class="soft small">{at === null ? total : periodText(at)}</span>
       </figcaption>
-      {series.length === 1 ? null : (
-        <ul class="chart-legend tiny soft">
-          {series.map(({ color, label }) => (
-            <li key={color} class={color}>
-              {label}
-            </li>
-          ))}
-        </ul>
-      )}
       <div class="chart-body">
         <div class="chart-axis faint tiny" aria-hidden="true">
           <span>{numberText(top)}</span>
