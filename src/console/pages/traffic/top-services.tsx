@@ -2,9 +2,10 @@ import { useLoaded } from '../../app/loaded.ts'
 import { pathTo } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Notice } from '../../controls/status.tsx'
+import { bytesText } from '../../../client/bytes-text.ts'
 import { texts } from '../../texts.ts'
 import { sparklinePath } from '../cluster/sparkline.ts'
-import { bytesText, readTopServices, TRAFFIC_REFRESH_MS } from './traffic-data.ts'
+import { readTopServices, TRAFFIC_REFRESH_MS } from './traffic-data.ts'
 
 const ROWS = 5
 const WIDTH = 120

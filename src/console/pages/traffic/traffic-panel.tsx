@@ -3,9 +3,10 @@ import { useSignal } from '@preact/signals'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { Notice, Skeleton } from '../../controls/status.tsx'
+import { bytesText } from '../../../client/bytes-text.ts'
 import { texts } from '../../texts.ts'
 import { TrafficChart } from './traffic-chart.tsx'
-import { bytesText, readTraffic, TRAFFIC_REFRESH_MS, type TrafficSpan } from './traffic-data.ts'
+import { readTraffic, TRAFFIC_REFRESH_MS, type TrafficSpan } from './traffic-data.ts'
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const integerText = (value: number): string => value.toLocaleString('en')
