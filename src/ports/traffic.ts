@@ -39,11 +39,14 @@ export interface RecordTraffic {
 /** Sums of each counted record. */
 export interface TrafficTotals {
   readonly rows: readonly RecordTraffic[]
-  /** Sums of what is no longer, or was never, counted by record. */
+  /** Sums of all traffic that is not in a row. */
   readonly other: TrafficSeries
 }
 
-/** What one controller has counted. Spans end with the period that contains `nowMs`, UTC. */
+/**
+ * The traffic that one controller has counted. Spans end with the period that contains
+ * `nowMs`, UTC.
+ */
 export interface LocalTraffic {
   totals(kind: TrafficKind, nowMs: number): TrafficTotals
   /** Records without traffic are left out. */
@@ -57,7 +60,7 @@ export interface FromCluster<T> {
   readonly silent: readonly string[]
 }
 
-/** What all controllers of the cluster have counted. */
+/** The traffic that all controllers of the cluster have counted. */
 export interface ClusterTraffic {
   totals(kind: TrafficKind, nowMs: number): Promise<FromCluster<TrafficTotals>>
   series(

@@ -42,7 +42,7 @@ interface Traffic {
   readonly silentControllers: readonly string[]
 }
 
-/** What controller k answers. */
+/** The answer of controller k. */
 async function trafficOf(k: number, kind: 'services' | 'routers', id: string): Promise<Traffic> {
   const client = await network.cluster.loggedIn(k)
   const { body } = await client.request('GET', `${management}/traffic/${kind}/${id}`)

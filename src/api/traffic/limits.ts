@@ -13,7 +13,6 @@ export const trafficLimits = {
    * Concurrent requests that collect traffic from the other controllers, divided fairly among
    * callers; more are refused.
    */
-  // @guard traffic-of-others--flood
   trafficReadsMax: 16,
   /**
    * Maximum time over which the bytes of a router's report are distributed; the report names its

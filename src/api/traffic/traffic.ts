@@ -43,6 +43,7 @@ const kinds = [
  * it adds what the other controllers have counted.
  */
 export function trafficOperations(deps: TrafficOperationsDeps): Operation[] {
+  // @guard traffic-of-others--flood
   const reads = new FairShare(trafficLimits.trafficReadsMax)
   return kinds.flatMap(([kind, permission, name]) => {
     const { collection } = findEntity(kind)

@@ -16,7 +16,7 @@ export function addTraffic(program: Command): void {
         .default('bytes'),
     )
     .option('--limit <count>', 'how many, 1 to 20', integerBetween(1, 20), 10)
-    .description('show bytes, circuits, failed dials and latency of services and routers')
+    .description('show the traffic of services and routers')
     .addHelpText(
       'after',
       `

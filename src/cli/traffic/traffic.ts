@@ -45,7 +45,7 @@ interface RecordTraffic {
   readonly day: Span
 }
 
-/** What a response lacks. */
+/** Controllers whose numbers a response lacks. */
 interface Incomplete {
   readonly silentControllers: readonly string[]
 }

@@ -118,7 +118,9 @@ const seriesLength = {
   day: trafficFigures.length * trafficSpans.day.periods,
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE if a row has another length, as another release may send. */
+/**
+ * @throws {Problem} COULD_NOT_VALIDATE if a row has another length, as another release may send.
+ */
 function trafficOf(
   { id, hour, day }: WireRow,
   length: Readonly<Record<keyof TrafficSeries, number>>,

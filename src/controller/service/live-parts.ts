@@ -1,6 +1,4 @@
-import type { DataPathCounts } from '../../api/metrics/data-path-counts.ts'
 import type { ApiDeps } from '../../api/parts.ts'
-import type { TrafficCounts } from '../../api/traffic/traffic-counts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { TrafficExchange } from '../../cluster/traffic/cluster-traffic.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -8,7 +6,7 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { ControllerPosture } from '../../posture/posture-service.ts'
 import type { PostureEnforcerDeps } from '../../posture/posture-enforcer.ts'
-import { fabricMetricSources } from './data-path.ts'
+import { fabricMetricSources, type ObservationCounts } from './data-path.ts'
 import type { RouterService } from './routers.ts'
 import { configuredApiLimits } from '../settings.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -36,8 +34,7 @@ interface LiveSources {
   readonly machine: StateMachine
   readonly routers: RouterService
   readonly log: PostureEnforcerDeps['logger']
-  readonly counts: DataPathCounts
-  readonly traffic: TrafficCounts
+  readonly counted: ObservationCounts
 }
 
 /**
@@ -50,8 +47,7 @@ export function openLiveData({
   machine,
   routers,
   log,
-  counts,
-  traffic,
+  counted,
 }: LiveSources): LiveDeps {
   const { soft } = clusterNode
   const { channels, circuits, links, traces, inspections: routerInspections } = routers
@@ -80,9 +76,9 @@ export function openLiveData({
     traffic: new TrafficExchange({
       cluster: clusterNode,
       peers: clusterNode.peers,
-      local: traffic,
+      local: counted.traffic,
     }),
     softState: () => soft.counts,
-    dataPath: { counts, ...fabricMetricSources(machine) },
+    dataPath: { counts: counted.counts, ...fabricMetricSources(machine) },
   }
 }

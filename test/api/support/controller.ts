@@ -309,7 +309,7 @@ export interface TestController {
   readonly waitingDevices: LocalTopic<DeviceLogIn>
   readonly refreshes: LocalTopic<RefreshUse>
   readonly live: LiveTables
-  /** What the controllers of the cluster have counted. */
+  /** The counts of all controllers of the cluster. */
   readonly traffic: LocalTrafficCluster
   /** Packed, as the controllers publish it. */
   readonly posture: LocalTopic<Uint8Array>

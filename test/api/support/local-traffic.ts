@@ -4,7 +4,7 @@ import { TrafficExchange } from '../../../src/cluster/traffic/cluster-traffic.ts
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ClusterView } from '../../../src/ports/cluster-view.ts'
 
-/** What one of the controllers counts, and its handlers for the others. */
+/** The counts of one controller, and its handlers for the others. */
 class CountingMember {
   readonly counts: TrafficCounts
   readonly handlers = new Map<string, PeerHandler>()

@@ -14,7 +14,7 @@ export const TRAFFIC_REFRESH_MS = 30_000
 /** Above the 3 s for which a controller waits for the others. */
 const TIMEOUT_MS = 8_000
 
-/** @param collection of the record's page: all kinds of routers have their traffic below `routers`. */
+/** @param collection of the record's page; the traffic of all routers is below `routers`. */
 export async function readTraffic(
   collection: string,
   id: string,
