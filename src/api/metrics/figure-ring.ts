@@ -36,6 +36,10 @@ export class FigureRing {
     this.#values[at + figure] = (this.#values[at + figure] ?? 0) + amount
   }
 
+  clear(): void {
+    this.#periods.fill(0)
+  }
+
   /** The value; undefined if the ring has no row for the period. */
   at(period: number, figure: number): number | undefined {
     const row = period % this.#length

@@ -54,6 +54,11 @@ class TrafficRings {
     }
   }
 
+  clear(): void {
+    for (const [span] of spans) this.#rings[span].clear()
+    this.use = 0
+  }
+
   addAll(other: TrafficRings): void {
     for (const [span] of spans) this.#rings[span].addAll(other.#rings[span])
   }
@@ -130,13 +135,14 @@ export class TrackedTraffic {
     if (known === undefined && !this.#isKnown(id)) return this.#other
     this.#records.delete(id)
     // @guard traffic-of-others--memory
-    if (known === undefined && this.#records.size >= this.#recordsMax) this.#evict(nowMs)
-    const rings = known ?? new TrafficRings()
+    const isFull = known === undefined && this.#records.size >= this.#recordsMax
+    const rings = known ?? (isFull ? this.#evict(nowMs) : new TrafficRings())
     this.#records.set(id, rings)
     return rings
   }
 
-  #evict(nowMs: number): void {
+  /** @returns the rings of the evicted record, empty, for another record. */
+  #evict(nowMs: number): TrafficRings {
     let evicted: readonly [string, TrafficRings] | null = null
     let seen = 0
     for (const entry of this.#records) {
@@ -145,9 +151,12 @@ export class TrackedTraffic {
       seen += 1
       if (seen >= CANDIDATES) break
     }
-    if (evicted === null) return
-    this.#records.delete(evicted[0])
+    if (evicted === null) return new TrafficRings()
+    const [id, rings] = evicted
+    this.#records.delete(id)
     const { periodMs, periods } = trafficSpans.day
-    if (nowMs - evicted[1].usedMs < periodMs * periods) this.#other.addAll(evicted[1])
+    if (nowMs - rings.usedMs < periodMs * periods) this.#other.addAll(rings)
+    rings.clear()
+    return rings
   }
 }

@@ -20,6 +20,15 @@ interface TrafficCountsDeps {
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
+/** Bytes of one record in one report. */
+interface CountedBytes {
+  readonly kind: TrafficKind
+  readonly id: string
+  readonly figure: 'rxBytes' | 'txBytes'
+  readonly lengthS: number
+  bytes: number
+}
+
 const LINK_LATENCY = /^link\..+\.latency$/
 const NS_PER_MS = 1_000_000
 
@@ -85,19 +94,32 @@ export class TrafficCounts implements LocalTraffic {
       if (type !== 'histogram' || !LINK_LATENCY.test(name)) continue
       this.#addLatency('router', routerId, mean / NS_PER_MS)
     }
-    for (const usage of usages) this.#onUsage(routerId, usage)
+    // Added up first: a report has one usage for each circuit, side and direction.
+    const sums = new Map<string, CountedBytes>()
+    for (const usage of usages) {
+      for (const one of this.#bytesOf(routerId, usage)) {
+        const key = `${one.kind} ${one.figure} ${one.lengthS} ${one.id}`
+        const sum = sums.get(key)
+        if (sum === undefined) sums.set(key, one)
+        else sum.bytes += one.bytes
+      }
+    }
+    for (const { kind, id, figure, bytes, lengthS } of sums.values()) {
+      this.#count(kind, id, figure, bytes, lengthS * 1000)
+    }
   }
 
-  #onUsage(routerId: string, usage: CircuitUsage): void {
+  /** Bytes of the router and, at the side of the client, of the service. */
+  #bytesOf(routerId: string, usage: CircuitUsage): readonly CountedBytes[] {
     const { kind, circuitId, bytes, lengthS, tags } = usage
     // A router chooses the number. One that is not a count would make every sum useless.
     // @guard traffic-of-others--number
-    if (!Number.isSafeInteger(bytes) || bytes <= 0) return
+    if (!Number.isSafeInteger(bytes) || bytes <= 0) return []
     const figure = kind.endsWith('.rx') ? 'rxBytes' : 'txBytes'
-    this.#count('router', routerId, figure, bytes, lengthS * 1000)
-    if (!kind.startsWith('ingress.')) return
-    const serviceId = tags['serviceId'] ?? this.#deps.circuit(circuitId)?.serviceId ?? ''
-    this.#count('service', serviceId, figure, bytes, lengthS * 1000)
+    const ofRouter = { kind: 'router', id: routerId, figure, bytes, lengthS } as const
+    if (!kind.startsWith('ingress.')) return [ofRouter]
+    const id = tags['serviceId'] ?? this.#deps.circuit(circuitId)?.serviceId ?? ''
+    return [ofRouter, { kind: 'service', id, figure, bytes, lengthS }]
   }
 
   #addLatency(kind: TrafficKind, id: string, latencyMs: number): void {

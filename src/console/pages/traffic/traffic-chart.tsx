@@ -1,6 +1,6 @@
 import type { Signal } from '@preact/signals'
 
-import { axisTop } from './traffic-data.ts'
+import { axisTop } from './axis.ts'
 
 interface Series {
   /** Name of its color. */
