@@ -31,6 +31,9 @@ export const SEEN_LEVEL = 3
 /** Feature level at which all controllers activate the pending certificate of a router. */
 export const RENEWAL_LEVEL = 3
 
+/** Feature level from which the code that verified a new MFA factor is accepted once more. */
+export const VERIFIED_CODE_LEVEL = 3
+
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**

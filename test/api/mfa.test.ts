@@ -3,8 +3,9 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { AdminRecoverSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { newShortId } from '../../src/lib/random.ts'
+import { VERIFIED_CODE_LEVEL } from '../../src/ports/feature-level.ts'
 import { commandData } from '../support/commands.ts'
-import { admin } from './support/controller.ts'
+import { admin, startController } from './support/controller.ts'
 import { CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import {
@@ -180,12 +181,28 @@ describe('a session', () => {
 
   test('accepts a code of the adjacent time steps, but no used code and no code older than a used one', async () => {
     const app = await turnOnMfa(controller, alice)
-    expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
     expect((await giveCode(alice, app.code(1))).status).toBe(200)
+    expect(codeOf(await giveCode(alice, app.code(1)))).toBe('MFA_INVALID_TOKEN')
     expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
     for (const _step of [1, 2, 3]) app.freshCode()
     expect((await giveCode(alice, app.code(-1))).status).toBe(200)
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
+  })
+
+  test('accepts the code that verified the factor once more, in any session of the identity', async () => {
+    const app = await turnOnMfa(controller, alice)
+    const [next, another] = [sessionOf(identityId), sessionOf(identityId)]
+    expect((await giveCode(next, app.code())).status).toBe(200)
+    expect(codeOf(await giveCode(another, app.code()))).toBe('MFA_INVALID_TOKEN')
+  })
+
+  test('does not accept that code again while a member has the former feature level', async () => {
+    const former = await startController({}, undefined, {}, VERIFIED_CODE_LEVEL - 1)
+    const user = new CallerOf(former)
+    user.token = former.openSession('alice-id')
+    const app = await turnOnMfa(former, user)
+    expect(codeOf(await giveCode(user, app.code()))).toBe('MFA_INVALID_TOKEN')
+    await former.close()
   })
 
   test('can enroll in MFA if its policy requires a code, and then becomes fully authenticated', async () => {

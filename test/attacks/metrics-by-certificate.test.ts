@@ -119,3 +119,20 @@ test('certificates of controllers, identities and servers of the network give no
   ]
   for (const shown of others) expect(await statusOf('/metrics', shown)).toBe(401)
 })
+
+test.each(['NODE_QUARANTINED', 'CLUSTER_NO_LEADER'] as const)(
+  'while the state is unusable (%s), only a monitoring certificate gives access to metrics',
+  async (refusal) => {
+    const monitor = await leaf(controller.authorities.issuing, [MONITOR])
+    const other = await leaf(controller.authorities.issuing, [])
+    controller.refusal = refusal
+    try {
+      expect(await statusOf('/metrics', monitor)).toBe(200)
+      expect(await statusOf('/metrics', other)).toBe(503)
+      expect(await statusOf('/metrics', null)).toBe(503)
+      expect(await statusOf('/edge/management/v1/services', monitor)).toBe(503)
+    } finally {
+      controller.refusal = null
+    }
+  },
+)

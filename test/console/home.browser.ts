@@ -63,12 +63,16 @@ describe.skipIf(browserMissing !== null)('Home', () => {
     await page.getByRole('link', { name: 'wiki' }).waitFor()
   })
 
-  test('shows a reader of services these alone, and no link that would refuse', async () => {
+  test('shows a reader of services only services and their history, and no link that would refuse', async () => {
     const page = await network.open(1, '', { username: 'reader', password })
     await page.getByRole('link', { name: texts.home.matters.unhosted(1) }).waitFor()
     expect(await page.locator('.matters li').count()).toBe(1)
     expect(await page.locator('.amounts a').allTextContents()).toEqual(['1Services'])
-    expect(await page.locator('nav.nav a').allTextContents()).toEqual(['Home', 'Services'])
+    expect(await page.locator('nav.nav a').allTextContents()).toEqual([
+      'Home',
+      'Activity',
+      'Services',
+    ])
   })
 
   test('says to an identity without permissions that it has none', async () => {

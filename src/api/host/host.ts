@@ -54,6 +54,8 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
       success: 200,
       response: { kind: 'bare', schema: metricsText, types: ['text/plain'] },
       isForMonitors: true,
+      // The metrics contain the alarm that the state is unusable.
+      needsNoState: true,
       handle: async () => responseWithoutEnvelope(await metrics.text(), metrics.contentType),
     },
   ]

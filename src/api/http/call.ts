@@ -74,6 +74,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   /** The If-None-Match header as it was received. */
   ifNoneMatch: string | null = null
   caller: Caller | null = null
+  /** True: a monitoring certificate admits the request although the state is unusable. */
+  isMonitorWithoutState = false
   challenge: Challenge | ExternalJwtChallenge | null = null
   /** Page that a browser receives instead of the error response. */
   refusalPage: Reply | null = null

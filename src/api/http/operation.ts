@@ -90,7 +90,7 @@ export interface Operation extends OperationTraits {
   /**
    * True for operations about this controller and its members, not about records. The admin socket
    * serves them even while the state is unusable, so that an operator can inspect and repair the
-   * controller.
+   * controller. With `isForMonitors`, the web listeners serve them then to monitoring certificates.
    */
   readonly needsNoState?: boolean
   /**

@@ -238,14 +238,19 @@ export class Pipeline {
 
   #admit(call: OperationCall, operation: Operation): Promise<void> | null {
     const { credentials, api, method } = call
-    const { permission, elevatedPermission, isForMonitors, changesNothing } = operation
+    const { permission, elevatedPermission, isForMonitors, needsNoState, changesNothing } =
+      operation
     const isPublic = permission === 'public'
     const asked = isPublic ? elevatedPermission : permission
     if (asked !== undefined && credentials.hostUser !== null) {
       call.caller = admitHostUser(credentials, permission)
     }
+    if (isForMonitors === true && needsNoState === true && this.#deps.refusal() !== null) {
+      // @guard metrics-by-certificate--quarantine
+      call.isMonitorWithoutState = this.#deps.gate.isMonitor(credentials)
+    }
     this.#checkState(call)
-    if (asked === undefined || call.caller !== null) return null
+    if (asked === undefined || call.caller !== null || call.isMonitorWithoutState) return null
     // The state of a quarantined controller may be wrong, and could show the caller more than it
     // may see.
     if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
@@ -364,10 +369,11 @@ export class Pipeline {
   }
 
   /** @throws {Problem} while this controller must not serve requests from its state. */
-  #checkState({ operation, caller }: OperationCall): void {
+  #checkState({ operation, caller, isMonitorWithoutState }: OperationCall): void {
     if (operation?.isAlwaysServed === true) return
-    // The host user was admitted without a read from the state.
-    if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
+    // The host user and monitoring systems were admitted without a read from the state.
+    const isAdmitted = caller?.kind === 'hostUser' || isMonitorWithoutState
+    if (operation?.needsNoState === true && isAdmitted) return
     const refusal = this.#deps.refusal()
     if (refusal !== null) throw new Problem(refusal)
   }

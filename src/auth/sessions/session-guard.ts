@@ -99,6 +99,11 @@ export class SessionGuard {
     this.#accessTokens = accessTokens
   }
 
+  /** Whether the certificate of the connection is for monitoring; reads no record. */
+  isMonitor(shown: CallerCredentials): boolean {
+    return isMonitor(this.#parts, shown)
+  }
+
   /**
    * Authenticates every request except those of the host user (`admitHostUser`), which need no
    * state. The result is a promise only if the guard must query the cluster or verify a signature:
@@ -113,7 +118,7 @@ export class SessionGuard {
     if (token === undefined) {
       const access = this.#accessTokenIn(shown)
       if (access === null) {
-        return wanted.isForMonitors === true && isMonitor(this.#parts, shown)
+        return wanted.isForMonitors === true && this.isMonitor(shown)
           ? { isAdmitted: true, principal: { kind: 'monitor' } }
           : refused(shown.bearers().some(isNoToken) ? 'bearer-invalid' : 'missing')
       }

@@ -14,6 +14,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { identityGuard } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
+import { VERIFIED_CODE_LEVEL } from '../../ports/feature-level.ts'
 import { deleteMfaAttempts } from './mfa-attempt.ts'
 import {
   acceptedOutcome,
@@ -100,7 +101,7 @@ export function proveMfa(state: State, payload: Uint8Array, context: CommandCont
   if (wanted !== null || known === undefined) return wanted ?? missing
   if (known.secretId !== secretId) return refusedOutcome('REVISION_MOVED')
   const isFree = purpose === Purpose.END && !known.isVerified
-  const used = isFree ? changing({}) : judgeUse(known, message)
+  const used = isFree ? changing({}) : judgeUse(state, known, message)
   if (used.refusal !== null) return used.refusal
   if (purpose === Purpose.END) {
     endMfa(state, known, context)
@@ -152,11 +153,15 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
  * How the use of the code changes the enrollment; a refusal if the code cannot be used, or was used
  * before.
  */
-function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
+function judgeUse(state: State, known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {
     const step = Number(proof.value)
+    // Clients log in with the code that verified the factor. An observer of that code has also
+    // seen the new secret, so refusing the code protects nobody.
+    const isKept = purpose === Purpose.VERIFY && state.featureLevel >= VERIFIED_CODE_LEVEL
+    const lastStep = isKept ? step - 1 : step
     // @guard mfa-code-used-twice--step
-    return step > known.lastStep ? changing({ lastStep: step }) : refusing(usedOrWrong)
+    return step > known.lastStep ? changing({ lastStep }) : refusing(usedOrWrong)
   }
   if (proof.case === undefined || purpose === Purpose.VERIFY || purpose === Purpose.VIEW) {
     return refusing(usedOrWrong)
