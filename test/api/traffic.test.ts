@@ -282,6 +282,7 @@ describe('The API', () => {
     ])
     const { other } = few as unknown as { other: { hour: { rxBytes: number } } }
     expect(other.hour.rxBytes).toBe(40)
+    expect((await top('')).rows.slice(2)).toContainEqual(['failing', 0, 3])
     const byFailures = await top('by=dialFailures')
     expect(byFailures.rows).toEqual([['failing', 0, 3]])
     const wrong = await root.get(`${management}/traffic/services?by=size`)

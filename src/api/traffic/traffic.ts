@@ -6,6 +6,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import {
   type ClusterTraffic,
   type RecordTraffic,
+  type TrafficFigure,
   trafficFigures,
   type TrafficKind,
   type TrafficSeries,
@@ -160,17 +161,21 @@ function orderOf(call: RequestContext): Order {
   return Object.hasOwn(orders, asked) ? (asked as Order) : 'bytes'
 }
 
-/** By the last hour; records without traffic in it follow, by the last day. */
+/**
+ * By the last hour, then by the last day. In the order by bytes, records with circuits or failures
+ * and no bytes are last; in another order, records without that figure are left out.
+ */
 function ranking(rows: readonly RecordTraffic[], by: Order): readonly RecordTraffic[] {
-  const amount = (figures: readonly number[]): number =>
-    orders[by].reduce((sum, name) => sum + (figures[trafficFigures.indexOf(name)] ?? 0), 0)
+  const sum = (figures: readonly number[], names: readonly TrafficFigure[]): number =>
+    names.reduce((all, name) => all + (figures[trafficFigures.indexOf(name)] ?? 0), 0)
+  const listedBy = by === 'bytes' ? Object.values(orders).flat() : orders[by]
   return rows
+    .filter(({ figures }) => sum(figures.day, listedBy) > 0)
     .map((row) => ({
       row,
-      hour: amount(row.figures.hour),
-      day: amount(row.figures.day),
+      hour: sum(row.figures.hour, orders[by]),
+      day: sum(row.figures.day, orders[by]),
     }))
-    .filter(({ day }) => day > 0)
     .sort((a, b) => b.hour - a.hour || b.day - a.day || (a.row.id < b.row.id ? -1 : 1))
     .map(({ row }) => row)
 }
