@@ -376,7 +376,7 @@ at most 15 ms per turn, and other work runs between the turns (\`node bench/rout
 ${parts.join('\n')}`
 }
 
-test('docs/internals/limits.md contains the values in the code', () => {
+test('docs/internals/limits.md contains the values of the limits in the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(text())
 })
@@ -396,26 +396,26 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ['Requests', 'Headers of a request', 'src/api/http/limits.ts headerBytesMax', '431'],
   [
     'Requests',
-    'Time for the headers to arrive',
+    'Time in which the headers must arrive',
     'src/api/http/limits.ts headersTimeoutMs',
     '408, the connection closes',
   ],
   [
     'Requests',
-    'Time for the whole request to arrive',
+    'Time in which the whole request must arrive',
     'src/api/http/limits.ts requestTimeoutMs',
     '408, the connection closes',
   ],
-  ['Requests', 'Time of an answer', 'src/api/http/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
+  ['Requests', 'Time until the answer', 'src/api/http/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
   [
     'Requests',
-    'Requests of one connection before the first answer is read',
+    'Requests that a client sends on one connection before it reads the first answer',
     'src/api/http/limits.ts pipelinedRequestsMax',
     'the connection closes',
   ],
   [
     'Requests',
-    'Time of an idle connection',
+    'Time that a connection may be idle',
     'src/api/http/limits.ts keepAliveTimeoutMs',
     'the connection closes',
   ],
@@ -427,45 +427,55 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Connections',
-    'Open connections of one source',
+    'Open connections from one source address to a listener',
     'src/api/http/limits.ts connectionsPerSourceMax',
     'the connection closes',
   ],
-  ['Lists', 'Records of a page, if `limit` is absent', 'src/fsm/query/list.ts limitDefault', '–'],
-  ['Lists', 'Records of a page', 'src/fsm/query/list.ts limitMax', 'the page is shorter'],
-  ['Lists', 'Value of `offset`', 'src/fsm/query/list.ts offsetMax', 'a larger one counts as this'],
+  ['Lists', 'Records on a page, if `limit` is absent', 'src/fsm/query/list.ts limitDefault', '–'],
+  ['Lists', 'Records on a page', 'src/fsm/query/list.ts limitMax', 'the page is shorter'],
   [
     'Lists',
-    'Records of a whole list (`limit=-1`)',
+    'Value of `offset`',
+    'src/fsm/query/list.ts offsetMax',
+    'a larger value is treated as this value',
+  ],
+  [
+    'Lists',
+    'Records in a whole list (`limit=-1`)',
     'src/fsm/query/list.ts wholeListRowsMax',
     '400 on `limit`',
   ],
   [
     'Lists',
-    'Bytes of a whole list, for an administrator',
+    'Bytes of a whole list that an administrator requests',
     'src/api/http/limits.ts longListBytesMax',
     '400 on `limit`',
   ],
   [
     'Lists',
-    'Bytes of a whole list, for others',
+    'Bytes of a whole list that another caller requests',
     'src/api/http/limits.ts longListBytesOfOthersMax',
     '400 on `limit`',
   ],
-  ['Lists', 'Whole lists at a time', 'src/api/http/limits.ts longListsMax', '429'],
+  [
+    'Lists',
+    'Requests for a whole list in progress at the same time',
+    'src/api/http/limits.ts longListsMax',
+    '429',
+  ],
   [
     'Filters',
-    'Characters of a filter, for an administrator',
+    'Characters in a filter of an administrator',
     'src/fsm/query/scanner.ts charactersMax',
     '400 `INVALID_FILTER`',
   ],
   [
     'Filters',
-    'Characters of a filter, for others',
+    'Characters in a filter of another caller',
     'src/fsm/query/scanner.ts charactersOfOthersMax',
     '400 `INVALID_FILTER`',
   ],
-  ['Filters', 'Terms of a filter', 'src/fsm/query/scanner.ts termsMax', '400 `INVALID_FILTER`'],
+  ['Filters', 'Terms in a filter', 'src/fsm/query/scanner.ts termsMax', '400 `INVALID_FILTER`'],
   [
     'Writes',
     'Writes of one identity to its own records, per minute and controller',
@@ -474,51 +484,56 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Writes',
-    'The same of one kind',
+    'Writes of one identity to its own records of one kind, per minute and controller',
     'src/api/http/write-allowance.ts identityWritesOfKindMax',
     '429',
   ],
   [
     'Writes',
-    'Writes under way through one controller',
+    'Writes in progress through one controller',
     'src/cluster/cluster-node-parts.ts outstandingMax',
     '429',
   ],
   [
     'Writes',
-    'Time in which a `net-request-id` is remembered',
+    'Time for which the cluster remembers a `net-request-id`',
     'src/fsm/records/dedupe.ts requestWindowMs',
     '409 `REQUEST_ID_EXPIRED`',
   ],
   [
     'Records',
-    'Characters of a name',
+    'Characters in a name',
     'src/entities/fields.ts nameCharactersMax',
     '400 on the field',
   ],
   [
     'Records',
-    'Characters of another text',
+    'Characters in any other string',
     'src/entities/fields.ts textCharactersMax',
     '400 on the field',
   ],
   [
     'Records',
-    'Role attributes of a record',
+    'Role attributes on a record',
     'src/entities/fields.ts attributesMax',
     '400 on the field',
   ],
-  ['Records', 'Roles of a policy', 'src/entities/fields.ts rolesMax', '400 on the field'],
+  ['Records', 'Roles in a policy', 'src/entities/fields.ts rolesMax', '400 on the field'],
   [
     'Records',
     'Bytes of all tags of a record',
     'src/entities/fields.ts tagsBytesMax',
     '400 on `tags`',
   ],
-  ['Log-in', 'Log-ins under way at one controller', 'src/api/sessions/limits.ts logInsMax', '429'],
   [
     'Log-in',
-    'Failed log-ins of a name and source before pauses begin',
+    'Log-ins in progress at one controller',
+    'src/api/sessions/limits.ts logInsMax',
+    '429',
+  ],
+  [
+    'Log-in',
+    'Failed log-ins with one user name from one source address before pauses begin',
     'src/api/sessions/limits.ts logInFailuresMax',
     '429',
   ],
@@ -569,7 +584,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Sessions',
-    'Time until an unused session ends',
+    'Time after which an unused session ends',
     'src/api/sessions/limits.ts sessionTimeoutMs',
     '401',
   ],
@@ -585,22 +600,22 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/fsm/services/hosted-terminator.ts terminatorsPerRouterMax',
     'refused',
   ],
-  ['Events', 'Streams of events at a controller', 'src/events/limits.ts eventStreamsMax', '429'],
+  ['Events', 'Event streams open at one controller', 'src/events/limits.ts eventStreamsMax', '429'],
   [
     'Events',
-    'Streams of events of one caller',
+    'Event streams open for one caller',
     'src/events/limits.ts eventStreamsPerCallerMax',
     '429',
   ],
   [
     'Events',
-    'Events that a stream can resume after',
+    'Newest events after which a client can resume a stream',
     'src/events/limits.ts eventsKeptMax',
     'the stream says that events are missing',
   ],
   [
     'Preview',
-    'Changes of one access preview',
+    'Changes in one access preview',
     'src/api/access/preview-schema.ts previewChangesMax',
     '400',
   ],
@@ -635,7 +650,7 @@ program. Answers with 429 and 503 carry \`Retry-After\`. [Limits in the code](..
 ${parts.join('\n')}`
 }
 
-test('docs/reference/limits.md contains the values in the code that matter to callers', () => {
+test('docs/reference/limits.md contains the values in the code of those limits that matter to callers', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(callersPage, callersText())
   expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
 })
@@ -647,7 +662,7 @@ function optionDefaults(): Map<string, string> {
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
 
-test('the value of a limit that has an option is documented only in configuration.md', () => {
+test('if a limit has an option, only configuration.md states its value', () => {
   const options = optionDefaults()
   expect(options.get('log.lowSpaceBytes')).toBe('67108864')
   for (const [place, option] of Object.entries(configured)) {

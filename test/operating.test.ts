@@ -9,7 +9,7 @@ import { withoutTest } from './support/titles.ts'
 const proofsPage = pageText('internals/proofs.md')
 const rows = [...proofsPage.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]
 
-test('each of the twenty-five failure modes references the test that shows how Flotilla behaves', () => {
+test('each of the twenty-five failure modes in the docs references the test that shows how Flotilla behaves', () => {
   const names = Array.from({ length: 25 }, (_, at) => `P${at + 1}`)
   expect(rows.map(([, name]) => name)).toEqual(names)
   const proofs = rows.flatMap(([, , , , shown = '']) => {
@@ -28,7 +28,7 @@ test('each page in docs/operate begins with its purpose and is in the index', ()
   expect(withoutUse).toEqual([])
 })
 
-test('permissions.md lists each far-reaching permission in the row that describes its effect, and no other permission', () => {
+test('permissions.md lists each far-reaching permission in the row that describes its effect, and no other permission there', () => {
   const reaching = permissionReaches
     .filter((reach) => reach !== 'records')
     .map((reach) => grantablePermissions.filter((one) => permissionReach(one) === reach).sort())

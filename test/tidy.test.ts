@@ -225,7 +225,7 @@ test('the API client can run in a browser: it imports no Node module and no pack
   expect(broken).toEqual([])
 })
 
-test('each subfolder imports only the subfolders that this test allows', () => {
+test('each subfolder of src imports only the subfolders that this test allows', () => {
   const broken: string[] = []
   for (const file of program) {
     const subject = dirname(file).replace(/^src\/?/, '')
@@ -268,7 +268,7 @@ const apiCompositions = new Set([
   'src/controller/service/live-parts.ts',
 ])
 
-test('a subject of the API declares only the dependencies that it needs', () => {
+test('each part of the API declares only the dependencies that it needs', () => {
   const broken = src.filter((file) => !apiCompositions.has(file) && bags.test(code(file)))
   expect(broken).toEqual([])
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
@@ -322,7 +322,7 @@ test('every imported package is a declared dependency, and every dependency is i
   expect(all.filter((name) => !documented.includes(`\`${name}\``))).toEqual([])
 })
 
-test('the consensus core, apply and the descriptors use no clock, randomness, environment or network', () => {
+test('the Raft core, apply and the entity descriptors use no clock, randomness, environment or network', () => {
   const broken: string[] = []
   for (const file of src) {
     if (!pureRooms.test(file) || drivers.has(file)) continue
@@ -386,12 +386,12 @@ test('the source has no markers of unfinished work', () => {
   expect(broken).toEqual([])
 })
 
-test('only one file reads peer certificates, and avoids the calls that never free them', () => {
+test('only one file reads peer certificates, and it avoids the calls that leak memory', () => {
   const readers = src.filter((file) => /\.getPeer(X509)?Certificate\(/.test(read(file)))
   expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
 })
 
-test('only one file of the API, the fabric and the limits reads the address of a TCP connection', () => {
+test('in the API, the fabric and the limits, only one file reads the address of a TCP connection', () => {
   const readers = src.filter(
     (file) =>
       /^src\/(?:api|fabric|lib\/bounds)\//.test(file) &&
@@ -418,7 +418,7 @@ test('a descriptor has at most 80 lines, except for the largest descriptor', () 
   expect(descriptors.length).toBeGreaterThan(30)
 })
 
-test('the generated message code matches the message definitions beside it', () => {
+test('the generated message code comes from the current message definitions, as recorded checksums show', () => {
   const recorded = read('proto/gen/SOURCES.sha256').trim().split('\n').sort()
   const actual = readdirSync(join(root, 'proto'))
     .filter((name) => name.endsWith('.proto'))

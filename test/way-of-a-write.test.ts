@@ -21,23 +21,23 @@ function defines(file: string, message: string): boolean {
   return definitions.some((definition) => text.includes(definition))
 }
 
-test('each section heading in the page is a message that is defined in the file beside it', () => {
+test('each section heading in the page way-of-a-write.md is a message that is defined in the file beside it', () => {
   expect(headings.length).toBeGreaterThan(10)
   expect(headings.filter(({ message, file }) => !defines(file, message))).toEqual([])
 })
 
-test('each other heading is a message, except the heading about failures', () => {
+test('each other heading in the page is a message too, except the heading about failures', () => {
   const others = [...page.matchAll(/^##+ (.*)$/gm)].map(([, text = '']) => text)
   expect(others.length - headings.length).toBe(1)
 })
 
-test('each file that the page references exists', () => {
+test('each file to which the page refers exists', () => {
   const files = [...page.matchAll(/`((?:src|proto)\/[\w/.-]+)`/g)].map(([, file = '']) => file)
   expect(files.length).toBeGreaterThan(30)
   expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([])
 })
 
-test('each other message in the page is defined in protobuf or in the link between threads', () => {
+test('each other message that the page mentions is defined in protobuf or in the link between threads', () => {
   const sources = ['proto/command.proto', 'proto/mesh.proto', 'src/cluster/link.ts']
   const named = ['ProposeRefused', 'compact']
   for (const message of named) {

@@ -105,7 +105,7 @@ function templateText(node: Tree): string {
   return quasis.map(({ value }) => value.cooked).join('…')
 }
 
-describe('A sentence of the program', () => {
+describe('A sentence in the program’s output', () => {
   test('uses the standard terms of the field', () => {
     const found = sources
       .filter(({ path }) => !replicated.some((folder) => path.startsWith(folder)))
@@ -264,7 +264,7 @@ test('the number of words that the style guide excludes never increases in comme
 /** Names of furniture and offices: they do not say what a thing is in its field. */
 const FURNITURE = /Desk|Steward|Keeper|Entrance|Asker|Gateway|Witness|Doorman|Board(?!er)/
 
-test('no exported name uses a metaphor such as furniture or an office', () => {
+test('no exported name uses a metaphor from everyday life, such as furniture or an office', () => {
   const found = sources.flatMap(({ path, tree }) =>
     exportedNames(tree)
       .filter((name) => FURNITURE.test(name))

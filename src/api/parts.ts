@@ -103,7 +103,10 @@ export interface ApiDeps {
   readonly keys: TokenKeys
   /** Signs tokens that parties other than the controllers verify. */
   readonly jwt: JwtSigner
-  /** Read at each use, because certificates are renewed while the process runs. */
+  /**
+   * CA certificates of the network; read at each use, because certificates are renewed while the
+   * process runs.
+   */
   readonly authorities: NetworkAuthorities
   /** Issues certificates of identities, sessions and routers. */
   readonly issuer: CertificateIssuer
@@ -125,7 +128,7 @@ export interface ApiDeps {
   /** Rules for the URLs from which the keys of JWT signers are fetched. */
   readonly keyEndpoints: KeyEndpointRules
   readonly version: VersionInfo
-  /** New for each process, so that clients can detect a restart. */
+  /** Id that is new for each process, so that clients can detect a restart. */
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly logLevel: LogLevelControl

@@ -88,9 +88,9 @@ export interface Api {
   readonly reads: LatestReads
   /** Creates the source from which routers get the sessions of their clients. */
   routerClients(records: ClientRecords): RouterClients
-  /** Creates the view of the terminators that clients of routers host. */
+  /** Creates the component that finds the terminators hosted by clients of routers. */
   hostedTerminators(records: ClientRecords): HostedTerminators
-  /** Creates the decisions about dialing and hosting by the tunnels of routers. */
+  /** Creates the component that decides about dialing and hosting by the tunnels of routers. */
   routerTunnels(records: ClientRecords): RouterTunnels
   /**
    * Creates a Fastify app that does not listen yet. Its routes are created when the app becomes

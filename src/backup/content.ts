@@ -17,7 +17,7 @@ export interface BackupSecret {
 
 const COUNT_BYTES = 4
 
-/** The first bytes of the content. */
+/** Encodes the secrets, which are the first bytes of the content. */
 export function encodeSecrets(secrets: readonly BackupSecret[] | null): Uint8Array {
   const text =
     secrets === null

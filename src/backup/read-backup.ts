@@ -53,7 +53,10 @@ export async function readBackup(
   return { manifest, summary, sha256: container.sha256, secrets: content.secrets }
 }
 
-/** Checks everything that needs no key: checksums, format, feature level. @throws {BackupFault} */
+/**
+ * Checks everything that can be checked without a key: checksums, format, feature level.
+ * @throws {BackupFault}
+ */
 export async function checkBackup(
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<Omit<ReadBackup, 'secrets'>> {

@@ -5,11 +5,14 @@ import { bytesToStore } from './header-view.ts'
 import { headerKey } from './numbers.ts'
 
 interface HeartbeatTiming {
-  /** Interval of stamps. A stamp goes out with another message, or alone when it is due. */
+  /**
+   * Interval at which heartbeat stamps are sent. A stamp is sent with another message, or alone
+   * when it is due.
+   */
   readonly heartbeatEveryMs: number
-  /** The peer is considered disconnected if a stamp is unanswered for this long ... */
+  /** If a heartbeat stamp is not answered for this long, the peer counts as disconnected. */
   readonly silentMsMax: number
-  /** ... and before the first answered stamp, for this long. */
+  /** Replaces `silentMsMax` until the peer has answered its first heartbeat stamp. */
   readonly firstSilentMsMax: number
 }
 
@@ -30,11 +33,11 @@ export class Heartbeats {
   /** Time at which reading was paused; null if reading is not paused. */
   #pausedMs: number | null = null
   /**
-   * False if received data waited to be read while the last stamp was pending; its round trip is
-   * then not measured.
+   * False if received data waited to be read while the last stamp was pending; the round trip of
+   * that stamp is then not measured.
    */
   #isTimed = true
-  /** A stamp of the peer that must be returned. */
+  /** A heartbeat stamp of the peer that must be returned to the peer. */
   #owed: Uint8Array | null = null
 
   constructor(timing: HeartbeatTiming, clock: Clock) {
@@ -44,7 +47,7 @@ export class Heartbeats {
     this.#stampedMs = this.#startedMs
   }
 
-  /** Whether a stamp of the peer waits to be returned. */
+  /** Whether a heartbeat stamp of the peer waits to be returned. */
   get isOwed(): boolean {
     return this.#owed !== null
   }
@@ -58,13 +61,13 @@ export class Heartbeats {
     return this.silentForMs > (this.#answeredMs === null ? firstSilentMsMax : silentMsMax)
   }
 
-  /** Time since the peer last returned a stamp, or since the start; ms. */
+  /** Time since the peer last returned a heartbeat stamp, or since the start; ms. */
   get silentForMs(): number {
     const untilMs = this.#pausedMs ?? this.#clock.monotonicMs()
     return untilMs - (this.#answeredMs ?? this.#startedMs)
   }
 
-  /** Reading is paused; from now on, the peer's silence does not count. */
+  /** Called when reading is paused: from then on, the peer's silence does not count. */
   pause(): void {
     this.#pausedMs ??= this.#clock.monotonicMs()
     this.#isTimed = false
@@ -78,12 +81,12 @@ export class Heartbeats {
     else this.#answeredMs += lostMs
   }
 
-  /** Round trip of the last returned stamp; null before the first. */
+  /** Round trip time of the last returned heartbeat stamp; null before the first. */
   get roundTripMs(): number | null {
     return this.#roundTripMs
   }
 
-  /** Stamps for the next outgoing message; null if none is due. */
+  /** Heartbeat stamps to send with the next outgoing message; null if none is due. */
   takeStamps(): ReadonlyMap<number, Uint8Array> | null {
     const isDue = this.isStampDue
     if (!isDue && this.#owed === null) return null

@@ -61,11 +61,14 @@ interface MessageBound {
   /** A longer body is discarded as it arrives. */
   readonly bytesMax: number
   /**
-   * Maximum number of tags and lengths. A nested message counts four more, plus at least all its
-   * members.
+   * Maximum number of tags and lengths. A nested message counts as four more, and as at least the
+   * number of its members.
    */
   readonly elementsMax: number
-  /** The same limit for each field including its content; absent: {@link FIELD_UNITS_MAX}. */
+  /**
+   * Maximum number of tags and lengths in each field including its content; absent: {@link
+   * FIELD_UNITS_MAX}.
+   */
   readonly fieldElementsMax?: number
 }
 

@@ -26,7 +26,9 @@ export const headerKey = {
 /** The largest channel header key; the keys of a circuit's peer data are higher. */
 export const CHANNEL_HEADERS_MAX = headerKey.helloRejectClass
 
-/** A reply repeats the request headers in this range. */
+/**
+ * Range of header keys; a reply repeats the headers of the request whose keys are in this range.
+ */
 export const reflectedKeys = { from: 128, to: 255 } as const
 
 /**

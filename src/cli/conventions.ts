@@ -13,7 +13,7 @@ export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
 
 const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}`
 
-/** Options with which a verb needs no configuration. */
+/** If one of these options is given, the verb does not require a configuration. */
 const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
 
 /**

@@ -298,7 +298,8 @@ function isWrite({ method = 'GET', changesNothing }: ClusterRequest): boolean {
 
 function isPassing({ status, code }: ApiRefusalError, request: ClusterRequest): boolean {
   if (isWrite(request) && request.isOnceOnly === true) {
-    // An error from a proxy does not say whether a controller has executed the write.
+    // The outcome stays unknown: an error from a proxy does not say whether a controller has
+    // executed the write.
     if (code === '' || code === 'OUTCOME_UNKNOWN') return false
   }
   return passingCodes.has(code) || status === 502 || status === 503 || status === 504

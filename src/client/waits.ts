@@ -8,6 +8,7 @@ export interface ClientWaits {
   readonly onceOnlyMs: number
   /** How long the client retries while members refuse temporarily; 0: no retries. */
   readonly patienceMs: number
+  /** Pause before each retry while members refuse temporarily. */
   readonly pauseMs: number
 }
 

@@ -19,6 +19,7 @@ export interface ClusterNodeOptions extends ProposalOptions {
   readonly generation: number
   /** After this time without a leader, writes and linearizable reads are refused at once. */
   readonly leaderlessMsMax: number
+  /** Maximum time until a leader confirms a linearizable read; after that: CLUSTER_NO_LEADER. */
   readonly readTimeoutMs: number
   /** Maximum time that a stop waits for outstanding writes. */
   readonly drainMsMax: number
@@ -28,12 +29,25 @@ export interface ClusterNodeOptions extends ProposalOptions {
 }
 
 export const defaultClusterNodeOptions = {
+  /** Time after which a write without an outcome is rejected. */
   proposeTimeoutMs: 8000,
   leaderlessMsMax: 3000,
   readTimeoutMs: 5000,
   drainMsMax: 2000,
+  /**
+   * Maximum writes of this controller without an outcome, divided fairly among callers; above
+   * that: 429 SERVER_TOO_MANY_REQUESTS.
+   */
   outstandingMax: 4096,
+  /**
+   * Maximum distance from the oldest write without an outcome to the newest, in writes. It
+   * bounds what apply must remember.
+   */
   outstandingSpanMax: 65_536,
+  /**
+   * Maximum bytes of the writes without an outcome, divided fairly among callers; above that:
+   * 429 SERVER_TOO_MANY_REQUESTS.
+   */
   outstandingBytesMax: 32 * 1024 * 1024,
   retention: { entries: 20_000, bytes: 16 * 1024 * 1024, catchUpBytes: 96 * 1024 * 1024 },
 } as const satisfies Partial<ClusterNodeOptions>
@@ -52,13 +66,16 @@ export interface ClusterNodeDeps {
    * second.
    */
   readonly onRoster?: (roster: MembershipRecord) => void
-  /** Absent: this controller forgets the descriptions of members when its process ends. */
+  /**
+   * Stores the descriptions of members. Absent: this controller forgets the descriptions when its
+   * process ends.
+   */
   readonly memory?: MemberDescriptionStore
   /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced?: () => Promise<void>
   /**
-   * Absent: a quarantine ends with the process, so after a restart the state answers requests until
-   * it is compared again.
+   * Mark of a quarantine that survives a restart. Absent: a quarantine ends with the process, so
+   * after a restart the state answers requests until it is compared again.
    */
   readonly quarantineMark?: QuarantineMark
   readonly loopDelay?: LoopDelayGauge

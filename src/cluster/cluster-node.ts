@@ -136,7 +136,10 @@ export class ClusterNode implements Proposer, ClusterView {
     })
   }
 
-  /** Before a planned stop: asks the others not to elect this controller or write through it. */
+  /**
+   * Called before a planned stop: asks the other controllers not to elect this controller and not
+   * to write through it.
+   */
   announceLeave(): void {
     this.#isLeaving = true
     this.#observer.announce()
@@ -181,7 +184,10 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#observer.members()
   }
 
-  /** Health of this controller and its view of the cluster. Needs no other controller. */
+  /**
+   * Health of this controller and its view of the cluster. Works without contact to another
+   * controller.
+   */
   health(): NodeHealth {
     return this.#observer.health(this, this.status())
   }
@@ -254,7 +260,8 @@ export class ClusterNode implements Proposer, ClusterView {
     target: ConfigurationRecord,
     basedOn: Index | null = null,
   ): Promise<string | null> {
-    // The rules about who may join and vote read the state, which may be wrong during a quarantine.
+    // Refused during a quarantine: the rules about who may join and vote read the state, which may
+    // then be wrong.
     this.#refuseInQuarantine()
     return await this.#requests.changeConfiguration(target, basedOn)
   }
@@ -304,8 +311,8 @@ export class ClusterNode implements Proposer, ClusterView {
         this.#peers.handle(event)
         break
       case 'selfRefused':
-        // After a removal, no leader or log entry reports the outcome of outstanding writes to this
-        // controller any more.
+        // After a removal, this controller no longer learns the outcome of its outstanding writes,
+        // so it rejects them.
         if (isPermanentlyRefused(event)) this.#proposals.close()
         this.#deps.onSelfRefused?.(event)
         break

@@ -237,8 +237,7 @@ export class ClusterObserver {
     for (const { id, version, startedAtMs, apiAddresses, certificatePem } of this.#status.peers) {
       this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
     }
-    // Before the first status no members are known; to keep only the known members would then drop
-    // all descriptions.
+    // Before the first status no members are known, and `keep` would drop all descriptions.
     if (this.#configuration.members.length > 0) {
       this.#known.keep(new Set(this.memberIds))
       this.#deps.guard().keepMembers(this.memberIds)

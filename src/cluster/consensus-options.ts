@@ -30,8 +30,8 @@ export interface ConsensusOptions {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * Position of the applied state. At that position: log time, how far log time was set back, and
-   * the encoded membership.v1.Configuration.
+   * Position of the applied state. The fields below contain, at that position: log time, how far
+   * log time was set back, and the encoded membership.v1.Configuration.
    */
   readonly applied: Position
   readonly appliedTimeMs: number
@@ -71,7 +71,7 @@ export interface ConsensusDeps {
   readonly clock: Clock
   /** Disk statistics, read with each status. */
   readonly diskVitals?: () => DiskStats
-  /** Default: gRPC over mutual TLS. A simulation uses its own network. */
+  /** Creates the mesh. Default: gRPC over mutual TLS. A simulation uses its own network. */
   readonly mesh?: (options: MeshOptions, deps: MeshDeps, events: MeshEvents) => HostMesh
   readonly loopDelay?: LoopDelayGauge
 }

@@ -49,7 +49,7 @@ export type ConsensusThreadCommand =
       readonly position: Position
       readonly configuration: Uint8Array
     }
-  /** Credit for one snapshot message. */
+  /** One chunk of the snapshot, which uses up one credit (`snapshotCredit`). */
   | {
       readonly type: 'snapshotChunk'
       readonly id: number
@@ -120,7 +120,7 @@ export type ConsensusThreadEvent =
    * Packed by src/raft/entry-codec.ts; in order and without gaps from the host's start position.
    */
   | { readonly type: 'committed'; readonly entries: Uint8Array }
-  /** This attempt certainly did not log the proposals with these sequence numbers. */
+  /** The proposals with these sequence numbers were certainly not logged by this attempt. */
   | {
       readonly type: 'refused'
       readonly sequences: readonly number[]
@@ -157,7 +157,10 @@ export type ConsensusThreadEvent =
       readonly topic: string
       readonly payload: Uint8Array
     }
-  /** The main thread responds with `answerCall` and the same ticket. */
+  /**
+   * A call from another controller. The main thread responds with `answerCall`, which contains the
+   * same ticket.
+   */
   | {
       readonly type: 'called'
       readonly ticket: number
@@ -270,7 +273,7 @@ export interface PeerReport {
   readonly certificatePem: string
   /** The newest feature level that the peer supports, from its Hello; 0 if there was none. */
   readonly featureLevel: number
-  /** Known only on the leader. */
+  /** Match index of the peer; null on a controller that does not lead. */
   readonly matchIndex: Index | null
 }
 

@@ -79,7 +79,7 @@ export class Controller {
   /** Members according to the membership cache at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
-  /** Index that the discarded state had reached at least; 0 if no state was discarded. */
+  /** The lowest index that the discarded state can have reached; 0 if no state was discarded. */
   #lostIndex = 0
   #hasFailed = false
   #isOusted = false
@@ -136,7 +136,8 @@ export class Controller {
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
     const events = openEvents(this.#deps, identity, machine, this.#startedAtMs)
-    // Lowered now, because the store's first jobs have made the pool start its threads.
+    // The priority is lowered only now: the threads of the pool must have started, and the store's
+    // first jobs have started them.
     const threads = lowerPoolPriority()
     if (threads === 0)
       this.#deps.log.warn(

@@ -27,7 +27,7 @@ interface ReloadDeps {
   readonly log: Logger
 }
 
-/** Reads the configuration again, and applies the options that need no restart. */
+/** Reads the configuration again, and applies the options that can change without a restart. */
 export class ConfigurationReload implements ReloadControl {
   readonly #deps: ReloadDeps
   /** The reload that was requested last; reloads run one after another. */

@@ -39,7 +39,7 @@ export interface FilterSymbol {
    */
   readonly live: FilterFact | null
   readonly list: string | null
-  /** Kind of the records that the field references; null for a symbol that is no reference. */
+  /** Kind of the records that the field references; null for a symbol that is not a reference. */
   readonly of: KindName | null
   /** Symbol of the referenced record whose value is used instead of the reference's id. */
   readonly through: string | null
@@ -188,7 +188,7 @@ export interface Entity<N extends string = KindName> {
   readonly digest: 'entities' | 'state'
   /** Whether events report changes of records of this kind. */
   readonly isPublished: boolean
-  /** Entity type by which events name these records. */
+  /** Entity type that events contain for records of this kind. */
   readonly publishedAs: string
   /** Whether the list accepts roleFilter and roleSemantic over `roleAttributes`. */
   readonly hasRoleFilter: boolean

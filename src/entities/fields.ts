@@ -4,12 +4,28 @@ import type { KindName } from './kind-names.ts'
 
 /** Size limits of one record; a body is also limited to 1 MiB. */
 export const fieldLimits = {
+  /** Maximum characters of a record's name; above that: 400 COULD_NOT_VALIDATE. */
   nameCharactersMax: 512,
+  /**
+   * Maximum characters of another text field without its own limit; above that: 400
+   * COULD_NOT_VALIDATE.
+   */
   textCharactersMax: 4096,
+  /** Maximum role attributes in one field of a record; above that: 400 COULD_NOT_VALIDATE. */
   attributesMax: 1024,
+  /**
+   * Maximum characters of one role attribute, or of one role in a policy; above that: 400
+   * COULD_NOT_VALIDATE.
+   */
   attributeCharactersMax: 512,
+  /** Maximum roles in one role list of a policy; above that: 400 COULD_NOT_VALIDATE. */
   rolesMax: 16_384,
+  /**
+   * Maximum ids in one list of references, and maximum elements of another list without its own
+   * limit; above that: 400 COULD_NOT_VALIDATE.
+   */
   referencesMax: 1024,
+  /** Maximum keys of one map field, such as `tags`; above that: 400 COULD_NOT_VALIDATE. */
   tagsMax: 1024,
   /** Maximum bytes of the tags of one record, as canonical JSON. */
   tagsBytesMax: 8192,
@@ -91,8 +107,8 @@ export type ComputedSource =
       readonly otherwise?: Json
     }
   /**
-   * True from the time in field `since` through the time in field `until`; if `until` is null,
-   * without end.
+   * True from the time in field `since` through the time in field `until`; without a limit if
+   * `until` is null.
    */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
   /** End of the lockout of an identity's password after wrong attempts; null: not locked. */
@@ -118,7 +134,7 @@ export type ComputedSource =
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
   /** Last authenticated activity of an identity; null: never. */
   | { readonly from: 'lastSeen' }
-  /** Since when a router is connected to a controller, or to none. */
+  /** Time since which a router is connected to a controller, or is connected to none. */
   | { readonly from: 'routerPresence'; readonly shows: RouterPresenceField }
   /** Permissions that policies give the caller on this record: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }

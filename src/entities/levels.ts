@@ -3,7 +3,9 @@ import type { Entity } from './define.ts'
 
 /** Members of a body, or fields of a command, divided by feature level. */
 interface MembersAtLevel {
-  /** Members that are known at the level; the original object if it has no others. */
+  /**
+   * Members that are known at the level; the original object if it has no members of later levels.
+   */
   readonly known: JsonObject
   /** Names of the fields that a later feature level introduces, in the order of the object. */
   readonly later: readonly string[]

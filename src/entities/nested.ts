@@ -83,7 +83,8 @@ export function pickChangedMembers(schema: JsonObject, value: Json): JsonObject 
  * other member is replaced.
  */
 export function mergeMembers(onto: JsonObject, changes: JsonObject): JsonObject {
-  // A member may be named __proto__, which an assignment would not create.
+  // Uses a Map, because a member may be named __proto__, which an assignment to an object would not
+  // create.
   const result = new Map(Object.entries(onto))
   for (const [name, change] of Object.entries(changes)) {
     const before = result.get(name)

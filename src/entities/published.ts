@@ -7,7 +7,9 @@ interface DecidedField extends Field {
   readonly published: 'shown' | 'withheld'
 }
 
-/** Stored fields, each with such a flag, and any computed fields. */
+/**
+ * Stored fields, each with a flag that says whether events show the field, and any computed fields.
+ */
 export type DecidedFields = Readonly<Record<string, DecidedField | ComputedField>>
 
 type Decided<F> = {

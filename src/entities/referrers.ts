@@ -18,8 +18,8 @@ const byTable: ReadonlyMap<string, readonly Referrer[]> = collect()
 function collect(): Map<string, Referrer[]> {
   const found = new Map<string, Referrer[]>()
   for (const entity of entities) {
-    // Skips views: they have the same references as their table, for which these are already
-    // collected.
+    // Skips views: a view has the same references as its table, and these references are collected
+    // for the table.
     if (entity.table !== entity.name) continue
     for (const [name, field] of Object.entries(entity.fields)) {
       if (field.reference === null) continue

@@ -16,7 +16,7 @@ export function nullableReferenceField(to: KindName, by: string): ComputedField 
   return computed({ from: 'entityRef', to, by }, shapes.nullableEntityRef)
 }
 
-/** A reference that also contains the record's name in URLs. */
+/** A reference that also has the member `urlName`: the name of the record's kind in URL paths. */
 export function referenceWithUrlNameField(
   to: KindName,
   by: string,

@@ -6,7 +6,10 @@ type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
   readonly operationId?: string
 }
 
-/** A sub-list whose parent must exist. For `by` see {@link SubList}; omitted for `access`. */
+/**
+ * A sub-list whose parent must exist. {@link SubList} explains `by`, which is omitted if `through`
+ * is `access`.
+ */
 export function subListOfExisting(
   of: KindName,
   through: SubList['through'],

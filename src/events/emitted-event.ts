@@ -48,7 +48,7 @@ export class EmittedEvent implements RingSlot {
       ...event.fields(),
       event_id: this.id,
     })
-    // Released, because it may be large and is no longer needed once the text exists.
+    // The event is released, because it may be large and is no longer needed once its text exists.
     this.#event = null
     return this.#text
   }

@@ -42,8 +42,8 @@ interface EventSource {
  */
 const EVENTS_IN_SLOT_MAX = 256
 /**
- * Each event of an entry also gets its own slot if the entry would use more than this fraction of
- * the ring.
+ * Each event of an entry also gets its own slot if the entry would use more than 1/`SHARE_OF_RING`
+ * of the ring.
  */
 const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
@@ -170,15 +170,15 @@ export class EntryEvents implements RingSlot {
 }
 
 /**
- * First every change, then the commit of each, then the events of its kind, then the notices of
- * access that ends.
+ * First all changes, then the commit of each change, then the additional events for the kinds of
+ * the changed records, and last the notices about access that expires.
  */
 function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
 ): readonly NewEvent[] {
   // Sorted by kind, because the order in the feed depends on when each kind was first subscribed
-  // to, which may differ between controllers.
+  // to, and that may differ between controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChangeEvents(change, entry, positionAt(at)))
   return [
@@ -193,7 +193,7 @@ function newEventsOf(
   ]
 }
 
-/** Ends of access that the entry has announced or carried out. */
+/** Notices about access that expires soon, or that expired with this entry. */
 function noticesOf(change: RecordChange): readonly AccessEndNotice[] {
   return change.kind === 'accessEnd' ? ((change.after as AccessEnd | undefined)?.notices ?? []) : []
 }
@@ -219,8 +219,8 @@ function sessionWeight(count: number): number {
 }
 
 /**
- * True if only fields changed that controllers write in batches or at the end of a session, and for
- * which no reader needs an event.
+ * True if the only changed fields are fields for which no reader needs an event: controllers write
+ * these fields in batches, or when a session ends.
  */
 function isActivityAlone({ kind, before, after }: RecordChange): boolean {
   const fields = activityFields[kind]

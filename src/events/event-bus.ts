@@ -10,16 +10,16 @@ interface EventBusDeps {
   readonly generation: number
   readonly appliedIndex: () => number
   /**
-   * Start of the process, UTC ms; event sequence numbers start from it, so that those of an earlier
-   * process are smaller.
+   * Start of the process, UTC ms. Event sequence numbers start from this time, so the numbers of an
+   * earlier process are smaller.
    */
   readonly startedAtMs: number
   readonly limits: RingLimits
 }
 
 /**
- * Factor for the first sequence number of a process. Its numbers exceed those of an earlier process
- * unless that one emitted more than a thousand events per millisecond.
+ * Factor for the first sequence number of a process. The numbers of a process exceed those of an
+ * earlier process, unless the earlier process emitted more than a thousand events per millisecond.
  */
 const SEQUENCES_PER_MS = 1000
 
@@ -82,7 +82,10 @@ export class EventBus {
     this.#notifyLater()
   }
 
-  /** Call it when entries were applied whose events are not known here. */
+  /**
+   * Must be called when the whole state was replaced: the events of the entries in between are
+   * unknown, so readers have a gap.
+   */
   noteGap(): void {
     this.ring.forget(this.#here(this.#liveSequence))
     this.#notifyLater()

@@ -128,7 +128,8 @@ export class Events {
   }
 
   /**
-   * Call it before the listeners are closed, because closing a listener waits for its connections.
+   * Must be called before the listeners are closed: closing a listener waits for its connections,
+   * which include open streams.
    */
   closeStreams(): void {
     this.#room.stop()

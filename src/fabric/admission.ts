@@ -7,8 +7,8 @@ export interface AdmittedRouter {
   /** True if clients may connect to this router. */
   readonly isEdge: boolean
   /**
-   * Certificate in the router's record, PEM. The controller compares it with the record repeatedly,
-   * because the record may change.
+   * Certificate in the router's record at the time of the admission, PEM. The controller repeatedly
+   * compares this certificate with the record, because the record may change.
    */
   readonly certPem: string
 }

@@ -41,9 +41,9 @@ interface CertificateHandlerDeps {
 }
 
 /**
- * Issues new certificates to routers whose certificates expire soon. They take effect when the
- * router confirms them or connects with them; a router that loses the response continues with its
- * old ones.
+ * Issues new certificates to routers whose certificates expire soon. The new certificates take
+ * effect when the router confirms them or connects with them; a router that loses the response
+ * continues with its old certificates.
  */
 export function certificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
   return {
@@ -98,7 +98,7 @@ async function extend(
     caCertsPem: anchorsPem(),
   })
   if (requireVerification) connection.offeredCertPem = pem
-  // Not sent as a reply, because routers recognize it by its type.
+  // This message is not sent as a reply, because routers recognize the message by its content type.
   channel.send({
     contentType: controlMessage.enrollmentCertsResponse,
     body: toBinary(RouterCertificatesSchema, certificates),

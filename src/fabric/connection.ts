@@ -92,7 +92,7 @@ export class RouterConnection {
   sentIndex = 0
   sentLeaderIndex = 0
   #status: RouterStatus
-  /** Sockets besides that of `channel`. */
+  /** Sockets of this router in addition to the socket of `channel`. */
   readonly #sockets = new Set<Channel>()
 
   constructor(deps: ConnectionDeps) {

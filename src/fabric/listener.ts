@@ -51,7 +51,7 @@ interface ListeningPort {
 export class RouterListener {
   readonly #server: Server
   readonly #deps: RouterListenerDeps
-  /** Connection rates by certificate, because each router has its own. */
+  /** Connection rates by certificate, because each router has its own certificate. */
   readonly #connects: KeyedRate
   /** Sockets of migrated routers whose certificates are being stored. */
   readonly #adopting = new Set<TLSSocket>()
@@ -93,8 +93,8 @@ export class RouterListener {
       ),
     })
     this.#server.on('secureConnection', (socket) => {
-      // A dialer that requests no protocol also gets here; with a wrong protocol, the handshake has
-      // already failed.
+      // A dialer that requests no protocol also gets this far; with a wrong protocol, the handshake
+      // has already failed.
       const isReady = deps.isReady?.() !== false
       const isOfRouter = socket.alpnProtocol === CONTROL_PROTOCOL
       // @guard router-that-comes-and-goes
@@ -104,7 +104,7 @@ export class RouterListener {
         socket.destroy()
       }
     })
-    // A failed handshake affects only its dialer.
+    // Closes the socket only: a failed handshake must affect only its dialer.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
   }
 

@@ -10,7 +10,7 @@ import type { RouterStatuses } from '../ports/router-status.ts'
 import type { RouterLogger } from './router-channels.ts'
 import { routerLimits } from './limits.ts'
 
-/** A router as the log contains it. UTC ms. */
+/** A router with the times in its replicated record, UTC ms. */
 interface LoggedRouter {
   readonly id: string
   readonly onlineSince: number | null
@@ -37,9 +37,9 @@ interface Mark {
 }
 
 /**
- * Stores since when routers are online or offline, so that it survives a restart of all
- * controllers. The leader looks once a minute, and writes only the routers that changed, at most
- * one batch at a time.
+ * Stores the time since which each router is online or offline, so that this time survives a
+ * restart of all controllers. The leader checks once a minute, and writes only the routers that
+ * changed, at most one batch at a time.
  */
 export class RouterPresenceLog {
   readonly #deps: PresenceLogDeps
@@ -52,7 +52,7 @@ export class RouterPresenceLog {
     this.#limits = deps.limits ?? routerLimits
   }
 
-  /** @returns a function that stops it. */
+  /** @returns a function that stops the periodic check. */
   start(scheduler: PeriodicScheduler): () => void {
     return scheduler.every(this.#limits.routerPresenceLogMs, () => void this.write())
   }
@@ -76,7 +76,7 @@ export class RouterPresenceLog {
         actor: SYSTEM_ACTOR,
       })
     } catch (error) {
-      // Without a leader, the next round tries again.
+      // Without a leader, the write fails; the next periodic check tries again.
       if (!(error instanceof Problem))
         log.warn({ err: error }, 'cannot store since when routers are online')
     } finally {
@@ -97,7 +97,10 @@ export class RouterPresenceLog {
     return marks
   }
 
-  /** Null if the record is right, or nothing is known about the router yet. */
+  /**
+   * The change to the router's record; null if the record is already correct, or if nothing is
+   * known about the router yet.
+   */
   #markOf({ id, onlineSince, offlineSince }: LoggedRouter, mayBeLost: boolean): Mark | null {
     const { statuses, clock } = this.#deps
     const { connectedMs, returnedMs, lostMs } = statuses.presenceOf(id)
@@ -110,8 +113,9 @@ export class RouterPresenceLog {
       const isKnown = offlineSince ? lostMs <= offlineSince : false
       return isKnown ? null : { id, atMs: BigInt(lostMs), online: false }
     }
-    // It was online before this controller started, and no controller has a channel to it. Routers
-    // get time to connect after a restart.
+    // The router was online before this controller started, and no controller has a channel to it.
+    // It is recorded as offline only after a delay, because routers need time to connect after a
+    // restart.
     if (!onlineSince || !mayBeLost) return null
     return { id, atMs: BigInt(clock.nowMs()), online: false }
   }

@@ -163,8 +163,8 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const subject of this.#subjects) subject.onStop?.()
-    // A last list of members. If this controller stops because it was removed, the list confirms
-    // the removal to its routers.
+    // Send a last list of members. If this controller stops because it was removed, the list
+    // confirms the removal to the controller's routers.
     this.#sendMembers()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
@@ -183,7 +183,8 @@ export class RouterChannels {
       onHello: (message) => {
         clearTimeout(deadline)
         connection = this.#welcome(channel, socket, message)
-        // The channel may have closed before the hello was answered.
+        // The channel may have closed before the hello was answered; then its end must be handled
+        // here.
         if (connection !== null && channel.isClosed) {
           this.#onClosed(connection, channel, 'closed at once')
         }

@@ -66,7 +66,10 @@ function statusOf({
   })
 }
 
-/** Truncates values, because routers report them and controllers forward them. */
+/**
+ * Truncates values, because routers choose their length and this controller forwards them to all
+ * other controllers.
+ */
 function bounded(status: RouterStatus): RouterStatus {
   const { hostname, protocols, version, capabilities, linkListeners, interfaces } = status
   const text = (value: string): string => copyPrefix(value, routerTextCharactersMax)
@@ -135,7 +138,8 @@ export class RouterStatusTopic implements RouterStatuses {
       if (message === undefined) this.#note(owner, routerId, undefined)
       else {
         const saidMs = integer(message.connectedAtMs)
-        // An older release reports no time, and a clock may be ahead.
+        // An older release reports no time, and another controller's clock may be ahead; the local
+        // time is then used.
         const connectedAtMs = Math.min(saidMs || Infinity, clock.nowMs())
         this.#note(owner, routerId, { status: statusOf(message), connectedAtMs })
       }
@@ -202,7 +206,7 @@ export class RouterStatusTopic implements RouterStatuses {
   }
 }
 
-/** Forgets the oldest one when there are too many. */
+/** Stores a time for a router; if there are too many times, evicts the oldest ones. */
 function remember(times: Map<string, number>, routerId: string, atMs: number): void {
   times.delete(routerId)
   for (const [oldest] of times) {

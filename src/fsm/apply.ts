@@ -168,7 +168,8 @@ function perform(state: ClusterState, command: Command, place: Place): Performed
   const now = { index: place.index, logTimeMs: state.logTimeMs }
   const audit = entryAuditRecord(state, command, now, { outcome, touched, changes })
   if (audit !== null) state.remember(audit)
-  // Followers keep the record of an entry for long; they have its changes themselves.
+  // The returned record omits the changes: followers keep these records for a long time, and
+  // receive the changes in another way.
   return {
     outcome,
     audit: audit === null || audit.change === '' ? audit : { ...audit, change: '' },

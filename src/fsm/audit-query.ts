@@ -49,7 +49,8 @@ export async function listAudit(
 }
 
 /**
- * Lists the kept audit records that fit a query of the history, as `listAudit`; in steps.
+ * Lists, in steps, the stored audit records that match a query of the history; otherwise like
+ * `listAudit`.
  * @throws {Problem} as `listAudit`.
  */
 export function* listHistory(state: State, query: HistoryQuery): Generator<void, ListResult> {
@@ -66,7 +67,7 @@ export function* listHistory(state: State, query: HistoryQuery): Generator<void,
   return yield* collect(state.audit, { test: fits, order, page, mayFit })
 }
 
-/** The changes that an audit record keeps, and the number of those that did not fit. */
+/** The changes that an audit record contains, and the number of changes that did not fit. */
 export function keptChangesOf(entry: EntityRecord): {
   readonly changes: readonly KeptChange[]
   readonly omitted: number
@@ -109,7 +110,10 @@ function isAbout(
   return keptChangesOf(entry).changes.some((change) => ids.has(change.id) && isOfKind(change.kind))
 }
 
-/** The ids of the records that have the name, or had it at an entry; and the text itself as id. */
+/**
+ * The ids of the records that have this name now, or had it in a stored audit record. The given
+ * string itself is included, because it may be an id.
+ */
 function* recordIds(
   state: State,
   { kind }: HistoryQuery,
@@ -145,7 +149,7 @@ interface Wanted {
   readonly test: Predicate | null
   readonly order: ((a: EntityRecord, b: EntityRecord) => number) | null
   readonly page: { readonly limit: number; readonly offset: number }
-  /** False for a line that the test would reject, so that it is not parsed. */
+  /** Returns false if the test would certainly reject the line; such a line is not parsed. */
   readonly mayFit?: (line: string) => boolean
 }
 

@@ -2,7 +2,7 @@ import type { RefusalCause } from './refusal-reason.ts'
 
 /**
  * The table of all problems: a stable code, the HTTP status, the default message, and whether a
- * retry can help. Where OpenZiti clients compare a message, it is OpenZiti's, unchanged.
+ * retry can help. Where OpenZiti clients compare a message, the message is the same as in OpenZiti.
  */
 type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
 

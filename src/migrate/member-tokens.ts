@@ -13,8 +13,8 @@ const STORE = 'enrollments'
 
 /**
  * Adds the enrollment tokens in another member's database, which operators may have given to
- * routers. For the same enrollment, each member of a cluster has a different token, because it
- * signs tokens with its own key.
+ * routers. For the same enrollment, each member of a cluster has a different token, because each
+ * member signs tokens with its own key.
  */
 export function addEnrollmentTokensOfMember(
   state: State,

@@ -79,7 +79,7 @@ export class TunnelServices {
     this.refresh()
   }
 
-  /** Updates to the current permissions of the identity. */
+  /** Updates all services according to the current permissions of the identity. */
   refresh(): void {
     this.#hosted.refresh()
     this.#offered?.refresh()

@@ -17,9 +17,9 @@ import { isoTime } from '../lib/text/shown-time.ts'
  * Parsing limits: PEM characters per file, certificates per file, bytes and names per certificate.
  */
 export const PEM_BYTES_MAX = 1024 * 1024
-/** Certificates in one chain, leaf included. */
+/** Maximum certificates in one chain, including the leaf. */
 export const CHAIN_CERTIFICATES_MAX = 16
-/** Certificates in one file of CA certificates. */
+/** Maximum certificates in one file of CA certificates. */
 export const BUNDLE_CERTIFICATES_MAX = 256
 const CERTIFICATE_BYTES_MAX = 64 * 1024
 export const ALTERNATIVE_NAMES_MAX = 256
@@ -96,7 +96,8 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
       publicKey: native.publicKey,
     })
   } catch (error) {
-    // Replaced, because the library's messages for damaged certificates differ between releases.
+    // The library's message is replaced, because its messages for damaged certificates differ
+    // between releases.
     throw new CertificateError('unreadable', 'not a readable X.509 certificate', error)
   }
 }
@@ -361,8 +362,8 @@ export function issuingPath(
   )
   const path: [Certificate, ...Certificate[]] = [chain[0]]
   let current: Certificate = chain[0]
-  // Bounded, because each step needs a certificate that was not used yet; so a loop of cross-signed
-  // authorities ends too.
+  // Each step needs a certificate that is not in the path yet, so a loop of cross-signed
+  // authorities ends, too.
   for (let depth = 0; depth < authorities.length; depth += 1) {
     const issuer = authorities.find(
       (authority) => !includesCertificate(path, authority) && hasIssued(authority, current, depth),

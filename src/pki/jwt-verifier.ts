@@ -5,7 +5,7 @@ import { decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { CertificateError, parseCertificate } from './certificate.ts'
 
-/** Longer tokens are rejected without parsing. */
+/** Maximum characters of a token; longer tokens are rejected without parsing. */
 export const JWT_CHARACTERS_MAX = 16 * 1024
 
 /** A certificate with whose key tokens are signed. */

@@ -12,7 +12,7 @@ export const clientIds: readonly string[] = ['native', 'openziti']
 export const tokenTypes = { access: 'a', refresh: 'r' } as const
 export type TokenPurpose = keyof typeof tokenTypes
 
-/** Pattern of an issuer: each controller is one, at `/oidc` of its listeners. */
+/** Pattern of an issuer: each controller is an issuer, at `/oidc` of its listeners. */
 const ISSUER = /^https:\/\/[^/?#@\s]+\/oidc$/
 
 /** A currently valid token of an OIDC session that a member signed. */
@@ -42,7 +42,8 @@ export interface OidcToken {
 
 /**
  * Reads the claims of a token whose signature and time are already verified.
- * @returns null when purpose or audience are others, or a claim is missing.
+ * @returns null when the purpose or the audience differs from the expected one, or when a claim is
+ * missing.
  */
 export function parseOidcClaims(
   text: string,

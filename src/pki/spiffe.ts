@@ -100,8 +100,8 @@ export function externalSpiffeId(trustDomain: string): string {
 const EXTERNAL_PATH = '/external'
 
 /**
- * Whether the certificate of these URIs was issued by `flotilla pki issue`, for a program outside
- * of the cluster.
+ * Whether `flotilla pki issue` issued the certificate with these URIs, for a program outside of the
+ * cluster.
  */
 export function hasExternalSpiffeId(uris: readonly string[]): boolean {
   return uris.length === 1 && parseSpiffeId(uris[0] ?? '')?.path === EXTERNAL_PATH

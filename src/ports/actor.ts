@@ -44,13 +44,17 @@ export interface SessionActor {
   readonly identityId: string
   readonly sessionId: string
   readonly address: string
-  /** Permission that admitted it; apply checks it again. */
+  /**
+   * Permission for which the request of the session was admitted; apply checks the permission
+   * again.
+   */
   readonly permission: SessionPermission
   /**
-   * The external JWT signer of the token in the request, for the same identity; '' without a token.
+   * The external JWT signer whose token the request contains for the same identity; '' without such
+   * a token.
    */
   readonly signerId: string
-  /** Revision of that signer when the token was verified, in decimal; '0' without one. */
+  /** Revision of that signer when the token was verified, in decimal; '0' without a token. */
   readonly signerRevision: string
 }
 
@@ -63,7 +67,10 @@ export function enrollmentActor(
   return { case: 'enrollment', value }
 }
 
-/** @param given identity and session on whose behalf the system acts; absent: on its own. */
+/**
+ * @param given identity and session on whose behalf the system acts; absent: the system acts on its
+ * own behalf.
+ */
 export function systemActor(given: Partial<SystemActor> = {}): Actor {
   const value = { name: '', address: '', identityId: '', sessionId: '', ...given }
   return { case: 'system', value }

@@ -13,7 +13,7 @@ export interface RecordChange<K extends KindName = KindName> {
   readonly after: RecordOf<K> | undefined
 }
 
-/** Changes by the kind of their table. */
+/** Changes, grouped by the kind that owns the table of the changed records. */
 interface ChangesByKind {
   get<K extends KindName>(kind: K): readonly RecordChange<K>[] | undefined
   has(kind: KindName): boolean

@@ -19,13 +19,16 @@ export const REMOVED_KEYS_LEVEL = 2
 /** Feature level of networks that were migrated from OpenZiti. */
 export const MIGRATION_LEVEL = 3
 
-/** Feature level from which the audit log keeps the changes of network records. */
+/** Feature level from which the audit log stores the changes of network records. */
 export const HISTORY_LEVEL = 3
 
-/** Feature level of service policies and role attributes that end at a time. */
+/** Feature level from which service policies and role attributes can have an expiry time. */
 export const ACCESS_END_LEVEL = 3
 
-/** Feature level from which records store when identities were last seen, and routers online. */
+/**
+ * Feature level from which records store when identities were last seen, and since when routers are
+ * online or offline.
+ */
 export const SEEN_LEVEL = 3
 
 /** Feature level at which all controllers activate the pending certificate of a router. */

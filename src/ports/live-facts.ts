@@ -131,7 +131,7 @@ export interface CircuitUsage {
   /** Start of the interval, UTC. */
   readonly startS: number
   readonly lengthS: number
-  /** Tags of the route of the circuit. */
+  /** Tags that the circuit's route contains. */
   readonly tags: Readonly<Record<string, string>>
 }
 

@@ -99,8 +99,8 @@ export interface LinkChanges {
 }
 
 /**
- * The links that this controller knows. When one is removed, the controller makes both routers
- * close it; they may dial it again.
+ * The links that this controller knows. When a link is removed, the controller makes both routers
+ * close the link; they may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
   /** Visits each usable link of the router, in no order. */

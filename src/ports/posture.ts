@@ -85,8 +85,8 @@ export type PostureReport =
   | { readonly kind: 'router'; readonly routerId: string }
 
 /**
- * `same`: the report contains nothing new. `tooLarge`: it would not fit even if it replaced all
- * earlier reports. `full`: this controller has no room.
+ * `same`: the report contains nothing new. `tooLarge`: the report would not fit even if it replaced
+ * all earlier reports. `full`: this controller has no room.
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
@@ -156,10 +156,10 @@ export interface PostureService {
   /** Time when a check of the session last began to fail because of a timeout, UTC ms; 0: never. */
   lapsedAt(session: RecordOf<'apiSession'>): number
   /**
-   * Accepts all reports of a request or none. Resolves once the sessions that fail because of them
-   * have ended, if there is a leader to end them.
+   * Accepts all reports of a request or none. Resolves once the sessions that fail because of these
+   * reports have ended, if there is a leader to end them.
    * @throws {Problem} COULD_NOT_VALIDATE above the limit of one identity; SERVER_TOO_MANY_REQUESTS
-   * when this controller has no room for it.
+   * when this controller has no room for the reports.
    */
   report(session: RecordOf<'apiSession'>, reports: readonly PostureReport[]): Promise<void>
   /**

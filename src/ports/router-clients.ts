@@ -96,7 +96,7 @@ export interface SessionIdentities {
 export interface RouterClients {
   /** Ids of all API sessions. */
   sessionIds(): Iterable<string>
-  /** null if no router may know it. */
+  /** null if no router may know the session. */
   session(id: string): ClientSession | null
   /** The routers that may know a session. */
   routersOf(session: ClientSession): { has(routerId: string): boolean }

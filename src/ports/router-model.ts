@@ -11,7 +11,9 @@ export interface ModelIdentity extends Disablement {
   readonly serviceHostingPrecedences: Readonly<Record<string, string>>
   readonly serviceHostingCosts: Readonly<Record<string, number>>
   readonly appDataJson: string
-  /** Service id → config type id → config id, for configs that override those of the service. */
+  /**
+   * Service id → config type id → config id, for configs that replace the service's own configs.
+   */
   readonly serviceConfigs: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
@@ -44,9 +46,9 @@ interface ModelConfigType {
 interface ModelRouter {
   readonly id: string
   readonly name: string
-  /** Hex SHA-1 of its client certificate; '' before it has enrolled. */
+  /** Hex SHA-1 of the router's client certificate; '' before the router has enrolled. */
   readonly fingerprint: string
-  /** Configs in the order of their record. */
+  /** Ids of the router's configs, in the order in which the record lists them. */
   readonly configs: readonly string[]
   readonly isDisabled: boolean
 }

@@ -35,14 +35,20 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
   readonly totalCount: number
 }
 
-/** A query of the history of records. Each condition that it gives must hold. */
+/**
+ * A query of the history of records. An entry matches if it satisfies all conditions that the query
+ * contains.
+ */
 export interface HistoryQuery extends ListQuery {
-  /** Tables whose records the reader may see; null: all entries, also those of no record. */
+  /**
+   * Tables whose records the reader may see; null: all entries, including entries that are about no
+   * record.
+   */
   readonly tables: ReadonlySet<string> | null
-  /** True: only entries that write records whose changes are kept. */
+  /** True: only entries that write records of the kinds with a history. */
   readonly isOfRecords: boolean
   readonly kind?: KindName | undefined
-  /** ID of a record, or its name now or earlier. */
+  /** ID of a record, or its current name, or one of its former names. */
   readonly record?: string | undefined
   /** ID or name. */
   readonly actor?: string | undefined
@@ -180,7 +186,7 @@ export interface StateView extends RecordSource {
 
   /**
    * The records themselves, for several reads within one turn. A restore replaces the object, so do
-   * not keep it.
+   * not use it after that turn.
    */
   readonly recordsNow: ValidityRecords
   /** Finds a record by the value of a unique field. */
@@ -245,15 +251,16 @@ export interface StateView extends RecordSource {
   /** The service policies that select the identity, in any order. */
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
   /**
-   * Log time at which the services of an API session last changed: the services, its permissions,
-   * their configs or posture checks. Without a change, the creation of the session. Null for a
-   * missing session.
+   * Log time of the last change to the services of an API session: to the list of services, to the
+   * permissions on them, or to their configs or posture checks. Without such a change, the creation
+   * time of the session. Null for a missing session.
    */
   lastChangeAt(apiSessionId: string): number | null
 
   /**
-   * The detail of a record as responses show it. A service shows the permissions and configs of the
-   * identity `callerId`. Without `shownFor` it has no config data, and no posture check passes.
+   * The detail of a record as responses show it. The detail of a service contains the permissions
+   * and configs of the identity `callerId`. Without `shownFor`, this detail has no config data, and
+   * no posture check in it passes.
    */
   detail(
     kind: KindName,
@@ -262,8 +269,8 @@ export interface StateView extends RecordSource {
     shownFor?: ServiceDetailScope,
   ): JsonObject
   /**
-   * Prints each record as `detail` shows it, as JSON text; computed times are those of the call to
-   * this function.
+   * Returns a function that prints a record as `detail` shows it, as JSON text. Values that depend
+   * on the time are those at the time of the call to `detailPrinter`.
    */
   detailPrinter(
     kind: KindName,
@@ -274,7 +281,10 @@ export interface StateView extends RecordSource {
   /** Service sessions in id order: at most `max`, beginning after `afterId`. */
   serviceSessionsAfter(afterId: string, max: number): readonly RecordOf<'session'>[]
 
-  /** Log time at which access ends, or its end is to be announced, next; null: never. */
+  /**
+   * Log time of the next expiry of access, or of the next announcement of an expiry, whichever
+   * comes first; null: there is none.
+   */
   nextAccessEndMs(): number | null
 
   /** Expired API sessions, with their stored activity: at most `max`, in any order. */
@@ -283,7 +293,7 @@ export interface StateView extends RecordSource {
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
 
-  /** Adds uses of sessions that the log does not contain yet to what details and filters show. */
+  /** Makes details and filters also include session uses that the log does not contain yet. */
   showUses(uses: SessionUses): void
 
   /**
@@ -294,11 +304,12 @@ export interface StateView extends RecordSource {
   listAudit(query: ListQuery): Promise<ListResult>
 
   /**
-   * Lists the audit records that fit a query of the history, as `listAudit`; in steps.
+   * Lists, in steps, the stored audit records that match a query of the history; otherwise like
+   * `listAudit`.
    * @throws {Problem} as `list`.
    */
   listHistory(query: HistoryQuery): Generator<void, ListResult>
 
-  /** The audit record of the entry at a log index; undefined if it is not kept. */
+  /** The audit record of the entry at a log index; undefined if it is not stored. */
   auditRecordAt(index: number): EntityRecord | undefined
 }

@@ -219,7 +219,8 @@ export class PostureReports {
 
   /**
    * Drops facts that were reported to this controller.
-   * @param isIdle decides with the fact and the fact that counts for the same subject.
+   * @param isIdle called with such a fact, and with the fact that currently counts for the same
+   * subject; true: the first one is dropped.
    */
   #dropWhere(
     identityId: string,

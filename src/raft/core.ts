@@ -47,7 +47,7 @@ export interface CoreStart {
   readonly applied: Position
   readonly configuration: ConfigurationRecord
   readonly appliedTimeMs: number
-  /** How far log time was behind the entries' stamps at `applied`; default 0. */
+  /** How far log time was behind the timestamps of the entries at `applied`; default 0. */
   readonly appliedSetbackMs?: number
 }
 
@@ -335,8 +335,8 @@ function compact(state: RaftState, position: Position): void {
   // @guard 16-configuration-in-force-once-applied:2
   if (position.index <= state.log.base.index) return
   assert(position.index <= state.applied, 'only what is applied is compacted')
-  // Keeps the latest stamp, so that stamps do not run backwards after a compaction has removed the
-  // entry with that stamp.
+  // Stores the latest timestamp, so that timestamps do not decrease after a compaction has removed
+  // the entry with that timestamp.
   state.timeFloorMs = Math.max(state.timeFloorMs, state.log.at(position.index).timeMs)
   state.log.compact(position)
   state.memberships.compact(position.index)
@@ -349,7 +349,8 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   const window = applied + applyLagEntriesMax
   // @guard apply-after-own-disk, 34-leader-counts-itself-before-its-disk:2
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  // Entries handed to apply occupy memory a second time until they are applied.
+  // Entries that were handed to apply occupy memory a second time until they are applied, so their
+  // bytes are limited.
   const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
   if (to <= emitted || room <= 0) return []
   const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))

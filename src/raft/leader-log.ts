@@ -5,8 +5,8 @@ import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Stamp for the next entries, UTC ms: never earlier than the last stamp, never far ahead of a
- * quorum's clocks. After a reset of log time, stamps stay ahead of the clocks by `setbackMs`.
+ * Timestamp for the next entries, UTC ms: never earlier than the last timestamp, never far ahead of
+ * a quorum's clocks. After a reset of log time, timestamps stay ahead of the clocks by `setbackMs`.
  */
 export function nextStampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)

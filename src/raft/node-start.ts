@@ -4,12 +4,14 @@ import type { CoreStatus, ProposalResult } from './effects.ts'
 import type { Disk, Entry, NodeId, Position, Transport } from './types.ts'
 
 export interface RaftNodeLimits {
+  /** Duration of one driver tick, ms. */
   readonly tickMs: number
   /**
    * Maximum messages that wait for the next turn; further messages are dropped, as on a lossy
    * network.
    */
   readonly inboxMessagesMax: number
+  /** Maximum bytes of the messages that wait for the next turn; further messages are dropped. */
   readonly inboxBytesMax: number
   /**
    * Maximum proposals that wait for the next turn; further proposals are refused with OVERLOADED.

@@ -240,8 +240,8 @@ export class RaftNode {
 
   #turn(): void {
     const ticks = this.#ticks.take()
-    // Ticks in which nothing becomes due are passed to the core before the inputs: if the leader's
-    // message has arrived just now, its silence was before the message, not after it.
+    // Ticks in which nothing becomes due are passed to the core before the inputs: if a message
+    // from the leader has just arrived, the leader was silent before that message, not after it.
     const quietTicks = Math.min(ticks, this.#core.quietTicks)
     for (let at = 0; at < quietTicks; at += 1) this.#tick()
     const inputs = this.#inbox

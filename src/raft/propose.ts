@@ -33,8 +33,8 @@ export function releaseHeldProposals(state: RaftState): void {
 }
 
 /**
- * True only for the first round trip after an election: a new leader must not stamp entries before
- * it has compared its clock, which may be wrong, with those of a quorum.
+ * True only for the first round trip after an election: a new leader must not assign timestamps to
+ * entries before it has compared its clock, which may be wrong, with the clocks of a quorum.
  */
 function isClockUnknown(state: RaftState): boolean {
   if (state.role !== 'leader') return false

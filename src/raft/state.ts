@@ -32,8 +32,8 @@ interface Transfer {
 
 /**
  * A durable term, and a position up to which the log is durable; the disk may contain more. While
- * the term in memory is durable, this covers every acknowledgement that was sent, because
- * acknowledgements wait for the same reports.
+ * the term in memory is durable, this position covers every acknowledgement that was sent, because
+ * acknowledgements wait for the same reports of the disk.
  */
 export interface OnDisk {
   readonly term: Term
@@ -98,11 +98,11 @@ export class RaftState {
   /** Index of the last entry that was reported as applied. */
   applied: Index
   /**
-   * Lower bound for stamps: log time of the state, because the state may be newer than all entries
-   * in the retained log.
+   * Lower bound for timestamps: log time of the state, because the state may be newer than all
+   * entries in the retained log.
    */
   timeFloorMs: number
-  /** How far stamps are ahead of the clocks since log time was reset; never decreases. */
+  /** How far timestamps are ahead of the clocks since log time was reset; never decreases. */
   setbackMs: number
 
   ticks = 0

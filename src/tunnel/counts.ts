@@ -1,6 +1,6 @@
 import { tunnelLimits } from './limits.ts'
 
-/** `refused`: the other side answered and denied it. `failed`: any other reason. */
+/** `refused`: the other side responded and denied the request. `failed`: any other reason. */
 const results = ['success', 'refused', 'failed'] as const
 export type CountedResult = (typeof results)[number]
 

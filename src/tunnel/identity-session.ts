@@ -34,7 +34,9 @@ interface IdentitySessionDeps {
    */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
-  /** Whether the last list had an edge router; those that are offline are left out of it. */
+  /**
+   * Whether the last list contained an edge router. The list omits edge routers that are offline.
+   */
   readonly knowsRouters: () => boolean
   readonly onRouters: (routers: readonly UsableEdgeRouter[]) => void
 }

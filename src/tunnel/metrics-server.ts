@@ -26,8 +26,8 @@ const OTHER_HOST: MonitoringAnswer = {
 const { metricsReadMs, metricsWriteMs, metricsIdleMs } = tunnelLimits
 
 /**
- * Serves the metrics of a tunnel by plain HTTP to everyone who reaches the address: an identity has
- * no certificate of a server.
+ * Serves the metrics of a tunnel by plain HTTP to everyone who can reach the address, because an
+ * identity has no server certificate.
  * @throws {ProgramFailure} when it cannot listen.
  */
 export async function startMetricsServer(

@@ -57,7 +57,7 @@ const byRoot = {
 }
 
 describe('an audit line of a write, on the controller that received it', () => {
-  test('exists for a create, for an update with the names of the changed fields, and for a delete', async () => {
+  test('exists for a create, an update and a delete, and contains the names of the updated fields', async () => {
     const id = await newService(root, 'mail')
     const url = `${management}/services/${id}`
     const patch = { name: 'post', roleAttributes: ['new'], encryptionRequired: true }

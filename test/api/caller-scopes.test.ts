@@ -59,7 +59,7 @@ async function shownBy(operation: Operation, identityId: string, id = ''): Promi
 
 const idsOf = (rows: unknown): string[] => (rows as { id: string }[]).map(({ id }) => id)
 
-describe('a kind on the client API', () => {
+describe('a kind of record on the client API', () => {
   sessionOf('alice-id')
 
   test('returns to each caller the records within its scope', async () => {
@@ -108,15 +108,18 @@ describe('a kind on the client API', () => {
       /names an identity/,
     ],
     [
-      'a scope, of which the records are a part of their table',
+      'a scope by a field that is not a reference',
       { ...service, callerScope: { through: 'reference', by: 'name' } },
       /names an identity/,
     ],
-  ] as const)('prevents the start of the API with %s', (_what, kind: Entity, reason) => {
-    expect(() => resourceOperations(needs, [kind])).toThrow(reason)
-  })
+  ] as const)(
+    'prevents the start of the API if it is defined with %s',
+    (_what, kind: Entity, reason) => {
+      expect(() => resourceOperations(needs, [kind])).toThrow(reason)
+    },
+  )
 
-  test('does not compile without a scope', () => {
+  test('does not compile if its definition has no scope', () => {
     const about = { name: 'thing', plural: 'things', symbols: [] } as const
     const fields = { identityId: reference('identity', 'cascade') }
     // @ts-expect-error: operations on the client API without a scope.

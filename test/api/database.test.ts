@@ -217,7 +217,7 @@ describe('a snapshot', () => {
 })
 
 describe('the audit', () => {
-  test('shows administrators who wrote each record, on the fabric API', async () => {
+  test('shows to administrators, on the fabric API, who wrote each record', async () => {
     const body = { name: 'audited', type: 'User', isAdmin: false }
     const made = await root.call('POST', `${management}/identities`, body)
     const { id } = made.body.data as { id: string }

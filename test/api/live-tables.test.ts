@@ -69,7 +69,7 @@ describe('circuits of this controller', () => {
     })
   }
 
-  test('can be listed, shown and ended', async () => {
+  test('can be listed, shown and deleted', async () => {
     circuit('c1', 'session', 1000, ['er1', 'er2'])
     expect(await idsOf('circuits')).toEqual(['c1'])
     const { body } = await root.get(`${fabric}/circuits/c1`)
@@ -81,7 +81,7 @@ describe('circuits of this controller', () => {
   })
 })
 
-test('a full live table still updates existing rows', () => {
+test('a full live table refuses new rows, but still updates existing rows', () => {
   const removed: string[] = []
   const rows = new LiveRows<{ id: string; n: number }, { id: string; n: number }>({
     owner: 'ctrl1',

@@ -33,7 +33,7 @@ async function resealed(identityId: string): Promise<void> {
   await expect.poll(() => state.get('mfa', identityId)?.['keyVersion']).toBe(versions().at(-1))
 }
 
-test('a key rotation loses no factor: the previous key version decrypts the factor until the leader has encrypted it with the new version', async () => {
+test('a key rotation loses no TOTP factor: the previous key version decrypts the factor until the leader has encrypted the factor with the new version', async () => {
   const ann = await newIdentity(root, 'ann', {})
   const app = await turnOnMfa(controller, sessionOf(ann))
   const [recovery = ''] = app.recoveryCodes
@@ -56,7 +56,7 @@ test('a key rotation loses no factor: the previous key version decrypts the fact
   await resealed(ann)
 })
 
-test('key versions in use are never discarded: the next rotation waits', async () => {
+test('a key version is not discarded while a TOTP factor uses it: the next rotation waits', async () => {
   for (let made = 0; versions().length < secretLimits.versionsMax; made += 1) {
     await turnOnMfa(controller, sessionOf(await newIdentity(root, `one of many ${made}`, {})))
     expect(rotate()).toBe('done')

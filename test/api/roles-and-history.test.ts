@@ -7,7 +7,7 @@ import { ManualClock, ManualScheduler } from './support/manual-time.ts'
 
 const { controller, root } = await controllerForFile()
 
-test('role attributes are counted, with prefix and paging', async () => {
+test('role attributes are counted, and can be filtered by prefix and paged', async () => {
   await newIdentity(root, 'a', { roleAttributes: ['sales', 'salt'] })
   await newIdentity(root, 'b', { roleAttributes: ['sales', 'ops'] })
   await newService(root, 'c', { roleAttributes: ['salary'] })
@@ -29,7 +29,7 @@ test('role attributes are counted, with prefix and paging', async () => {
   expect(await rows('posture-checks?limit=-1')).toEqual([[], 0])
 })
 
-test('a history holds one hour of each metric', () => {
+test('the history of metrics covers one hour', () => {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
   const zero = { fsyncs: 0, fsyncP99Ms: 0, leaderChanges: 0, logIns: 0, requests: 0 }
@@ -59,7 +59,7 @@ test('a history holds one hour of each metric', () => {
   history.stop()
 })
 
-test('the history of a controller is available on the fabric API', async () => {
+test('the metrics history of a controller is available on the fabric API', async () => {
   const reply = await root.get(`${fabric}/cluster/history`)
   expect(reply.status, reply.text).toBe(200)
   expect(reply.body.data).toMatchObject({ selfId: controller.cluster.selfId, periodSeconds: 10 })

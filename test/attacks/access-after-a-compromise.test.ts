@@ -86,7 +86,7 @@ describe('after the removal of a compromised controller', () => {
     expect((await root.get(`${management}/identities`)).status).toBe(200)
   })
 
-  test('the leader ends all earlier sessions and enrollments once the cluster key has changed', async () => {
+  test('the leader ends all earlier sessions and deletes all earlier enrollments once the cluster key has changed', async () => {
     const cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'])
     const level = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
     await cluster.propose({

@@ -45,7 +45,7 @@ test.each([
   ['an end in ten years', 10 * 365 * 24 * 60],
   ['an end in 16 minutes', 16],
 ])(
-  'a policy that locks the password with %s locks an administrator’s password for 15 minutes',
+  'a policy that locks the password with %s locks an administrator’s password for only 15 minutes',
   async (_end, minutes) => {
     await lockAfter(1, minutes)
     expect((await guess(admin.username)).status).toBe(401)

@@ -161,7 +161,7 @@ test('A certificate of another network is not adopted, although it has the same 
   await refusedWithout(id, ofPartner)
 })
 
-test('A SHA-1 fingerprint finds no router if the record is not marked for adoption, or is marked with another fingerprint', async () => {
+test('A certificate’s SHA-1 fingerprint matches no router unless the router is marked for adoption with that fingerprint', async () => {
   const { id, key } = await migratedRouter()
   mark(id, null, fingerprintOf(key))
   await refusedWithout(id, key)
@@ -191,7 +191,7 @@ test('The certificate of a router that was disabled, must enroll again or was de
   await refusedWithout(id, key)
 })
 
-test('The certificate of a router that is revoked between its connection and the log entry is not adopted', async () => {
+test('The certificate of a router that is revoked between its connection and the application of the log entry is not adopted', async () => {
   const { id, key } = await migratedRouter()
   const { cluster } = controller
   const { propose } = cluster
@@ -219,7 +219,7 @@ function adopting(id: string, { certificatePem }: CertifiedKey, by = id): object
     .outcome
 }
 
-test('A log entry stores no certificate with another SHA-1 fingerprint, and no certificate of another router', async () => {
+test('A log entry is refused if it adopts a certificate with a SHA-1 fingerprint other than the router’s, or the certificate of another router', async () => {
   const { id, key } = await migratedRouter()
   const other = await migratedRouter()
   const before = routerOf(id)

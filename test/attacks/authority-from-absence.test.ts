@@ -28,9 +28,9 @@ function session(identityId: string, sessionId: string, permission: string): Act
 const incomplete: readonly (readonly [string, ActorInit])[] = [
   ['no actor', { case: undefined }],
   ['no permission', session('admin-id', rootSession, '')],
-  ['a permission that no operation asks for', session('admin-id', rootSession, 'everything')],
+  ['a permission that no operation requires', session('admin-id', rootSession, 'everything')],
   ['no API session', session('admin-id', '', 'admin')],
-  ['a system without a name', { case: 'system', value: {} }],
+  ['a system actor without a name', { case: 'system', value: {} }],
 ]
 
 /** Makes an administrator of Alice. */
@@ -39,7 +39,7 @@ const kind = CommandKind.ENTITY_PATCH
 
 test.each([
   ...incomplete,
-  ['the session of somebody else', session('admin-id', aliceSession, 'admin')] as const,
+  ['the API session of another identity', session('admin-id', aliceSession, 'admin')] as const,
 ])('a log entry with %s makes no identity an administrator', (_what, actor) => {
   const command = create(CommandSchema, { kind, level: 1, payload, actor })
   const { outcome } = controller.cluster.apply(toBinary(CommandSchema, command))

@@ -77,7 +77,7 @@ async function renewedBy(changes: Partial<LeafOptions>): Promise<void> {
   await renewer.reload().catch((error: unknown) => faults.push(String(error)))
 }
 
-test('a valid certificate is accepted, which shows that the refusals below have the intended reason', async () => {
+test('a valid certificate is accepted, so the refusals in the following tests have the intended reason', async () => {
   await renewedBy({})
   expect([taken.length, faults]).toEqual([1, []])
 })

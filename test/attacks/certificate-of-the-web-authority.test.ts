@@ -143,7 +143,7 @@ test('a certificate issued by the web CA is not accepted for an identity, contro
   }
 })
 
-test('an enrolling client gets the server certificate whose key signed the token, even if the web certificate has the same names', async () => {
+test('an enrolling client is shown the server certificate whose key signed the token, even if the web certificate has the same names', async () => {
   const [{ sha256 }] = parseCertificates(own.certificatePem)
   expect(await ask('GET', '/edge/client/v1/version', ENROLLING, null)).toMatchObject({ sha256 })
   const other = await ask('GET', '/edge/client/v1/version', CONSOLE, null)

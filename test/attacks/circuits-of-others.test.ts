@@ -241,7 +241,7 @@ test('an intermediate router cannot cause the removal of another router’s term
   expect(invalid).toEqual(['t1'])
 })
 
-test('a router cannot attract circuits by reporting links that no other router has measured', async () => {
+test('a router cannot attract circuits by reporting links whose latency no other router has measured', async () => {
   const { near, stolen } = await dialed()
   for (const to of ['client', 'host']) {
     const id = `false-${to}`

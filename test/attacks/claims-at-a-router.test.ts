@@ -64,7 +64,7 @@ beforeAll(async () => {
 const judged = (changes: Partial<ClientClaim>): Promise<ClaimDecision> =>
   clients.judge({ ...claim, ...changes })
 
-describe('a claim at a router', () => {
+describe('a claim (a client’s session token) at a router', () => {
   test('is accepted for its own session, certificate and router', async () => {
     expect(await judged({})).toMatchObject({ ok: true, client: { identityId: 'alice-id' } })
   })

@@ -87,15 +87,15 @@ async function claimOf({ access_token: access }: Tokens): Promise<ClientClaim> {
 
 const noSession = { ok: false, fault: 'apiSession' }
 
-describe('a claim by an access token', () => {
-  test('is accepted for its own session and certificate', async () => {
+describe('a claim of a session by access token', () => {
+  test('is accepted with the access token and the certificate of that session', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = await claimOf(tokens)
     expect(await clients.judge(claim)).toMatchObject({ ok: true, client: { identityId } })
     expect(await clients.judge({ ...claim, fingerprints: [] })).toEqual(noSession)
   })
 
-  test('is refused with another token of the session', async () => {
+  test('is refused with a token that is not the session’s access token', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     const id = String(claimsOf(tokens.access_token)['z_asid'])

@@ -99,19 +99,19 @@ async function endSession(): Promise<void> {
 }
 
 describe('the token of an ended service session', () => {
-  test('dials in a session with the same ID once access is granted again', async () => {
+  test('opens a session with the same ID for a dial, once access is granted again', async () => {
     await endSession()
     const { identityId, serviceId, sessionId } = stage
     expect(await judged()).toMatchObject({ ok: true, client: { identityId, serviceId, sessionId } })
     expect(machine.get('session', sessionId)).toMatchObject({ identityId, serviceId, type: 'Dial' })
   })
 
-  test('dials after its session was deleted, because the client may request another session', async () => {
+  test('opens a session for a dial even after its own session was deleted, because the client may request another session anyway', async () => {
     await remove(`sessions/${stage.sessionId}`)
     expect(await judged()).toMatchObject({ ok: true, client: { sessionId: stage.sessionId } })
   })
 
-  test('uses the session that the client has opened meanwhile', async () => {
+  test('dials in the session that the client has opened in the meantime', async () => {
     await endSession()
     const other = await newClaim(stage.caller, stage.routerId, stage.serviceId)
     const sessionId = String(claimsOf(other.sessionToken).jti)
@@ -119,7 +119,7 @@ describe('the token of an ended service session', () => {
     expect(machine.get('session', stage.sessionId)).toBeUndefined()
   })
 
-  test('grants nothing without a policy, and writes nothing', async () => {
+  test('grants no access without a policy, and causes no log entry', async () => {
     await revoke()
     const { appliedIndex } = machine
     expect(await judged()).toEqual(refusedBy('access'))
@@ -132,7 +132,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('router'))
   })
 
-  test('grants nothing while the posture of the client fails', async () => {
+  test('grants nothing while a posture check of the client fails', async () => {
     const body = { name: `at work ${serial}`, typeId: 'DOMAIN', domains: ['corp.test'] }
     const checkId = await made(root, `${management}/posture-checks`, body)
     await endSession()
@@ -144,7 +144,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toMatchObject({ ok: true })
   })
 
-  test('grants nothing once another controller has a posture report that fails', async () => {
+  test('grants nothing once another controller has received a report with failed posture checks', async () => {
     const body = { name: `in the office ${serial}`, typeId: 'DOMAIN', domains: ['corp.test'] }
     const checkId = await made(root, `${management}/posture-checks`, body)
     const report = (domain: string): Promise<void> =>
@@ -167,7 +167,7 @@ describe('the token of an ended service session', () => {
     expect(machine.get('session', stage.sessionId)).toBeUndefined()
   })
 
-  test('grants nothing for another use (dial or bind)', async () => {
+  test('grants nothing for a use (dial or bind) other than that of its session', async () => {
     await endSession()
     expect(await judged({ type: 'Bind' })).toEqual(refusedBy('sessionType'))
   })
@@ -210,7 +210,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('apiSession'))
   })
 
-  test('grants nothing if each request for a session must carry an external JWT', async () => {
+  test('grants nothing if every request for a service session must carry an external JWT', async () => {
     const signer = await made(root, `${management}/external-jwt-signers`, {
       name: `provider ${serial}`,
       issuer: `https://provider-${serial}.test`,
@@ -232,7 +232,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('session'))
   })
 
-  test('grants nothing if access ends while the session is being opened', async () => {
+  test('grants nothing if access ends while the new session is being opened', async () => {
     await endSession()
     const writer: CommandWriter = {
       ...deps.writer,
@@ -273,7 +273,7 @@ describe('the token of an ended service session', () => {
   })
 })
 
-test('a token that belongs to another API session does not list the edge routers of a service', async () => {
+test('the list of a service’s edge routers is refused to a token that belongs to another API session', async () => {
   await endSession()
   const url = `${client}/services/${stage.serviceId}/edge-routers`
   const ask = async (caller: CallerOf): Promise<number> => {

@@ -28,7 +28,7 @@ async function entriesOf(act: () => Promise<unknown>): Promise<number> {
 
 const storedHash = (): string => state.get('authenticator', 'alice-updb')?.passwordHash ?? ''
 
-test('A weak hash is replaced at the next log-in, once, and sessions continue', async () => {
+test('A weak hash is replaced once, at the next log-in, and existing sessions remain valid', async () => {
   setPasswordHash(controller, await weakHash(user.password))
   const earlier = new CallerOf(controller)
   earlier.token = controller.openSession('alice-id')

@@ -44,7 +44,7 @@ test('a database page that two branch pages reference is refused, because its co
   expect(() => check(file)).toThrow(/is used twice/)
 })
 
-test('values that share bytes are refused, because together they would be larger than the file', () => {
+test('a database is refused if values in it share bytes, because together the values would be larger than the file', () => {
   const file = database(60, 40)
   check(file)
   const leaf = pageWith(file, 2)

@@ -102,7 +102,7 @@ const reasons: Readonly<Record<string, (of: Hosted) => Promise<void>>> = {
   'its service session is deleted': ({ sessionId }) => manage('DELETE', `/sessions/${sessionId}`),
   'its edge-router policy is deleted': ({ routerPolicyId }) =>
     manage('DELETE', `/edge-router-policies/${routerPolicyId}`),
-  'its edge-router policy means other identities': ({ routerPolicyId }) =>
+  'its edge-router policy selects other identities': ({ routerPolicyId }) =>
     manage('PATCH', `/edge-router-policies/${routerPolicyId}`, { identityRoles: ['#nobody'] }),
   'its identity is disabled': ({ identityId }) =>
     manage('POST', `/identities/${identityId}/disable`, { durationMinutes: 5 }),

@@ -26,7 +26,7 @@ const codingOf = async (url: string): Promise<unknown> => {
   return answer.headers['content-encoding']
 }
 
-test('a list is not compressed while one of its rows has an enrollment token', async () => {
+test('a list is not compressed while one of its rows contains the token of an identity’s enrollment', async () => {
   const url = `${management}/identities?limit=100`
   expect(await codingOf(`${url}&filter=${encodeURIComponent('name contains "many"')}`)).toBe('br')
   const made = await root.call('POST', `${management}/identities`, {
@@ -40,7 +40,7 @@ test('a list is not compressed while one of its rows has an enrollment token', a
   expect(await codingOf(`${management}/enrollments`)).toBeUndefined()
 })
 
-test('a list is not compressed while one of its rows has the enrollment token of a router', async () => {
+test('a list is not compressed while one of its rows contains the token of a router’s enrollment', async () => {
   for (let at = 0; at < 8; at += 1) {
     const router = { name: `router ${at}`, isTunnelerEnabled: false }
     expect((await root.call('POST', `${management}/edge-routers`, router)).status).toBe(201)
@@ -48,18 +48,18 @@ test('a list is not compressed while one of its rows has the enrollment token of
   expect(await codingOf(`${management}/edge-routers?limit=100`)).toBeUndefined()
 })
 
-describe('Of operations whose answers may be compressed', () => {
+describe('the operations whose responses may be compressed', () => {
   const deps: ApiDeps = controller.parts
   const operations = allOperations({ ...deps, ...createServices(deps) }).filter(
     ({ isCompressible }) => isCompressible === true,
   )
 
-  test('none but reads are', () => {
+  test('are all read operations', () => {
     expect(operations.length).toBeGreaterThan(40)
     expect(operations.filter(({ method }) => method !== 'GET')).toEqual([])
   })
 
-  test('each names its secrets as the compression knows them', () => {
+  test('contain secrets only in fields that the compression knows', () => {
     const unknown = operations.flatMap(({ operationId, response }) =>
       secretNames(response.schema.schema).map((name) => `${operationId}: ${name}`),
     )

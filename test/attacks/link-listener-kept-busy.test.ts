@@ -86,7 +86,7 @@ test('Many sources together can have a limited number of pending handshakes', as
   await linkOfAnotherRouter('127.0.0.3')
 })
 
-test('One certificate can have a limited number of connections that have not yet sent their hello', async () => {
+test('The holder of one certificate can have a limited number of connections that have not yet sent their hello', async () => {
   const count = 3 * linkLimits.linksWaitingPerCertificateMax
   const some: Socket[] = []
   for (let at = 0; at < count; at += 1) some.push(await handshake('router3', `127.0.2.${at + 1}`))

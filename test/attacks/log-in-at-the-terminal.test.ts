@@ -104,7 +104,7 @@ test('only one of several concurrent commands uses the refresh token when the se
   refresh.mockRestore()
 })
 
-test('a session file that other users can read is not used, and no request is sent with its sessions', async () => {
+test('a session file that other users can read is not used, and no request is sent with the sessions in it', async () => {
   await person.logIn('--context', 'net')
   chmodSync(path(), 0o604)
   const done = await person.run('list', 'identities')

@@ -78,7 +78,7 @@ describe('names with control characters that were stored before the API refused 
     await printed('export', '-o', 'json')
   })
 
-  test('are replaced by IDs in a list of names, one line each, with which a script finds the same record', async () => {
+  test('are replaced by IDs in a list of names with one name per line, so that a script finds the same record', async () => {
     for (const kind of kinds) {
       const names = (await printed('list', kind, '-o', 'name')).trimEnd().split('\n')
       expect(names).toContain(ids[kind])
@@ -159,7 +159,7 @@ describe('once the feature level refuses names with control characters', () => {
     }) as unknown,
   })
 
-  test('no record can be given such a name', async () => {
+  test('no record can be created with, or renamed to, such a name', async () => {
     expect(
       await refusal('POST', '/services', { name: evil('new'), encryptionRequired: true }),
     ).toEqual(refused('name'))

@@ -80,7 +80,7 @@ test('Connections without a ClientHello count toward the shared limit of all lis
   await port.close()
 })
 
-test('ClientHellos for links without a complete handshake have the limit of the link listener, and clients still connect', async () => {
+test('Link connections that stop after the ClientHello are limited by the link listener’s limit, and clients still connect', async () => {
   router = await OnePort.open(LONG)
   const hello = await clientHelloBytes(['ziti-link'])
   const { linkHandshakesPerSourceMax } = linkLimits

@@ -94,7 +94,7 @@ test.each([2n ** 60n, -(2n ** 60n), 0n])(
   },
 )
 
-test('the size of stored metrics counts toward their limit', async () => {
+test('the size of stored metrics counts toward the limit for reports of a router', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const tags = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}`, 'x'.repeat(255)]))
@@ -104,7 +104,7 @@ test('the size of stored metrics counts toward their limit', async () => {
   expect(weight).toBeGreaterThan(8000)
 })
 
-test('the size of a link report counts toward the limit', async () => {
+test('the size of a link report counts toward the limit for reports of a router', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const text = 'x'.repeat(255)

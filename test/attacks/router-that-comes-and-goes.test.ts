@@ -46,7 +46,7 @@ async function comesAndGoes({ certificatePem, privateKeyPem }: typeof other): Pr
   return first !== 'closed'
 }
 
-test('a router that reconnects too often is disconnected before its hello, while others connect', async () => {
+test('a router that reconnects too often is disconnected before its hello is read, and other routers can connect', async () => {
   const { routerConnectsBurst, routerConnectsPerSecond } = routerLimits
   for (let at = 0; at < routerConnectsBurst; at += 1) {
     expect(await comesAndGoes(restless)).toBe(true)

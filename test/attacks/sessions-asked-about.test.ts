@@ -39,7 +39,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
 
 const part = (claims: object): string => Buffer.from(JSON.stringify(claims)).toString('base64url')
 
-test('service sessions that a router asks about are looked up one per step, without verifying their tokens', async () => {
+test('the service sessions in one query of a router are looked up one per work step, without verification of their tokens', async () => {
   let steps = 0
   const pipe = await staged({
     begin: (_caller, work) => {

@@ -54,7 +54,7 @@ const reasonOf = ({ sent: [answer] }: Pipe): string | null =>
     ? null
     : Buffer.from(answer?.body ?? []).toString()
 
-test('An additional socket with the ID and secret of the socket group carries requests and replies of the channel', async () => {
+test('An additional socket with the ID and secret of the channel’s socket group carries requests and replies of the channel', async () => {
   const first = await stage.dial('er1')
   const second = await join('er1', groupOf(first))
   expect(reasonOf(second)).toBe(null)
@@ -74,7 +74,7 @@ test('An additional socket with the ID and secret of the socket group carries re
   expect(Buffer.from((await reply)?.body ?? []).toString()).toBe('over the second')
 })
 
-test('The channel continues when an additional socket closes, and ends when its first socket closes', async () => {
+test('A control channel continues when an additional socket closes, and ends when its first socket closes', async () => {
   const first = await stage.dial('er1')
   const second = await join('er1', groupOf(first))
   const channel = stage.channels.connection('er1')?.channel

@@ -92,7 +92,7 @@ test('no header gives a caller over TCP the rights of the host user', async () =
   }
 })
 
-test('a connection without peer credentials, for example because it was reset at once, has no rights of a host user', async () => {
+test('a connection without peer credentials, for example because the connection was reset at once, has no rights of a host user', async () => {
   const body = JSON.stringify({ name: 'by nobody', encryptionRequired: true })
   const before = controller.machine.digests().entities
   const [server, attacker] = duplexPair()
@@ -108,7 +108,7 @@ test('a connection without peer credentials, for example because it was reset at
   expect(controller.machine.digests().entities).toBe(before)
 })
 
-test('a proxy in front of the socket gives no rights to requests with a session header', async () => {
+test('a request with a session header that a proxy forwards to the admin socket does not get the host user’s rights', async () => {
   const { port: proxied } = proxy.address() as AddressInfo
   const status = `${fabric}/cluster/status`
   const session = controller.openSession('alice-id')

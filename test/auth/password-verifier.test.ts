@@ -24,7 +24,7 @@ test('a password is hashed by Argon2id with 19 MiB, two passes, and a random sal
   expect(second).not.toBe(first)
 })
 
-test('only the right password of a known hash is accepted', async () => {
+test('only the right password matches a stored hash', async () => {
   const hash = await hashPassword('correct horse')
   const verifier = new PasswordVerifier({ atOnceMax: 2, waitingMax: 8 })
   expect(await verifier.verify(bob, hash, 'correct horse')).toBe(true)
@@ -47,7 +47,7 @@ test('log-ins beyond the queue limit are refused, and the queue drains again', a
   expect(await verifier.verify(bob, null, 'whatever')).toBe(false)
 })
 
-test('a caller that disconnected before its turn is neither counted nor hashed, and the next caller is served', async () => {
+test('a caller that disconnected before its turn in the queue is not counted, its password is not hashed, and the next caller is served', async () => {
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 8 })
   const hash = await hashPassword('correct horse')
   const reserved: string[] = []

@@ -32,13 +32,16 @@ test.each<[string, Exclude<Principal, Monitor>]>([
   ['enrollment:e1', { ...enrolling, shown: { enrollmentId: 'e1' } }],
   ['ca:c1', { ...enrolling, shown: { caId: 'c1' } }],
   ['signer:j1', { ...enrolling, shown: { signerId: 'j1' } }],
-])('%s is an actor that apply accepts', (name, principal) => {
-  const actor = principalActor(principal)
-  expect(actorName(actor)).toBe(name)
-  expect(actorFault(actor)).toBeNull()
-})
+])(
+  'the actor %s, derived from the principal of a caller, is accepted by apply',
+  (name, principal) => {
+    const actor = principalActor(principal)
+    expect(actorName(actor)).toBe(name)
+    expect(actorFault(actor)).toBeNull()
+  },
+)
 
-test('the actor of a session identifies the JWT of the request', () => {
+test('the actor of a log entry that a session proposes identifies the JWT of the request', () => {
   const token = { signerId: 'j1', signerRevision: 3, claim: 'alice', expiresAtMs: 1 }
   expect(principalActor({ ...session, token })).toEqual({
     case: 'session',

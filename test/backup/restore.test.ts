@@ -147,7 +147,7 @@ test('a restore ends all sessions, and no session token of the old cluster is va
   await machine.close()
 })
 
-test('only the new controller can decrypt the keys of certificates and MFA enrollments', async () => {
+test('only the new controller can decrypt the restored keys of certificates and MFA enrollments', async () => {
   const { machine, keyring } = await opened(await restore())
   const before = source.cluster.member('ctrl1').keyring
   expect(keyring.factorKeys()).toEqual(before.factorKeys())

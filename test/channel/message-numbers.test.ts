@@ -79,13 +79,13 @@ test('no content type has two names in any channel', () => {
   expect(shared(contentTypes)).toEqual({})
 })
 
-test('no header has two names in one table of numbers', () => {
+test('no header key has two names in the same table of numbers', () => {
   for (const [name, table] of Object.entries(headers)) {
     expect(shared({ [name]: table }), name).toEqual({})
   }
 })
 
-test('headers of the control channel share only the numbers that OpenZiti uses twice', () => {
+test('the headers of the control channel share only those numbers that OpenZiti uses twice', () => {
   const tables = {
     controlHeader,
     createCircuitHeader,
@@ -248,7 +248,7 @@ function judged(text: string, node: Tree, [parent, ...above]: readonly Tree[]): 
 
 const rooms = ['channel', 'fabric', 'overlay', 'router', 'tunnel']
 
-test('no other file defines a content type or a header', () => {
+test('no file outside src/channel/messages defines a content type or a header', () => {
   const found = rooms.flatMap((room) =>
     readdirSync(join(root, 'src', room), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
@@ -269,6 +269,6 @@ test.for([
   "const text = readText(headers, 12) ?? ''",
   'const key = message.headers.get(10)',
   "const headers = new Map([[18, encodeText('x')]])",
-])('finds the number in %s', (line) => {
+])('the check finds the literal message number in %s', (line) => {
   expect(numbersIn('a.ts', line)).not.toEqual([])
 })

@@ -91,7 +91,7 @@ describe('the health of a cluster', () => {
       'CRITICAL: no controller answers; https://ctrl3:1280: it refused the connection | controllers=0 answering=0 tolerance=-1 alarms=0',
       { statuses: [], faults: silent, isOneView: false },
     ],
-  ])('is %s', (line, observed) => {
+  ])('is printed as %s', (line, observed) => {
     expect(healthText(clusterHealth(observed))).toBe(line)
   })
 

@@ -101,7 +101,7 @@ async function onlyFault(environment: Readonly<Record<string, string>> = {}): Pr
 }
 
 describe('controller check --config-only', () => {
-  test('checks only the file', async () => {
+  test('checks the configuration file only', async () => {
     const path = join(ctrl1, 'config.yml')
     for (const name of ['data', 'cert.pem', 'controller.key', 'ca.pem']) {
       rmSync(join(ctrl1, name), { recursive: true })
@@ -117,7 +117,7 @@ describe('controller check --config-only', () => {
   })
 })
 
-describe('Preflight', () => {
+describe('Preflight (the check before a controller starts)', () => {
   test('accepts a newly formed controller, and leaves no files behind', async () => {
     const before = readdirSync(ctrl1, { recursive: true }).sort()
     expect(await faultsOf()).toEqual([])
@@ -174,7 +174,7 @@ describe('Preflight', () => {
     expect(warnings.join()).toContain('expires in 10 days')
   })
 
-  test('reports a certificate of another controller, or with two identities', async () => {
+  test('reports a certificate that belongs to another controller or contains two identities', async () => {
     const { trustDomain } = config()
     const own = `spiffe://${trustDomain}/controller/ctrl1`
     await installLeaf({ commonName: 'ctrl2', uris: [`spiffe://${trustDomain}/controller/ctrl2`] })
@@ -185,7 +185,7 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('is not a controller of')
   })
 
-  test('only warns of a certificate without the advertised host, because a running controller can renew the certificate', async () => {
+  test('only warns if the certificate lacks the advertised host, because a running controller can renew the certificate', async () => {
     await installLeaf({ hosts: ['other.example'] })
     const { faults, warnings } = await preflight(config(), Date.now())
     expect(faults).toEqual([])
@@ -222,7 +222,7 @@ describe('Preflight', () => {
     expect(fourth.warnings.join('\n')).toMatch(/backup\.folder: .*bytes left, .*; free space there/)
   })
 
-  test('warns of the key of an external CA that was left on the host', async () => {
+  test('warns if the key of an external CA was left on the host', async () => {
     const environment = {
       FLOTILLA_IDENTITY_SIGNER_CERT: join(ctrl1, 'cert.pem'),
       FLOTILLA_IDENTITY_SIGNER_KEY: join(ctrl1, 'controller.key'),
@@ -239,7 +239,7 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('extended key usage lacks serverAuth')
   })
 
-  test('warns of an invalid certificate for browsers, and allows the start', async () => {
+  test('warns of an invalid web certificate for browsers, and allows the start', async () => {
     const path = join(ctrl1, 'config.yml')
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, `${text}\nserverCertificates: [{ cert: web.pem, key: web.key }]\n`)
@@ -256,7 +256,7 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('its chain does not lead to any of the 1 CA certificates')
   })
 
-  test('reports files with the wrong content', async () => {
+  test('reports files whose content is of the wrong type', async () => {
     writeFileSync(join(ctrl1, 'cert.pem'), 'hello')
     expect(await onlyFault()).toContain('no PEM certificate found')
   })
@@ -271,7 +271,7 @@ describe('Preflight', () => {
       },
     ],
   ])(
-    'reports a missing cluster.seeds if the data folder %s and there are no seeds',
+    'reports missing cluster.seeds if the data folder %s and the configuration lists no seeds',
     async (what, lose) => {
       lose(join(ctrl1, 'data'))
       expect(await onlyFault({ FLOTILLA_CLUSTER_SEEDS: '' })).toBe(
@@ -335,7 +335,7 @@ describe('flotilla controller check', () => {
     })
   })
 
-  test('exits 2 with every fault of the configuration on a line, also as JSON', async () => {
+  test('exits 2 and prints every fault of the configuration on its own line, or as JSON', async () => {
     const path = join(ctrl1, 'config.yml')
     writeFileSync(path, 'id: 5\ncolour: blue\n')
     const done = await run(['controller', 'check', path])

@@ -102,7 +102,7 @@ test('Processes starts all programs, writes their output to their logs, and stop
   expect(events).toEqual([])
 })
 
-test('Processes reports a program that was killed, and one that someone started again', async () => {
+test('Processes reports a program that was killed, and a program that someone else started again', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)

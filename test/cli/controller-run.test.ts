@@ -267,7 +267,7 @@ async function expireLeaf(): Promise<void> {
   writeFileSync(path, certificatePem)
 }
 
-test('a damaged log prevents the start with one sentence, and the start changes nothing on disk', async () => {
+test('a damaged log prevents the start of a controller with one sentence, and the attempt changes nothing on disk', async () => {
   const name = requirePresent(
     readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
     'a segment',
@@ -295,7 +295,7 @@ function digestOf(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
 }
 
-test('a controller logs damaged meta slots as damage before it requests re-admission', async () => {
+test('a controller logs that its meta files (term and vote) are damaged before it requests re-admission', async () => {
   const first = start()
   await eventually(() => expect(first.output).toContain('controller started'))
   first.child.kill('SIGTERM')
@@ -326,7 +326,7 @@ test('a controller writes its log only to the configured file', async () => {
   expect(running.output).toBe('')
 })
 
-test('a log file that is not writable prevents the start with one sentence', async () => {
+test('a log file that is not writable prevents the start of a controller with one sentence', async () => {
   const running = start({ FLOTILLA_LOG_FILE_PATH: join(folder, 'nowhere', 'controller.log') })
   expect(await running.ended).toBe(1)
   expect(running.output).toContain('logFile.path')

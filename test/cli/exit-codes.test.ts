@@ -49,9 +49,12 @@ test.each([
     'OUTCOME_UNKNOWN',
   ],
   ['an invalid value', new ApiRefusal(400, 'INVALID_FIELD', 'no'), 1, 'INVALID_FIELD'],
-])('%s', (_what, failure, exitCode, errorCode) => {
-  expect(failureCause(failure)).toEqual({ exitCode, errorCode })
-})
+])(
+  'a command that fails because of %s returns the exit code and error code for that cause',
+  (_what, failure, exitCode, errorCode) => {
+    expect(failureCause(failure)).toEqual({ exitCode, errorCode })
+  },
+)
 
 const page = resolve(import.meta.dirname, '../../docs/reference/cli.md')
 const TABLE = /(<!-- exit codes -->\n)(?:\|.*\n)+/

@@ -87,7 +87,7 @@ describe('The help of', () => {
 })
 
 test.each(verbs.filter(([name]) => !withoutOutput.has(name)))(
-  '%s prints JSON and YAML',
+  'the command %s has the output formats JSON and YAML',
   (name, command) => {
     const option = command.options.find(({ long }) => long === '--output')
     expect(option?.argChoices, name).toEqual(expect.arrayContaining(['json', 'yaml']))

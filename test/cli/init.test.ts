@@ -225,7 +225,7 @@ describe('cluster init', () => {
     expect(existsSync(join(folder, 'etc'))).toBe(false)
   })
 
-  test('leaves an existing controller unchanged, and says so in one sentence', async () => {
+  test('leaves an existing controller unchanged, and reports it with one sentence', async () => {
     await init(...binds, '--id', 'a')
     const before = readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8')
     const again = await init()

@@ -121,7 +121,7 @@ describe('A join that is admitted', () => {
     expect(JSON.stringify(sent)).not.toContain('PRIVATE KEY')
   })
 
-  test('prints each check on a line, and ends with the start command (--no-run)', async () => {
+  test('prints each check on a line, and with --no-run ends by printing the start command', async () => {
     const ticket = join(folder, 'ticket')
     writeFileSync(ticket, member.ticket(), { mode: 0o600 })
     const words = ['cluster', 'join', config, '--ticket-file', ticket, '--no-run', '--id', 'ctrl2']
@@ -251,7 +251,7 @@ describe('The cluster options that a joining controller receives', () => {
     })
   })
 
-  test('leave the local options unchanged if the member’s release sends none', async () => {
+  test('leave the local options unchanged if the member runs a release that sends no options', async () => {
     member.sharedOptions = null
     expect(optionsLine(await attempt(member.ticket()))).toMatchObject({ result: 'warning' })
     expect(written().oidc.enabled).toBe(true)
@@ -264,7 +264,7 @@ describe('The cluster options that a joining controller receives', () => {
     expect(readFileSync(config, 'utf8')).not.toContain('later')
   })
 
-  test('stop the join if they are not valid on this host, and then the join can be repeated', async () => {
+  test('stop the join if they are not valid on this host, and then the join can be repeated after a fix', async () => {
     member.sharedOptions = { 'raft.electionTimeoutMs': '7' }
     const text = member.ticket()
     expect(await refused(text)).toMatch(
@@ -361,7 +361,7 @@ describe('A join that was interrupted', () => {
     expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)
   })
 
-  test('needs a new ticket to advertise another host, because the old ticket yields the old certificate', async () => {
+  test('requires a new ticket to advertise another host, because the old ticket yields the old certificate again', async () => {
     member.hosts = ['first.example.net']
     const sentence = await refused(member.ticket())
     expect(sentence).toContain('lacks 127.0.0.1')
@@ -474,7 +474,7 @@ describe('A join that is refused', () => {
   })
 })
 
-describe('The members of a ticket', () => {
+describe('The members that a join ticket lists', () => {
   test('are each tried, and each failed address is printed with a reason', async () => {
     const closed = await listener()
     const { port } = closed.address() as AddressInfo

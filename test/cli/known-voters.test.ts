@@ -31,7 +31,7 @@ test('an empty state lists no voters', () => {
   expect(otherMeshAddresses('a', null)).toEqual([])
 })
 
-test('a roster yields the cluster addresses of the other members', () => {
+test('a roster (the stored list of members) yields the cluster addresses of the other members', () => {
   const bytes = toBinary(ConfigurationSchema, configuration(['a', 'b'], ['c']))
   const known = rosterVoters({ configuration: bytes, index: 3, claims: [], marks: [] })
   expect(known?.index).toBe(3)

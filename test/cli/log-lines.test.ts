@@ -30,7 +30,7 @@ test('a log line for a person has time, level, controller, message and fields', 
   )
 })
 
-test('a log line with an error has the stack trace below', () => {
+test('a log line with an error has the stack trace on the following lines', () => {
   const out = sink()
   const log = jsonLogger(new ReadableLines(out, false), { level: 'debug', base: {} })
   log.error({ err: new Error('broken') }, 'a component failed')

@@ -89,7 +89,7 @@ test('a damaged state store is refused and left unchanged if no other controller
   expect(readdirSync(dir)).toEqual(['state'])
 })
 
-test('a damaged state is not kept if there is no space for a second state, and only the latest damaged state is kept', async () => {
+test('the latest damaged state is kept and replaces an earlier one, but none is kept if there is no space for a second state', async () => {
   const { dir } = await written()
   for (const content of ['X\n', 'Y\n']) {
     writeFileSync(join(dir, 'state/CURRENT'), content)

@@ -162,7 +162,7 @@ describe('pki inspect', () => {
     expect(shown.stdout).toMatch(/issuing .* 599 .* cluster$/m)
   })
 
-  test('exits with 1 for an expired certificate, and for a certificate that is not trusted', async () => {
+  test('exits with 1 for an expired certificate, and for a certificate that no given CA has issued', async () => {
     const expired = await leafOf('ctrl2', {
       notBeforeMs: now - 9 * DAY_MS,
       notAfterMs: now - DAY_MS,
@@ -217,7 +217,7 @@ describe('pki inspect', () => {
 })
 
 describe('pki renew and reload', () => {
-  test('activate another certificate with the same key immediately', async () => {
+  test('activate at once a new certificate that has the same key', async () => {
     await serve()
     const renewed = await run(['pki', 'renew', '--config', configPath])
     expect([renewed.code, renewed.stdout]).toEqual([0, expect.stringContaining('in use: CN=ctrl1')])
@@ -295,7 +295,7 @@ describe('pki renew-issuing', () => {
     return run(['pki', 'renew-issuing', '--config', configPath, '--root-key', key, ...words])
   }
 
-  test('creates a new key for a CA with the same name, and issues new certificates to members', async () => {
+  test('creates an issuing CA with a new key and the same name, and issues new certificates to members', async () => {
     await serve()
     const before = issuing
     const done = await renewIssuing('--days', '600')
@@ -429,7 +429,7 @@ describe('pki issue', () => {
   })
 })
 
-test('every verb that needs the controller reports if the controller is not running', async () => {
+test('every verb that uses the running controller reports if the controller is not running', async () => {
   const asked = await run(['pki', 'renew', '--config', configPath])
   expect([asked.code, asked.stderr]).toEqual([
     5,
@@ -437,7 +437,7 @@ test('every verb that needs the controller reports if the controller is not runn
   ])
 })
 
-test('refuses a leaf that is not a controller certificate, and says so', async () => {
+test('pki issue refuses a leaf certificate that is not a controller certificate, and gives this reason', async () => {
   await serve()
   const plain = await issueLeaf({
     issuer: issuing,

@@ -49,7 +49,7 @@ function failureOf(wanted: QuickstartPlan): CommandFailure {
   throw new Error('it was accepted')
 }
 
-test('the ports of a quickstart follow the documented rule', () => {
+test('the ports of a quickstart cluster follow the documented rule', () => {
   expect(
     plan.controllers.map(({ webPort, routerPort, meshPort }) => [webPort, routerPort, meshPort]),
   ).toEqual([
@@ -60,7 +60,7 @@ test('the ports of a quickstart follow the documented rule', () => {
   expect(() => planQuickstart(folder, 3, 65_334)).toThrow('choose 65333 or lower')
 })
 
-test('each controller of a quickstart matches its member record, and all controllers start with the same log', async () => {
+test('each controller of a quickstart cluster matches its member record, and all controllers start with the same log', async () => {
   plan = await layOut(folder, 3)
   const logs: Uint8Array[][] = []
   for (const { configPath, dataFolder, id } of plan.controllers) {
@@ -108,7 +108,7 @@ test('only the owner can read the secrets of a quickstart, and only admin.json c
   expect(open).toEqual([])
 })
 
-test('a quickstart folder resumes with the same count and port, and is described if other values are requested', async () => {
+test('a quickstart folder resumes with the count and port of its first run; other values are refused with the values to use', async () => {
   mkdirSync(plan.dir)
   expect(inspectFolder(plan)).toBe('empty')
   rmSync(plan.dir, { recursive: true })
@@ -175,7 +175,7 @@ test('an incomplete folder of an earlier release is never overwritten', async ()
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })
 
-test('a quickstart leaves a folder with any other file unchanged', () => {
+test('a quickstart refuses a folder that contains any other file, and leaves the folder unchanged', () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
   expect(failureOf(plan).message).toContain('holds thesis.txt')

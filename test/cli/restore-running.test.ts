@@ -178,7 +178,7 @@ test('a restore into a running cluster prints one document for scripts', async (
   })
 })
 
-test('a restore into a running cluster is refused in one sentence, and changes nothing', async () => {
+test('a refused restore into a running cluster prints one sentence and changes nothing', async () => {
   await using damaged = await Damaged.make()
   const refused = async (...words: readonly string[]): Promise<string> => {
     const { code, stderr } = await restore('--confirm', damaged.clusterId, ...words)
@@ -241,7 +241,7 @@ async function ofAnotherCluster(): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-test('a restore from another cluster needs --other-cluster, and then its second factors keep working', async () => {
+test('a restore from another cluster requires --other-cluster, and then the restored second factors keep working', async () => {
   await using damaged = await Damaged.make()
   const { machine } = damaged.of.cluster
   writeFileSync(file, await ofAnotherCluster())

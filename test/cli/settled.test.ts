@@ -53,7 +53,7 @@ test('a new controller is ready once it has applied the committed configuration 
   expect(settled.is).toBe(true)
 })
 
-test('a controller that discarded a damaged state is ready once it has applied the same number of entries as before', () => {
+test('a controller that discarded a damaged state is ready once it has applied as many entries as before the damage', () => {
   let applied = 9
   const settled = new StateReadiness({
     selfId: 'ctrl2',

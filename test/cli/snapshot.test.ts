@@ -121,7 +121,7 @@ test('save writes the backup of the controller, and never overwrites a file', as
   expect(served.unexpected).toEqual([])
 })
 
-test('save writes secrets in plain text only with the option', async () => {
+test('save writes secrets in plain text only if the user gives the option for this', async () => {
   await using _served = await serving()
   const target = join(dir, 'b.backup')
   const silent = await snapshot('save', target, '--data', dir)
@@ -143,7 +143,7 @@ test('save writes secrets in plain text only with the option', async () => {
   })
 })
 
-test('save leaves no file if the state is found to be inconsistent while it is saved, and does not delay the next backup', async () => {
+test('save leaves no file if the state turns out to be inconsistent while it is saved, and does not delay the next backup', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   const words = ['save', target, '--data', dir, '--plaintext']
@@ -163,7 +163,7 @@ test('save leaves no file if the state is found to be inconsistent while it is s
   )
 })
 
-test('save fails if the log cannot record the recipient, unless --stale is given', async () => {
+test('save fails if the log cannot record the recipient of the backup, unless --stale is given', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   served.actions.refusal = new Problem('CLUSTER_NO_LEADER')
@@ -174,7 +174,7 @@ test('save fails if the log cannot record the recipient, unless --stale is given
   expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
 })
 
-test('save names the controller to use, and reports that the controller is not running', async () => {
+test('save requires an option that selects the controller, and reports if that controller is not running', async () => {
   const target = join(dir, 'b.backup')
   expect((await snapshot('save', target, '--plaintext')).code).toBe(2)
   const away = await snapshot('save', target, '--data', dir, '--plaintext')
@@ -184,7 +184,7 @@ test('save names the controller to use, and reports that the controller is not r
   expect(existsSync(target)).toBe(false)
 })
 
-test('verify lists the parts that could be checked, and refuses a changed file or another checksum', async () => {
+test('verify lists the parts of a backup that it could check, and refuses a changed file or another checksum', async () => {
   const without = await snapshot('verify', file)
   expect(without).toMatchObject({ code: 0 })
   expect(without.stdout).toMatch(/is intact; its encrypted content was not checked.*pass --key/)
@@ -205,7 +205,7 @@ test('verify lists the parts that could be checked, and refuses a changed file o
   )
 })
 
-test('a missing file is reported as missing', async () => {
+test('verify reports a missing backup file as missing', async () => {
   const words = ['--config', configFor(false), '--key', keyFile]
   for (const verb of [['verify', '--key', keyFile], ['list'], ['diff', ...words]]) {
     const [name = '', ...more] = verb

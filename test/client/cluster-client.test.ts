@@ -150,7 +150,7 @@ test('the client uses no second ID for a write that may have taken effect', asyn
   }
 })
 
-test('the client gives up after ten seconds of refusals because the request ID is too old', async () => {
+test('the client gives up after ten seconds if its writes are refused because their request IDs are too old', async () => {
   const { client, asked } = clientOf(() => refusal(409, 'REQUEST_ID_EXPIRED'))
   await expect(client.ask({ method: 'POST' })).rejects.toMatchObject({
     code: 'REQUEST_ID_EXPIRED',
@@ -222,7 +222,7 @@ test('the client sends net-min-index with each request of a session', async () =
   ])
 })
 
-test('the client waits longer for the last member, but not for a member that the caller selected', async () => {
+test('the client waits longer for the last member that it tries, but not for a member that the caller selected', async () => {
   const { client, asked } = clientOf(isSilent, { waits: consoleTimeouts })
   await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
   expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
@@ -232,7 +232,7 @@ test('the client waits longer for the last member, but not for a member that the
   expect(asked.map(({ origin, timeoutMs }) => [origin, timeoutMs])).toEqual([[two, 3000]])
 })
 
-test('the client renews a refused session once for each request', async () => {
+test('the client renews a session at most once for each request that is refused', async () => {
   const refused: (string | null)[] = []
   const session: SessionTokenSource = {
     token: () => 'old',

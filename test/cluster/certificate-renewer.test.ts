@@ -179,7 +179,7 @@ describe("A certificate issued by the cluster's CA", () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([theirs])
   })
 
-  test('is renewed at once if a host is missing, and keeps its present hosts', async () => {
+  test('is renewed at once if it lacks a configured host, and the new certificate keeps its present hosts', async () => {
     const renewer = renewerOf(['localhost', '192.0.2.7', 'ctrl1.example'])
     await renewer.look()
     const [next] = chainOnDisk()
@@ -396,8 +396,8 @@ describe('A certificate issued by another CA', () => {
   }
 })
 
-describe('The expiry alarm', () => {
-  test('is raised once at each of the three limits, and cleared when the certificate is renewed', async () => {
+describe('The alarm about certificate expiry', () => {
+  test('is raised once at each of its three limits, and cleared when the certificate is renewed', async () => {
     known = null
     const renewer = renewerOf()
     for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {
@@ -419,7 +419,7 @@ describe('The expiry alarm', () => {
     expect(renewer.view().alarm).toBeNull()
   })
 
-  test('also includes the issuing CA, with the command that renews it', async () => {
+  test('also covers the issuing CA, and names the command that renews it', async () => {
     leaf = await leafBy(issuing, days(1700, 1825))
     layOut(leaf)
     const renewer = renewerOf()
@@ -433,7 +433,7 @@ describe('The expiry alarm', () => {
   })
 })
 
-test('A started renewer checks periodically, and finishes its work before it stops', async () => {
+test('After its start, the certificate renewer checks periodically, and a stop waits for a renewal in progress', async () => {
   const renewer = renewerOf(['localhost', 'new.example'])
   renewer.start()
   await renewer.stop()

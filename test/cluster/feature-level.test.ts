@@ -36,8 +36,8 @@ describe('the feature level that every voter supports', () => {
   const voters = ['n1', 'n2', 'n3']
 
   test.each<[string, number, KnownLevels]>([
-    ['the common level of all', 2, known(2, peer('n2', 2), peer('n3', 2))],
-    ['the lowest of them', 2, known(4, peer('n2', 2), peer('n3', 3))],
+    ['the level that all voters have in common', 2, known(2, peer('n2', 2), peer('n3', 2))],
+    ['the lowest level of the voters', 2, known(4, peer('n2', 2), peer('n3', 3))],
     ['the level of the leader if it is the oldest', 1, known(1, peer('n2', 2), peer('n3', 2))],
     ['0 while one voter has not reported its level', 0, known(2, peer('n2', 2), peer('n3', 0))],
     ['0 while one voter has never connected', 0, known(2, peer('n2', 2))],
@@ -170,7 +170,7 @@ describe('the leader', () => {
     expect(cluster.raised).toEqual(['n1 2'])
   })
 
-  test('that loses leadership leaves the raise to the next leader, which raises the feature level once', async () => {
+  test('that loses leadership before it has raised the feature level leaves this to the next leader, which does it once', async () => {
     const first = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 2)])
     const second = new SeenConsensus('n2', 'follower', [peer('n1', 2), peer('n3', 2)])
     const cluster = { featureLevel: 1, raised: [] as string[], fails: true }
@@ -192,7 +192,7 @@ describe('the leader', () => {
   })
 })
 
-test('raising the feature level is one command with the controller as actor, which every feature level supports', async () => {
+test('the feature level is raised by one command, which has the controller as actor and is supported at every feature level', async () => {
   const proposed: ProposalInput[] = []
   await proposeFeatureLevel(
     {

@@ -52,7 +52,7 @@ test('the member of the highest priority takes over once it was healthy for half
   expect(choose({ candidates, nowMs: 1_000_001 })).toBe('c priority')
 })
 
-test('a manual transfer blocks transfers by priority, but not a transfer away from a slow leader', () => {
+test('a manual transfer of leadership blocks transfers by priority for a time, but not a transfer away from a slow leader', () => {
   const candidates = [candidate('b', { priority: 90 })]
   const pinned = { ...holds, manualUntilMs: 1_000_001 }
   expect(choose({ candidates, holds: pinned })).toBeNull()
@@ -60,7 +60,7 @@ test('a manual transfer blocks transfers by priority, but not a transfer away fr
   expect(choose({ candidates, holds: pinned, nowMs: 1_000_001 })).toBe('b priority')
 })
 
-test('no transfer follows shortly after an automatic transfer', () => {
+test('no automatic leadership transfer follows shortly after another one', () => {
   const candidates = [candidate('b', { priority: 90 })]
   for (const key of ['priorityUntilMs', 'slowUntilMs'] as const) {
     const held = { ...holds, [key]: 1_000_001 }
@@ -197,7 +197,7 @@ test('a failed leadership transfer is retried after a minute, not earlier', asyn
   expect(stage.moves).toEqual(['b', 'b'])
 })
 
-test('a manual hold published by another controller applies here for the remaining time of the hold', async () => {
+test('a manual hold on leadership that another controller published also applies on this controller, for the remaining time', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 5000)
@@ -209,7 +209,7 @@ test('a manual hold published by another controller applies here for the remaini
   expect(stage.moves).toEqual(['b'])
 })
 
-test('a manual hold is published with its remaining time, and withdrawn when it ends', async () => {
+test('a manual hold on leadership is published with its remaining time, and withdrawn when it expires', async () => {
   const stage = steward()
   stage.members = [member('a')]
   stage.subject.pin()

@@ -119,7 +119,7 @@ function without(id: string, changes: Partial<WantedChange> = {}): WantedChange 
   }
 }
 
-test('a change that waits for another change names that change in its error, or runs afterwards if it may wait long enough', async () => {
+test('a change fails with the name of the change in progress, or waits for that change if it may wait long enough', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -139,14 +139,14 @@ test('a change that waits for another change names that change in its error, or 
   ])
 })
 
-test('a change is retried if the leader has not yet committed an entry in its term, or if its learner has not caught up', async () => {
+test('a change is retried if the leader has not yet committed an entry in its term, or if the learner to be promoted has not caught up', async () => {
   const consensus = new ScriptedConsensus()
   consensus.answers.push('CHANGE_IN_PROGRESS', 'NOT_CAUGHT_UP', 'CHANGE_IN_PROGRESS')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
   expect(consensus.targets).toHaveLength(1)
 })
 
-test('a change is computed again when another leader has changed the members meanwhile', async () => {
+test('a membership change is computed again if another leader has changed the members in the meantime', async () => {
   const consensus = new ScriptedConsensus()
   consensus.moveOn = () => consensus.lose('n3')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
@@ -187,7 +187,7 @@ test('a change fails when leadership is lost, but succeeds when the leader remov
 /** An arbitrary method. */
 const method = { name: 'test', request: DigestRequestSchema, answer: DigestAnswerSchema } as const
 
-test('a call follows leader changes, returns a leader’s refusal at once, and is repeated when the leader is lost', async () => {
+test('a call to the leader follows leader changes, returns a leader’s refusal at once, and is repeated when the leader is lost', async () => {
   const consensus = new ScriptedConsensus()
   const calls = new LeaderCalls(consensus, systemClock)
   calls.serve(method, ({ index }) => Promise.resolve({ digest: `here ${index}` }))
@@ -238,10 +238,10 @@ test('a call from a member is refused by a controller that is not the leader, an
 })
 
 test.each([
-  ['a leader that has nothing to share', () => Promise.resolve(false)],
-  ['an invalid public key of a recipient', () => Promise.reject(new Error('it is no key'))],
+  ['the leader has nothing to share', () => Promise.resolve(false)],
+  ['the public key of a recipient is invalid', () => Promise.reject(new Error('it is no key'))],
 ])(
-  'the reconciler reports shared secrets only if there were some, and continues after %s',
+  'the reconciler retries, and logs only one line, while it cannot distribute shared secrets: %s',
   async (_title, wrapMissingSecrets) => {
     const consensus = new ScriptedConsensus()
     const said: string[] = []
@@ -278,7 +278,7 @@ test.each([
   },
 )
 
-test('a controller that repeats its admission request endlessly does not block another one', async () => {
+test('a controller that repeats its admission request endlessly does not block the admission of another controller', async () => {
   const consensus = new ScriptedConsensus()
   // Without a leader, every request waits.
   consensus.leader = null

@@ -14,7 +14,7 @@ function received(by: unknown): Actor {
   return readRequesterActor(decodePeerMessage(request, encodePeerMessage(request, message)).by)
 }
 
-describe('the original actor of a forwarded request', () => {
+describe('the original actor in a forwarded request', () => {
   test.each<[string, Actor]>([
     ['a controller', systemActor()],
     ['a user of its host', systemActor({ name: 'uid:1000 (op)' })],
@@ -23,7 +23,7 @@ describe('the original actor of a forwarded request', () => {
       'an enrollment',
       enrollmentActor({ enrollmentId: 'one' }, { method: 'ott', address: '10.0.0.1' }),
     ],
-  ])('is decoded to the message that was encoded: %s', (_what, by) => {
+  ])('is the same after encoding and decoding: %s', (_what, by) => {
     expect(received(by)).toEqual(by)
   })
 
@@ -36,7 +36,7 @@ describe('the original actor of a forwarded request', () => {
     expect(() => received(by)).toThrow(expect.objectContaining({ code: 'COULD_NOT_VALIDATE' }))
   })
 
-  test('is required: a request without it is rejected', () => {
+  test('is required: a request without an actor is rejected', () => {
     expect(() => readRequesterActor(undefined)).toThrow('by is none of')
   })
 })

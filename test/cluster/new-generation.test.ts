@@ -28,7 +28,7 @@ afterEach(() => rmSync(dir, { recursive: true }))
 
 const nowMs = Date.UTC(2030, 0, 1)
 
-test('a recovered data folder has one member and a new term, after all former entries', async () => {
+test('a recovered data folder has one member, and a new term that is higher than that of all earlier entries', async () => {
   const before = inspectLog(data)
   const read = await readSurvivor(data)
   expect(read.survivor.members.map(({ id }) => id)).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
@@ -48,7 +48,7 @@ test('a recovered data folder has one member and a new term, after all former en
   expect((await readSurvivor(data)).survivor).toMatchObject({ generation: 2, finding: null })
 })
 
-test('a repeated recovery completes after a crash between writing the generation and writing the log entry', async () => {
+test('a recovery can be repeated and completes after a crash between writing the generation and writing the log entry', async () => {
   const read = await readSurvivor(data)
   writeIdentity(data, { ...inspectLog(data).identity, generation: 2 })
   const again = await readSurvivor(data)
@@ -57,7 +57,7 @@ test('a repeated recovery completes after a crash between writing the generation
   expect(inspectLog(data)).toMatchObject({ identity: { generation: 3 }, finding: null })
 })
 
-test('the recovery of a damaged log keeps its valid entries, without a missing tail', async () => {
+test('the recovery of a damaged log keeps its valid entries, and records no missing tail', async () => {
   const folder = logFolder(data)
   const [segment = ''] = readdirSync(folder).filter((name) => name.endsWith('.seg'))
   const bytes = readFileSync(join(folder, segment))
@@ -74,7 +74,7 @@ test('the recovery of a damaged log keeps its valid entries, without a missing t
   expect(inspectLog(data)).toMatchObject({ finding: null, hasMissingTail: false })
 })
 
-test('a fence (the file that stops a controller without which the cluster was recovered) survives restarts, and an unreadable fence applies too', () => {
+test('a fence (the file that stops a controller without which the cluster was recovered) survives restarts, and stops the controller even if it is unreadable', () => {
   expect(readFence(data)).toBeNull()
   writeFence(data, { generation: 2, by: 'ctrl1' })
   expect(readFence(data)).toEqual({ generation: 2, by: 'ctrl1' })

@@ -37,7 +37,7 @@ describe('a message between controllers', () => {
     expect([opened.timeoutMs, opened.request.target]).toEqual([700, 'n2'])
   })
 
-  test('is rejected with its type when it cannot be decoded', () => {
+  test('is rejected, and its type is reported, when it cannot be decoded', () => {
     const { request } = peerMethods.enter
     for (const payload of [Uint8Array.of(0x0a, 0x09, 0x31), bytes('{}'), bytes('{')]) {
       const detail = 'the message is no AdmissionRequest'

@@ -129,7 +129,7 @@ test('a snapshot transfer continues on the next connection with the first unackn
   expect(done).toEqual([['slow', 'sent']])
 })
 
-test('a chunk that could not be sent is sent later', () => {
+test('a snapshot chunk that could not be sent is sent later', () => {
   const { made, done, numbers, state, nothingMatches } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)

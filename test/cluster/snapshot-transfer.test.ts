@@ -216,22 +216,25 @@ test.each<[string, (chunk: SnapshotChunk) => SnapshotChunk | null, RegExp]>([
     (chunk) => (chunk.number === 20 ? { ...chunk, last: true } : chunk),
     /checksum mismatch/,
   ],
-])('%s is refused: the state stays unchanged, and no files are left', async (...row) => {
-  const [, alter, reason] = row
-  const { to, wire, done, failures, received, sender } = await rig()
-  wire.alter = alter
-  sender.start('slow', 1)
-  await until('it is given up', () => done.length > 0)
-  expect(done).toEqual(['failed'])
-  expect(failures).toEqual([expect.stringMatching(reason)])
-  expect(received).toEqual([])
-  await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
-  expect(await contents(to.store)).toEqual(['old=state'])
-  wire.alter = (chunk) => chunk
-  sender.start('slow', 1)
-  await until('the next one is installed', () => done.length > 1)
-  expect(await contents(to.store)).toEqual(whole)
-})
+])(
+  'a snapshot transfer with %s is refused, changes no state, and leaves no files',
+  async (...row) => {
+    const [, alter, reason] = row
+    const { to, wire, done, failures, received, sender } = await rig()
+    wire.alter = alter
+    sender.start('slow', 1)
+    await until('it is given up', () => done.length > 0)
+    expect(done).toEqual(['failed'])
+    expect(failures).toEqual([expect.stringMatching(reason)])
+    expect(received).toEqual([])
+    await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
+    expect(await contents(to.store)).toEqual(['old=state'])
+    wire.alter = (chunk) => chunk
+    sender.start('slow', 1)
+    await until('the next one is installed', () => done.length > 1)
+    expect(await contents(to.store)).toEqual(whole)
+  },
+)
 
 function flipped(chunk: SnapshotChunk): SnapshotChunk {
   if (chunk.number !== 20) return chunk

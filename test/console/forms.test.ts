@@ -81,7 +81,7 @@ test('the form for each kind equals the recorded form (FLOTILLA_RECORD=1 records
   expect(now).toEqual(JSON.parse(readFileSync(path, 'utf8')))
 })
 
-test('every kind of record that can be created has a page', () => {
+test('every kind of record that can be created has a page in the console', () => {
   const created = served.paths.filter(
     (path) =>
       /^\/[a-z-]+$/.test(path) &&
@@ -112,12 +112,12 @@ if (service === null) throw new Error('services are a kind')
 const creation = served.operation('post', '/services')
 const fields = fieldsOf(creation?.body ?? {}, service)
 
-test('a new record initially shows its required fields', () => {
+test('the form of a new record initially shows the required fields', () => {
   expect(emptyDraft(fields)).toEqual({ encryptionRequired: true })
   expect(creation?.permission).toBe('service.create')
 })
 
-test('a draft contains references as IDs, and its patch contains only the changes', () => {
+test('a draft contains references as IDs, and the patch made from the draft contains only the changes', () => {
   const record = {
     id: 'a',
     name: 'wiki',

@@ -39,7 +39,7 @@ async function documentAt(base: string): Promise<ServedDocument> {
   return JSON.parse(payload) as ServedDocument
 }
 
-test('the types equal those in the documents that a controller serves (make console-types updates them)', async () => {
+test('the console’s types equal those in the API documents that a controller serves (make console-types updates the types)', async () => {
   const { management, fabric } = bases
   const documents = {
     [management]: await documentAt(management),

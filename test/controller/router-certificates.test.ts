@@ -85,7 +85,7 @@ const textOf = (...names: readonly string[]): string =>
   })}`
 
 describe('The alarm for router certificates', () => {
-  test('lists a Flotilla router that has not renewed 30 days before its certificate expires', async () => {
+  test('lists a Flotilla router that has not renewed its certificate 30 days before the expiry', async () => {
     add('edge1', year, flotilla)
     expect(await alarmsAt(31)).toEqual([])
     expect(await alarmsAt(29)).toEqual([
@@ -93,13 +93,13 @@ describe('The alarm for router certificates', () => {
     ])
   })
 
-  test('lists an OpenZiti router, which renews seven days before expiry, six days before its certificate expires', async () => {
+  test('lists an OpenZiti router, which renews seven days before the expiry, six days before the expiry', async () => {
     add('edge1', year, openZiti)
     expect(await alarmsAt(7)).toEqual([])
     expect(await alarmsAt(5.9)).toEqual([textOf('edge1')])
   })
 
-  test('lists a router that is off, and remembers that this router renews early', async () => {
+  test('lists a router that is offline, and remembers whether this router is one that renews early', async () => {
     add('off', year, null)
     add('lost', year, flotilla)
     await watch.look()
@@ -108,7 +108,7 @@ describe('The alarm for router certificates', () => {
     expect(await alarmsAt(5)).toEqual([textOf('off', 'lost')])
   })
 
-  test('waits until three quarters of a short lifetime are over', async () => {
+  test('is raised for a certificate with a short lifetime only after three quarters of the lifetime', async () => {
     add('edge1', tenDays, flotilla)
     expect(await alarmsAt(3)).toEqual([])
     expect(await alarmsAt(2.4)).toEqual([textOf('edge1')])

@@ -33,7 +33,7 @@ test('the TypeScript type of a record follows from the name of its kind', () => 
   for (const row of state.table('mfa').rows.values()) expect(row.record.codesId).toBe('')
 })
 
-test('the fields of a record of any kind can be read by name', () => {
+test('the fields of a record can be read by name without knowing the record’s kind at compile time', () => {
   const state = new ClusterState()
   for (const kind of kindNames) {
     const record: EntityRecord | undefined = state.get(kind, 'x')
@@ -51,7 +51,7 @@ test('code that uses a kind name that does not exist does not compile', () => {
   expect(reference('no-such-kind', 'refuse').reference?.to).toBe('no-such-kind')
 })
 
-test('a kind name from outside the program is checked', () => {
+test('a kind name that comes from outside the program is validated', () => {
   const name: string = 'no-such-kind'
   expect(isKindName(name)).toBe(false)
   expect(isKindName('toString')).toBe(false)

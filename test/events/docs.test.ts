@@ -12,9 +12,9 @@ const BEGIN = '<!-- Printed from src/events/subjects; FLOTILLA_RECORD=1 records 
 
 const emitters = {
   every: 'every controller, with the same id',
-  seer: 'the controller that has seen it',
+  seer: 'the controller that observed it',
   leader: 'the leader',
-  itself: 'every controller, of itself',
+  itself: 'every controller, about itself',
 } as const
 
 function tableOf(fields: readonly EventField[]): string {

@@ -137,7 +137,7 @@ describe('An event file', () => {
 })
 
 describe('Events on standard output', () => {
-  test('are held back while the output buffer is full, and written later', async () => {
+  test('are retained while the output buffer is full, and written later', async () => {
     const bus = busAt(4)
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }

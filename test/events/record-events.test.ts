@@ -29,7 +29,7 @@ function replicated({ bus }: Events): readonly string[] {
   return texts
 }
 
-test('a published kind declares for every stored field whether events show the field', () => {
+test('a published record kind declares for every stored field whether events show the field', () => {
   const undecided = entities
     .filter(({ isPublished }) => isPublished)
     .flatMap(({ name, fields }) =>
@@ -110,7 +110,7 @@ test('session events contain the kind of log-in that opened the session', async 
   expect(providers).toEqual(['legacy', 'jwt'])
 })
 
-test('an event has the same content whenever it is first read, even if its records have changed', async () => {
+test('an event has the same content whenever it is first read, even if its records have changed in the meantime', async () => {
   const clock = new ManualClock()
   const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
   const cluster = clusterSeenBy('ctrl3', controller.cluster)

@@ -209,7 +209,7 @@ describe('a migrated router', () => {
     await root.call('DELETE', `${edgeRouters}/${id}`)
   })
 
-  test('gets no response while there is no leader to store its certificate, and is admitted later', async () => {
+  test('gets no response while there is no leader that could store its certificate, and is admitted later', async () => {
     const { id, key } = await migrated('without a leader')
     controller.cluster.hasLeader = false
     const dialed = await dial(id, key)
@@ -291,7 +291,7 @@ describe('an enrolled router', () => {
   })
 })
 
-describe('a router’s connection is refused', () => {
+describe('a router’s connection is refused if it is made', () => {
   test('without a certificate, or with a certificate of the network that is not a router certificate', async () => {
     const { id } = await enrolled('victim')
     const none = await dial(id, null)
@@ -303,7 +303,7 @@ describe('a router’s connection is refused', () => {
     await close(other)
   })
 
-  test('with the certificate of another router', async () => {
+  test('with the certificate of a router other than the one in the hello', async () => {
     const { id } = await enrolled('victim 2')
     const { key } = await enrolled('attacker')
     const refused = await dial(id, key)
@@ -311,7 +311,7 @@ describe('a router’s connection is refused', () => {
     await close(refused)
   })
 
-  test('with another application protocol, or with none', async () => {
+  test('with an application protocol other than the expected one, or with none', async () => {
     const { id, key } = await enrolled('h2')
     expect((await dial(id, key, { ALPNProtocols: ['h2'] })).answer).toBeNull()
     expect((await dial(id, key, { ALPNProtocols: [] })).answer).toBeNull()

@@ -155,7 +155,7 @@ describe('an edge router that subscribes to the data model', () => {
     ])
   })
 
-  test('gets nothing if it is up to date, even if its last changes came from another controller that had applied more', async () => {
+  test('gets nothing if it is up to date, even if it has its last changes from another controller that had applied more entries', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 11 })
     expect([wholes(pipe), sets(pipe)]).toEqual([[], []])
@@ -180,15 +180,15 @@ describe('an edge router that subscribes to the data model', () => {
 
   test.each([
     ['of another timeline', { at: 10, timelineId: 'timeline-0' }],
-    ['older than what is kept', { at: 5 }],
-    ['that has nothing', { at: 0 }],
+    ['older than the retained changes', { at: 5 }],
+    ['that is empty', { at: 0 }],
   ])('with a model %s gets the full model', async (_what, asked) => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, asked)
     await wholeSent(pipe, 1)
   })
 
-  test('keeps its position when it renews its subscription, even if it sends another index', async () => {
+  test('keeps its position in the changes when it renews its subscription, even if it sends another index', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     model.make('ledger')
@@ -269,7 +269,7 @@ describe('the log of data model changes', () => {
     expect(small.after(0).length).toBeLessThan(2)
   })
 
-  test('adds the previous index to each set of changes', () => {
+  test('contains, for each set of changes, the index of the previous set', () => {
     const log = new ModelChangeHistory(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     log.add(6, [], 't')
     const [change] = log.after(5)

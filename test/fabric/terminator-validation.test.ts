@@ -101,7 +101,7 @@ test('the leader validates a router’s terminators once the router has connecte
   expect(asked(er1), 'once a connection').toHaveLength(1)
 })
 
-test('a router cannot affect terminators of other routers, or respond with another marker', async () => {
+test('a router’s response cannot affect terminators of other routers, and is ignored if it has another marker than the query', async () => {
   const er1 = await stage.dial('er1')
   await answer(er1, { t1: false }, 0n)
   await pass(5000)
@@ -149,7 +149,7 @@ describe('a validation of terminators', () => {
     return { findings, marker: markerOf(pipe) }
   }
 
-  test('queries the router and, through the router, the hosts, and removes nothing itself', async () => {
+  test('queries the router and, through the router, the hosts, and itself removes nothing', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: false, postCreate: false })
@@ -172,7 +172,7 @@ describe('a validation of terminators', () => {
     expect((await findings).size).toBe(1)
   })
 
-  test('accepts each response of its router once, and no response of another router', async () => {
+  test('accepts each response of the queried router once, and no response of another router', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     const { findings, marker } = await looked(er1, ['t1', 't2'])

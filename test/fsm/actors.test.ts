@@ -25,12 +25,16 @@ const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
   ['no actor', {}, /names no actor/],
   ['no permission', session({ permission: '' }), /has no permission/],
   ['an unknown permission', session({ permission: 'full' }), /permission .* is unknown/],
-  ['a permission of no kind', session({ permission: 'nothing.create' }), /is unknown/],
+  [
+    'a permission for an unknown kind of record',
+    session({ permission: 'nothing.create' }),
+    /is unknown/,
+  ],
   ['no API session', session({ sessionId: '' }), /names no API session/],
   ['no identity', session({ identityId: '' }), /names no identity/],
-  ['a system without a name', { actor: { case: 'system', value: {} } }, /has no name/],
+  ['a system actor without a name', { actor: { case: 'system', value: {} } }, /has no name/],
   [
-    'no enrollment',
+    'an empty enrollment actor',
     { actor: { case: 'enrollment', value: {} } },
     /exactly one of token, CA, router and signer/,
   ],
@@ -76,7 +80,7 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
     expect(recordsOf()).toBe(before)
   })
 
-  test('is refused with an actor in the format of older log entries', () => {
+  test('is refused if its actor has the format of older log entries', () => {
     const before = recordsOf()
     for (const old of oldForms) {
       const data = Buffer.concat([dataOf(kind, {}), text(3, old)])
@@ -110,7 +114,7 @@ test('a command without an actor forms no cluster', () => {
   expect(state.clusterId).toBe('')
 })
 
-test('the refusal is audited with the claimed actor, if any', () => {
+test('the audit record of a refused command contains the claimed actor, if there is one', () => {
   const { applied } = formed()
   expect(applied(dataOf(CommandKind.ENTITY_CREATE, {})).audit).toMatchObject({
     actor: '',

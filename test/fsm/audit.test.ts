@@ -152,7 +152,7 @@ describe('the audit log', () => {
     expect(loaded.isDigestRight('state')).toBe(true)
   })
 
-  test('discards old records, also in the store', async () => {
+  test('evicts old records, also from the store', async () => {
     const store = new TestStore()
     const { state, log } = formedState()
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`))

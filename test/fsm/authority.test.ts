@@ -45,7 +45,7 @@ describe('a caller’s authority when a log entry is applied', () => {
     expect(authority(state, actor('service.create', 'nobody'))).toBe(null)
   })
 
-  test('does not apply in a session of another identity', () => {
+  test('does not come from a session of another identity', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(authority(state, actor('admin', 'admin', 'of-admin'))).toBe('full')
@@ -62,7 +62,7 @@ describe('a caller’s authority when a log entry is applied', () => {
     expect(authority(state, actor('admin'))).toBe('full')
   })
 
-  test('is required: the entry of an unauthorized caller is refused, and changes nothing', () => {
+  test('is required: the log entry of an unauthorized caller is refused, and changes nothing', () => {
     const { state, log } = withAlice()
     const payload = LogWriter.write('service', 'one', service('one'))
     const input = { actor: actor('service.create') }
@@ -72,12 +72,12 @@ describe('a caller’s authority when a log entry is applied', () => {
   })
 })
 
-describe('a record of an administrator', () => {
+describe('a record that belongs to an administrator', () => {
   const limited = { authority: 'limited', held: ['enrollment'] } as const
   const place = { index: 1, logTimeMs: 1, sessionId: '', routerId: '' }
   const context = { ...place, ...limited, touched: [], rulesOf: rulesForKind }
 
-  test('cannot be written by a caller with a permission: enrollments, second factors and credentials', () => {
+  test('cannot be written by a caller who has only a permission, if the record is an enrollment, second factor or credential', () => {
     const { state } = withAlice('enrollment')
     for (const kind of ['enrollment', 'mfa', 'authenticator', 'serviceConfig'] as const) {
       const write = (identityId: string) =>
@@ -95,7 +95,7 @@ describe('a record of an administrator', () => {
     }
   })
 
-  test('is shown to administrators only, if it is an enrollment', () => {
+  test('is shown to administrators only, if the record is an enrollment', () => {
     const { state } = withAlice()
     const record = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
     expect(disclosesAdminSecret(state, 'enrollment', record)).toBe(true)

@@ -74,7 +74,7 @@ describe('deduplication of commands from controllers', () => {
     expect(windows.take('other', 1, 1, 1, 4)).toBe(true)
   })
 
-  test('remembers a limited number of stores; at the limit it evicts the store that was seen least recently', () => {
+  test('remembers a limited number of stores (data folders), and at the limit evicts the store that was seen least recently', () => {
     const windows = new ProposerDeduplication()
     for (let i = 0; i < 300; i += 1) windows.take(`s${i}`, 1, 1, 1, i)
     expect(windows.stored('s0')).toBeNull()
@@ -107,7 +107,7 @@ describe('deduplication of requests from callers', () => {
     expect(log.create('service', 's3', service('one'), { request: request(id) })).toEqual(refusal)
   })
 
-  test('refuses another body under a used id, without affecting other callers', () => {
+  test('refuses a request that reuses an id with another body, without affecting other callers', () => {
     const { log } = formedState()
     const id = newUuidv7(startMs)
     log.create('service', 's1', service('one'), { request: request(id, 1) })
@@ -162,7 +162,7 @@ describe('deduplication of requests from callers', () => {
 })
 
 describe('stored deduplication records', () => {
-  test('can be loaded in any order, and then requests are answered, distinguished and discarded in order', () => {
+  test('can be loaded in any order; afterwards repeated requests are answered, others distinguished, and outcomes discarded in order', () => {
     const { log, state } = formedState()
     const ids = Array.from({ length: 50 }, (_, n) => newUuidv7(startMs - n * 1000))
     for (const [n, id] of ids.entries()) {
@@ -205,7 +205,7 @@ describe('stored deduplication records', () => {
     expect(other.size).toBe(1)
   })
 
-  test('have the same hash whether a value is hashed in one piece or in two', () => {
+  test('have the same hash whether the value is hashed in one piece or in two', () => {
     for (const length of [65_535, 65_536, 70_000]) {
       const value = 'ä'.repeat(length)
       const whole = createHash('sha256').update(`key\0${value}`).digest()
@@ -245,7 +245,7 @@ function judgeNew(
 
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('one caller cannot use up the request ids of others, and can use more once its own ids are discarded', () => {
+test('one caller cannot use up the request ids of other callers, and can use more once its own earlier ids are discarded', () => {
   const table = new RequestDeduplication(new SetDigest())
   const id = 'x'.repeat(65_536)
   const each = requestsBytesPerCallerMax / id.length
@@ -266,7 +266,7 @@ test('one caller cannot use up the request ids of others, and can use more once 
   expect(judgeNew(table, 'greedy', 2, laterMs)).toBe('new')
 })
 
-test('below feature level 2 a caller has as many request ids as on a controller with release 0.1.0', () => {
+test('below feature level 2, a caller may use as many request ids as the controllers of release 0.1.0 allow', () => {
   expect(release010Limits).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
   const former = { ...release010Limits, countMax: 1000, countPerCallerMax: 750 }
   const table = new RequestDeduplication(new SetDigest(), former)

@@ -37,8 +37,8 @@ function filled() {
   return { state, log, reader, later, textOf }
 }
 
-describe('The JSON text of a detail', () => {
-  test('equals the detail, and is cached after it was serialized once', () => {
+describe('The JSON text of a record’s details', () => {
+  test('equals the serialized details, and is cached after it was serialized once', () => {
     const { state, reader } = filled()
     let shown = 0
     for (const round of ['printed', 'kept']) {

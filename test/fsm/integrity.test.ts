@@ -115,7 +115,7 @@ describe('an integrity scan', () => {
     expect(descriptions(state)).toEqual([])
   })
 
-  test('finds a record that is missing in the order of its table', () => {
+  test('finds a record that is missing in the sorted IDs of its table', () => {
     const { state, log } = filled()
     state.table('service').ids.delete('mail')
     expect(descriptions(state)).toEqual(['service mail is not in the order of its table'])
@@ -143,7 +143,7 @@ describe('an integrity scan', () => {
     }
   })
 
-  test('finds references to missing records, and removes them as deleting the record would', () => {
+  test('finds references to missing records, and removes the references as deleting the records would', () => {
     const { state, log } = filled()
     state.put('service', { ...stored(state, 'service', 'mail'), configs: ['gone'] })
     state.put('servicePolicy', {
@@ -166,7 +166,7 @@ describe('an integrity scan', () => {
     expect(state.get('apiSession', 'session')).toBeUndefined()
   })
 
-  test('removes no valid reference, and no reference that its record requires', () => {
+  test('cannot be misused to remove a valid reference, or a reference that its record requires', () => {
     const { state, log } = filled()
     const use = {
       kind: 'detach',

@@ -78,7 +78,7 @@ test('a state loaded from the store equals the applied state, and continues iden
   expect(reopened.machine.digests().entities).toBe(whole.entitiesDigest())
 })
 
-test('a store whose records do not match its mark is rejected', async () => {
+test('a store is rejected if its records do not match the digest in its mark (the stored log position)', async () => {
   const { machine, log, store } = await open()
   log.form()
   log.create('service', 's1', service('one'))
@@ -101,7 +101,7 @@ test('changes are written to the store soon after the first change, in one batch
   expect(machine.progress()).toEqual({ applied: 2, persisted: 2 })
 })
 
-test('many changes are written at once, with one batch in flight', async () => {
+test('many changes are written to the store together, with at most one batch in flight', async () => {
   const { machine, log, store, time } = await open(new TestStore(), 1000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -121,7 +121,7 @@ test('many changes are written at once, with one batch in flight', async () => {
   expect(store.inFlightMost).toBe(1)
 })
 
-test('a state machine reports a backlog while a slow store has much to write, and stops reporting it when the store catches up', async () => {
+test('a state machine reports a backlog while a slow store has much to write, and stops reporting the backlog when the store catches up', async () => {
   const { machine, log, store } = await open(new TestStore(), 1000, 20_000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -155,7 +155,7 @@ test('an entry that changes no record also advances the persisted index, so that
   })
 })
 
-test('a failed store is reported once, and nothing is written after it', async () => {
+test('a failure of the store is reported once, and nothing is written afterwards', async () => {
   const { machine, log, store, time, persisted } = await open()
   const failures: Error[] = []
   machine.onFailed = (error) => failures.push(error)

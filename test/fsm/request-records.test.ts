@@ -7,7 +7,7 @@ function record(index: number): DeduplicationRecord {
   return { atMs: 1_800_000_000_000 + index, index, outcome: `o${index}`, lanes }
 }
 
-test('records are returned unchanged, and removed in order', () => {
+test('request records are returned unchanged from the store, and removed in order', () => {
   const random = seededRandom(7)
   const records = new RequestRecords()
   const twin: (readonly [string, DeduplicationRecord])[] = []
@@ -31,7 +31,7 @@ test('records are returned unchanged, and removed in order', () => {
   expect([...records.allLanes()]).toEqual(twin.map(([, { lanes }]) => lanes))
 })
 
-test('records that were added in any order are in log order after sorting', () => {
+test('request records that were added in any order are in log order after sorting', () => {
   const records = new RequestRecords()
   const random = seededRandom(3)
   const order = Array.from({ length: 5000 }, (_, n) => n + 1)

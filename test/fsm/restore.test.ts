@@ -107,7 +107,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('ends sessions, keeps revocations and does not make a used token valid again', () => {
+  test('ends sessions, keeps revocations, and does not make a used token valid again', () => {
     const { state, log } = since()
     new Restore(log, backup().content).stage()
     expect([...state.table('apiSession').ids]).toEqual(['session'])
@@ -118,7 +118,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('keeps members, secrets, log time, level, cluster id and request ids', () => {
+  test('keeps members, secrets, log time, feature level, cluster id and request ids', () => {
     const { state, log } = since()
     const kept = (): unknown => [
       state.clusterId,
@@ -151,7 +151,7 @@ describe('a restore', () => {
     }
   })
 
-  test('is recorded with its backup, and can be repeated later', () => {
+  test('is recorded with the name of its backup, and can be repeated later', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -188,9 +188,9 @@ describe('a restore changes nothing', () => {
     ['of another cluster', { clusterId: 'elsewhere' }],
     ['of a newer feature level', { featureLevel: 3 }],
     ['that is too large', { bytes: String(restoreLimits.stagedBytesMax + 1), chunks: 10_000 }],
-    ['whose id is not usable', { id: 'a b' }],
-    ['whose chunks and bytes do not fit', { chunks: 100_000 }],
-  ])('%s', (_what, given) => {
+    ['with an invalid id', { id: 'a b' }],
+    ['with more chunks than its bytes allow', { chunks: 100_000 }],
+  ])('if the backup is one %s', (_what, given) => {
     const { state, log } = since()
     const before = state.entitiesDigest()
     const restore = new Restore(log, backup().content)
@@ -289,7 +289,7 @@ describe('a restore changes nothing', () => {
   })
 })
 
-test('sessions that begin and end meanwhile do not prevent a restore', () => {
+test('sessions that begin and end while a restore is in progress do not prevent the restore', () => {
   const { state, log } = since()
   const { index } = state.position
   const restore = new Restore(log, backup().content)

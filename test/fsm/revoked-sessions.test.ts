@@ -38,7 +38,7 @@ test('a table that is full of ended sessions accepts the next ended session once
   expect([...rows.keys()]).toEqual(['later'])
 })
 
-test('expired revocations are removed while the table is far from full', () => {
+test('expired session revocations are removed while the table is still far from full', () => {
   const clock = { logTimeMs: 0 }
   const { rows, revoke } = tableAt(clock)
   for (let at = 0; at < 1000; at += 1) revoke(`s${at}`)

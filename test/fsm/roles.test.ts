@@ -25,13 +25,13 @@ test.each([
   [[], 'AllOf', ['x'], false],
   [[], 'AnyOf', ['x'], false],
 ] as const)(
-  'roles %j by %s match a record with attributes %j: %s',
+  'the roles %j with the semantic %s match a record with the attributes %j: %s',
   (roles, semantic, own, expected) => {
     expect(matchesRoles(record('a', own), roles, semantic)).toBe(expected)
   },
 )
 
-test('a fabric-only service is invisible to policies', () => {
+test('a fabric-only service is not selected by any policy', () => {
   const { log, state } = formedState()
   log.create('service', 's1', service('one', ['x']))
   log.create('service', 's2', service('two', ['x']))
@@ -64,7 +64,7 @@ function slowGrants(state: ClusterState, identityId: string): Map<string, Set<st
   return grants
 }
 
-test('access computed with the indexes equals access computed by applying each policy to each pair', () => {
+test('the access that the indexes give equals the access computed by applying each policy to each pair of identity and service', () => {
   const random = seededRandom(11)
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
@@ -114,7 +114,7 @@ test('access computed with the indexes equals access computed by applying each p
   }
 })
 
-test('sub-lists can start from identities and from services, and can be filtered by policy type', () => {
+test('sub-lists exist in both directions, from identities and from services, and can be filtered by policy type', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one', ['x']))

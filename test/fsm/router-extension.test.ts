@@ -55,8 +55,8 @@ class Extending {
   }
 }
 
-describe('certificates that are extended over the router’s channel', () => {
-  test('become valid when the router reports that it has stored them', () => {
+describe('router certificates that are extended over the router’s channel', () => {
+  test('become valid when the router reports that it has stored the certificates', () => {
     const extending = new Extending()
     expect(extending.begin().ok).toBe(true)
     expect(extending.router).toMatchObject({ fingerprint: 'print of r1', certPem: 'pem of r1' })

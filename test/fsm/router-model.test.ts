@@ -26,7 +26,7 @@ function whole(state: ClusterState): FollowedModel {
 }
 
 describe('the router data model', () => {
-  test('equals the full model on random networks, if it is updated entry by entry', () => {
+  test('equals a newly built full model on random networks, if it is updated entry by entry', () => {
     let events = 0
     for (let seed = 1; seed <= 60; seed += 1) {
       const { network, followed } = following(seed)
@@ -41,7 +41,7 @@ describe('the router data model', () => {
     expect(events).toBeGreaterThan(1500)
   })
 
-  test('equals the full model on random networks, if it is updated several entries at a time', () => {
+  test('equals a newly built full model on random networks, if it is updated several entries at a time', () => {
     for (let seed = 100; seed <= 130; seed += 1) {
       const { network, followed } = following(seed)
       for (let at = 0; at < 60; at += 1) {
@@ -53,7 +53,7 @@ describe('the router data model', () => {
     }
   })
 
-  test('contains hashes and signers of processes both as written and with only their hex digits, because routers compare strings', () => {
+  test('contains hashes and signers of processes both as written and as plain hexadecimal digits, because routers compare strings', () => {
     const { network } = following(8)
     const one = {
       osType: 'Linux',
@@ -111,7 +111,7 @@ describe('the router data model', () => {
     ])
   })
 
-  test('omits a config that was removed from a router, and a deleted config is removed from its routers', () => {
+  test('does not list a config that was removed from a router, and a deleted config is removed from its routers', () => {
     const { network } = following(7)
     const { log, state } = network
     for (const at of [90, 91]) {

@@ -19,7 +19,7 @@ describe('The proxy that the environment configures', () => {
       { HTTPS_PROXY: 'http://u:p%40x@p.test:1' },
       { host: 'p.test', port: 1, credentials: { username: 'u', password: 'p@x' } },
     ],
-  ])('for %j is %j', (environment, proxy) => {
+  ])('for the environment variables %j is %j', (environment, proxy) => {
     expect(proxyFromEnvironment(environment, server)).toEqual(proxy)
   })
 
@@ -48,11 +48,14 @@ describe('The proxy that the environment configures', () => {
     expect(proxyFromEnvironment({ HTTPS_PROXY }, { host, port: 1 })).toBeNull()
   })
 
-  test.each(['socks5://p.test:1', 'https://p.test', 'http://'])('%s is refused', (text) => {
-    expect(() => proxyFromEnvironment({ HTTPS_PROXY: text }, server)).toThrow(
-      'HTTPS_PROXY: expected http://<host>:<port>',
-    )
-  })
+  test.each(['socks5://p.test:1', 'https://p.test', 'http://'])(
+    'is refused if it is %s',
+    (text) => {
+      expect(() => proxyFromEnvironment({ HTTPS_PROXY: text }, server)).toThrow(
+        'HTTPS_PROXY: expected http://<host>:<port>',
+      )
+    },
+  )
 })
 
 describe('A connection through a proxy', () => {
@@ -75,7 +78,7 @@ describe('A connection through a proxy', () => {
     }
   }
 
-  test('yields the bytes that follow the response of the proxy', async () => {
+  test('passes on the bytes that follow the response of the proxy', async () => {
     const socket = await through('HTTP/1.1 200 OK\r\nVia: x\r\n\r\nhello')
     const chunks: Buffer[] = []
     for await (const chunk of socket) chunks.push(chunk as Buffer)

@@ -4,7 +4,7 @@ import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/runtime/laten
 import { LoopDelay } from '../../src/lib/runtime/loop-delay.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('the percentile covers the last ten seconds, and the counts cover everything since the start', () => {
+test('the latency percentile covers the last ten seconds, and the counts cover everything since the start', () => {
   const histogram = new LatencyHistogram()
   for (let n = 0; n < 98; n += 1) histogram.record(0.9, 1000)
   for (let n = 0; n < 2; n += 1) histogram.record(400, 1000)

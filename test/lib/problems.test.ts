@@ -21,7 +21,7 @@ function table(remedies: ReadonlyMap<string, string>): string {
   return `# Errors
 
 For developers of clients. Every refusal is \`{"error": {"code", "message", "requestId", "cause"}, "meta"}\`. Programs compare the code, which is stable; people read
-the message. \`cause\` names the field and the reason, or says in a sentence what prevented the request.
+the message. \`cause\` names the field and the reason, or describes in a sentence why the request failed.
 
 | retry | meaning |
 |---|---|
@@ -52,7 +52,7 @@ test('docs/integrate/errors.md lists exactly the problems in the table, each wit
   expect(without, 'write the remedy into the page').toEqual([])
 })
 
-test('a field problem contains the field, and a plain problem has its default message', () => {
+test('a problem with a field contains the field, and a problem without one has its default message', () => {
   expect(fieldProblem('name', 'name is required').fault).toEqual({
     field: 'name',
     reason: 'name is required',
@@ -61,7 +61,7 @@ test('a field problem contains the field, and a plain problem has its default me
   expect(new Problem('NOT_FOUND').message).toBe(problems.NOT_FOUND.message)
 })
 
-test('OpenZiti codes have the statuses that its clients expect', () => {
+test('error codes that OpenZiti also has use the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
   const others = Object.entries(problems).filter(([code, { http }]) => {

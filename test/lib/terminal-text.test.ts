@@ -64,7 +64,7 @@ describe('untrusted text at a terminal', () => {
 describe.each([
   ['JSON', (value: unknown) => escapeUnprintable(JSON.stringify(value)), JSON.parse],
   ['YAML', yamlText, (text: string) => parse(text) as unknown],
-] as const)('a document of %s', (_name, write, read) => {
+] as const)('a %s document for a terminal', (_name, write, read) => {
   const text = `${plain}${controls.join('')}`
   const value = {
     [text]: text,

@@ -297,7 +297,7 @@ describe('A converted OpenZiti network', () => {
     expect(fieldsOf(converted, 'postureCheck', 'mfa-1')['timeoutSeconds']).toBe(-1)
   })
 
-  test('has fabric-only services where a service of a version before 2.1 has no edge section', () => {
+  test('has fabric-only services for services that a version before 2.1 stored without an edge section', () => {
     const edge = bucketOf({
       name: boltzText('edge'),
       roleAttributes: boltzSet('old'),
@@ -323,7 +323,7 @@ describe('A converted OpenZiti network', () => {
     [44, 'email', '/email'],
     [44, '/a/b', '/a/b'],
   ])(
-    'with a claim in schema %i and the stored text %s has the JSON pointer %s',
+    'with an external JWT claim in schema %i and the stored text %s has the JSON pointer %s',
     (version, stored, pointer) => {
       const { state } = convert(
         withFields('externalJwtSigners', 'idp-1', { claimsProperty: boltzText(stored) }),
@@ -521,7 +521,7 @@ describe('The report of a migration', () => {
       { 'primary.updb.minPasswordLength': boltzInt64(3) },
       'changed authPolicies strict primary.updb.minPasswordLength: passwords have 5 to 100 characters',
     ],
-  ])('names a fault of %s %s', (store, id, fields, expected) => {
+  ])('names the fault in the OpenZiti record %s %s', (store, id, fields, expected) => {
     expect(newFindings(withFields(store, id, fields as unknown as StoredFields))).toContain(
       expected,
     )
@@ -550,7 +550,7 @@ describe('The report of a migration', () => {
     expect([services?.counts.lost, services?.findings.length]).toEqual([1500, 1000])
   })
 
-  test('refuses times beyond the calendar', () => {
+  test('refuses times that the calendar cannot express', () => {
     const found = newFindings(
       withFields('identities', 'admin-1', { createdAt: boltzTime('1969-01-01T00:00:00Z') }),
     )

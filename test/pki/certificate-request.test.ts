@@ -79,7 +79,7 @@ describe('A certificate request', () => {
     ).rejects.toThrow('P-256')
   })
 
-  test('is refused if it contains another party’s key', async () => {
+  test('is refused if it is signed with a key other than the one in it', async () => {
     const own = generatePrivateKeyPem()
     const pem = await createCertificateRequest({ privateKeyPem: own, id: 'ctrl4' })
     const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64')

@@ -117,8 +117,8 @@ describe('The three alarm times before a certificate expires', () => {
   })
 })
 
-describe('The certificate health', () => {
-  test('counts whole days, and has the worst alarm level in the chain', async () => {
+describe('The health of a controller’s certificate', () => {
+  test('states the whole days that are left, and the worst alarm level in the certificate chain', async () => {
     const chain = await leafOf(days(1460, 1825))
     const health = certificateHealth({ chain, anchors, nowMs: at(1819) - 1 })
     expect(health.isTrusted).toBe(true)
@@ -137,7 +137,7 @@ describe('The certificate health', () => {
   })
 })
 
-describe('A leaf is renewed', () => {
+describe('A controller’s leaf certificate is renewed', () => {
   const reasonAt = (
     chain: readonly [Certificate, ...Certificate[]],
     nowMs: number,
@@ -157,7 +157,7 @@ describe('A leaf is renewed', () => {
     expect(reasonAt(chain, at(301))).toBe('due')
   })
 
-  test('at once when it lacks a host, or is not yet valid after a clock error', async () => {
+  test('at once when it lacks a configured host, or is not yet valid after a clock error', async () => {
     const chain = await leafOf(days(0, 300))
     expect(reasonAt(chain, at(1), { hosts: ['127.0.0.1', 'new.example'] })).toBe('missing-host')
     expect(missingHosts(chain[0], ['localhost', '127.0.0.1', '::1', 'new.example'])).toEqual([
@@ -167,7 +167,7 @@ describe('A leaf is renewed', () => {
     expect(reasonAt(chain, at(0) - 1)).toBe('not-yet-valid')
   })
 
-  test('at once when the CA has another key, or another certificate for the same key', async () => {
+  test('at once when its CA has a new key, or a new certificate for the same key', async () => {
     const chain = await leafOf(days(0, 300))
     for (const keeps of [true, false]) {
       const next = await renewed(keeps)
@@ -179,7 +179,7 @@ describe('A leaf is renewed', () => {
     }
   })
 
-  test('under a CA that expires soon only if the new leaf has a longer lifetime', async () => {
+  test('shortly before its CA expires only if the new leaf could be valid for longer', async () => {
     const [issuer] = parseCertificates(issuing.certificatePem)
     const validity = validityLimitedBy(issuer, at(1725), LEAF_LIFETIME_MS)
     expect(validity.notAfterMs).toBe(issuer.notAfterMs)
@@ -204,7 +204,7 @@ describe('A leaf is renewed', () => {
   }
 })
 
-test('a leaf issued before the renewal of its CA stays valid with the old or the new CA certificate in its chain', async () => {
+test('a leaf issued before its CA’s certificate was renewed stays valid with the old or the new CA certificate in its chain', async () => {
   const [before] = parseCertificates(issuing.certificatePem)
   const chain = await leafOf(days(0, 300))
   const spki = before.native.publicKey.export({ type: 'spki', format: 'der' })
@@ -219,7 +219,7 @@ test('a leaf issued before the renewal of its CA stays valid with the old or the
   expect(() => checkChain([chain[0], after], anchors, at(100))).not.toThrow()
 })
 
-test('of two CA certificates for one key, the currently valid one is used, in whatever order they are listed', async () => {
+test('of two CA certificates for one key, the currently valid one is used, in whatever order the two are listed', async () => {
   const [long] = await leafOf(days(0, 300))
   const [before] = parseCertificates(issuing.certificatePem)
   const spki = Uint8Array.from(before.native.publicKey.export({ type: 'spki', format: 'der' }))

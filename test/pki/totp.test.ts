@@ -22,7 +22,7 @@ const rfcCodes = [
   [20_000_000_000, '353130'],
 ] as const
 
-test.each(rfcCodes)('at %d s the TOTP code is %s, as in the RFC', (seconds, code) => {
+test.each(rfcCodes)('at %d s the TOTP code is %s, as in RFC 6238', (seconds, code) => {
   expect(totpCode(rfcSecret, totpStepAt(seconds * 1000))).toBe(code)
 })
 

@@ -45,12 +45,12 @@ test.each([
 })
 
 test.each([
-  ['RSA of 1,024 bits', () => rsa(1024).spki],
-  ['EC secp256k1', () => curve('secp256k1').spki],
-  ['Ed25519', () => exported(generateKeyPairSync('ed25519') as never).spki],
-  ['no key', () => Uint8Array.of(1, 2, 3)],
-  ['a key too large', () => new Uint8Array(5000)],
-])('wrapping for %s is refused', async (_name, spki) => {
+  ['an RSA key of 1,024 bits', () => rsa(1024).spki],
+  ['an EC key on secp256k1', () => curve('secp256k1').spki],
+  ['an Ed25519 key', () => exported(generateKeyPairSync('ed25519') as never).spki],
+  ['bytes that are not a key', () => Uint8Array.of(1, 2, 3)],
+  ['a key that is too large', () => new Uint8Array(5000)],
+])('wrapping a secret for %s is refused', async (_name, spki) => {
   await expect(wrapSecret(secret, spki(), context)).rejects.toMatchObject({ fault: 'unreadable' })
 })
 

@@ -43,7 +43,7 @@ describe('an operating system check', () => {
     ['WindowsServer', '10.0.0', false],
     ['LINUX', 'whatever', true],
     ['macOS', '14.0.0', false],
-  ])('for %s %s has the result: %s', (type, version, isPassing) => {
+  ])('for the operating system %s %s has the result: %s', (type, version, isPassing) => {
     expect(passesPostureCheck(windows, os(type, version))).toBe(isPassing)
   })
 })
@@ -60,7 +60,7 @@ describe('a domain check', () => {
   })
 })
 
-test('a MAC address check passes with any of its addresses', () => {
+test('a MAC address check passes if the device has any of its addresses', () => {
   const mac = check({ typeId: 'MAC', macAddresses: ['001b44113ab7', 'aabbccddeeff'] })
   const addresses = (...all: string[]): Posture => told({ mac: { ...at, addresses: all } })
   expect(passesPostureCheck(mac, addresses('112233445566', 'aabbccddeeff'))).toBe(true)
@@ -78,7 +78,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(of({}), running(process({ isRunning: false })))).toBe(false)
   })
 
-  test('passes only with one of the hashes and with the signer', () => {
+  test('passes only if the process has one of the hashes and the signer', () => {
     const strict = of({ hashes: ['ab', 'cd'], signerFingerprint: 'ef' })
     const good = { hash: 'cd', signerFingerprints: ['01', 'ef'] }
     expect(passesPostureCheck(strict, running(process(good)))).toBe(true)
@@ -96,7 +96,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(strict, running(process({ ...good, hash: 'abce' })))).toBe(false)
   })
 
-  test('never passes by a hash or signer without hexadecimal digits', () => {
+  test('never passes because of a hash or signer without hexadecimal digits', () => {
     const nothing = { hash: '', signerFingerprints: [''] }
     const unreadable = of({ hashes: ['?'] })
     expect(passesPostureCheck(unreadable, running(process(nothing)))).toBe(false)
@@ -111,7 +111,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(of({}), running(last, first))).toBe(true)
   })
 
-  test('otherwise uses the report for its path, because clients report a path once for all checks', () => {
+  test('otherwise uses the last report for the process path, because clients report a path once for all checks', () => {
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other' })))).toBe(true)
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(
       false,

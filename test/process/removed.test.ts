@@ -147,7 +147,7 @@ test('a removed controller gets no access with its certificate, key and data', a
   expect((await owner.request('GET', '/edge/client/v1/current-identity')).status).toBe(200)
 })
 
-test('every secret of a compromised controller is invalid, from any address', async () => {
+test('every secret that a compromised controller knew is invalid, from any address', async () => {
   const owner = await fleet.loggedIn(1)
   const stolen = await stolenFrom(4, owner)
   await fleet.change(1, 'remove', 'ctrl4', '--compromised')

@@ -23,7 +23,7 @@ function recorded(): Record<string, Json> {
   return JSON.parse(readFileSync(path, 'utf8')) as Record<string, Json>
 }
 
-test('the zero value of a stored field equals the recorded zero value', () => {
+test('the zero value of each stored field equals the recorded zero value', () => {
   const now = zeros()
   const known = recorded()
   const isRecording = process.env['FLOTILLA_RECORD'] === '1'

@@ -115,7 +115,7 @@ describe('The certificates of a router', () => {
     },
   )
 
-  test('that are extended are shown to a controller at once, because they are in force only then', async () => {
+  test('that were extended are presented to a controller at once, because they become valid only then', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     writeEndpoints(network.path('endpoints.yml'), {
       endpoints: [a.address, b.address],
@@ -145,7 +145,7 @@ describe('The certificates of a router', () => {
     await eventually(() => [a.isConnected, b.isConnected]).toEqual([true, true])
   })
 
-  test('are left unchanged if they are not due, unless an extension is requested', async () => {
+  test('are not extended if they are not due, unless a controller requests an extension', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await router.start({ extends: false })
     await eventually(() => network.logged('router starting')).toHaveLength(1)
@@ -167,7 +167,7 @@ describe('The certificates of a router', () => {
     expect(leafOf('r.cert').sha1).toBe(before)
   })
 
-  test('cause a log line if they are due and csr is missing, because nothing can be requested', async () => {
+  test('cause a log line if they are due but csr is missing, because the router then has no names to request', async () => {
     await withDaysLeft(100)
     const router = network.router(['tls:127.0.0.1:1'], '', {
       askExtension: askAt('router1'),

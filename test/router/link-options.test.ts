@@ -75,7 +75,7 @@ async function silentServer(): Promise<{ readonly port: number; readonly sockets
 
 const reasonsOf = (message: string) => network.logged(message).map(({ fields }) => fields['reason'])
 
-describe('A link dialer', () => {
+describe('The dialing side of a link', () => {
   test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
     'stops waiting for the response to its hello after its option %s',
     async (option) => {
@@ -85,7 +85,7 @@ describe('A link dialer', () => {
     },
   )
 
-  test('dials from the address in bind', async () => {
+  test('dials from the local address in the option bind', async () => {
     await dialing('bind: 127.0.0.2')
     const peer = await peerRouter()
     tell(peer)
@@ -165,16 +165,16 @@ describe('The wait before a router is dialed again', () => {
     return dialedMs.slice(1).map((at, k) => at - (dialedMs[k] ?? 0))
   }
 
-  test('grows according to healthyDialBackoff while controllers are connected to that router', async () => {
+  test('grows according to healthyDialBackoff while controllers are connected to the router that is to be dialed', async () => {
     expect(await waits(true)).toEqual([100, 300, 900, 1000])
   })
 
-  test('grows according to unhealthyDialBackoff while no controller is connected to that router', async () => {
+  test('grows according to unhealthyDialBackoff while no controller is connected to the router that is to be dialed', async () => {
     expect(await waits(false)).toEqual([1000, 10_000, 20_000, 20_000])
   })
 })
 
-describe('A link listener', () => {
+describe('The listening side of a link', () => {
   async function listening(options: string): Promise<() => ReturnType<typeof connect>> {
     const port = await freePort()
     const address = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`

@@ -115,7 +115,7 @@ describe('A link with several sockets', () => {
     expect(await socketsAt(controller)).toEqual([1])
   })
 
-  test('sends the messages of one circuit over one socket, and acknowledgements over separate sockets', async () => {
+  test('sends all messages of one circuit over one socket, and acknowledgments over separate sockets', async () => {
     const pipes = [new Pipe(), new Pipe(), new Pipe()]
     const [one, two, three] = pipes.map((socket) => {
       const channel: Channel = new Channel({

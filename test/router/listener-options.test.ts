@@ -55,7 +55,7 @@ async function closedAfterMs(
   return Math.min(...times)
 }
 
-describe('tls.handshakeTimeout bounds the handshake', () => {
+describe('The option tls.handshakeTimeout limits how long a TLS handshake may take', () => {
   const address = (protocol: string) =>
     `bind: "${protocol}:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
 
@@ -83,7 +83,7 @@ test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
   },
 )
 
-describe('A web server', () => {
+describe('A web server of a router', () => {
   async function serve(options: string, more = ''): Promise<void> {
     const points = `bindPoints: [{interface: "127.0.0.1:${port}", address: "r.test:${port}"}]`
     const apis = 'apis: [{binding: health-checks}]'

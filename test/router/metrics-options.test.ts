@@ -62,7 +62,7 @@ test('a metrics report is sent once intervalAgeThreshold has passed since its in
   ])
 })
 
-test('the newest messageQueueSize metrics reports are kept while no controller is connected', async () => {
+test('the router keeps the newest messageQueueSize metrics reports while no controller is connected', async () => {
   start('reportInterval: 10s, intervalAgeThreshold: 0s, messageQueueSize: 2')
   isConnected = false
   await pass(50)

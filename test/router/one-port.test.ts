@@ -51,10 +51,13 @@ describe('One port for links and clients', () => {
     [['ziti-edge', 'ziti-link'], 'ziti-link'],
     [['ziti-link', 'ziti-edge'], 'ziti-edge'],
     [['h2', 'ziti-edge', 'other'], 'ziti-edge'],
-  ])('selects, among %j, the last protocol that the port serves', async (protocols, selected) => {
-    const socket = await router.handshake({ protocols })
-    expect(socket.alpnProtocol).toBe(selected)
-  })
+  ])(
+    'selects, among the protocols %j that a client offers, the last one that the port serves',
+    async (protocols, selected) => {
+      const socket = await router.handshake({ protocols })
+      expect(socket.alpnProtocol).toBe(selected)
+    },
+  )
 
   test('ends the handshake of a client that offers only other ALPN protocols', async () => {
     const socket = await router.handshake({ protocols: ['h2', 'ziti-ctrl'] })

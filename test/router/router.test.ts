@@ -66,7 +66,7 @@ describe('A router', () => {
     ])
   })
 
-  test('responds to the validation of terminators with any binding, including an unknown binding', async () => {
+  test('responds to a controller’s validation of terminators with any binding, including an unknown binding', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'dialers: [{binding: transport}]\n')
     await connected(a)
@@ -88,7 +88,7 @@ describe('A router', () => {
     })
   })
 
-  test('connects to every reported member, and disconnects from a member that a majority does not list', async () => {
+  test('connects to every controller that is reported as a member, and disconnects from one that a majority does not list', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -108,7 +108,7 @@ describe('A router', () => {
     expect([a.isConnected, b.isConnected]).toEqual([true, true])
   })
 
-  test('requests the lists of all controllers when one list lacks a member, and keeps that member meanwhile', async () => {
+  test('requests the lists of all controllers when one list lacks a controller, and keeps that controller in the meantime', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -125,7 +125,7 @@ describe('A router', () => {
     ).toEqual(['a', 'b', 'a'])
   })
 
-  test('ignores a list that is marked for other (OpenZiti) routers, from which an address was removed', async () => {
+  test('ignores a list that is marked as intended for OpenZiti routers, which may omit an address', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -322,7 +322,7 @@ describe('A router', () => {
     expect(reply?.contentType).toBe(20_001)
   })
 
-  test('exits when it cannot reach a controller in time, and prints a remedy', async () => {
+  test('exits when it cannot reach a controller in time, and prints advice', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
     await router.start({ extends: false })
     await expect(router.failed).rejects.toThrow(
@@ -331,13 +331,13 @@ describe('A router', () => {
   })
 })
 
-describe('A router refuses a connection to', () => {
+describe('A router refuses to connect to', () => {
   test.each([
     ['a controller of another trust domain', 'spiffe://other.example/controller/a', {}],
     ['a router with the host name of a controller', `spiffe://${trustDomain}/router/a`, {}],
     ['a certificate without a SPIFFE id', null, {}],
     [
-      'a controller that says it is another',
+      'a controller that claims the id of another controller',
       `spiffe://${trustDomain}/controller/a`,
       { claimedId: 'b' },
     ],
@@ -401,7 +401,7 @@ describe('A router reports to controllers', () => {
     expect(a.ofType(1052)).toEqual([])
   })
 
-  test('its metrics at each interval: the same to all controllers, and only one of them publishes the metrics', async () => {
+  test('its metrics at each interval: the same to all controllers, of which only one publishes the metrics', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const often = 'metrics: {reportInterval: 100ms, intervalAgeThreshold: 150ms}\n'
     await network.running([a.address, b.address], often)
@@ -519,7 +519,7 @@ web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.t
 })
 
 describe('A router with message tracing or profiling enabled', () => {
-  test('writes each message in decoded form, without the channel secret', async () => {
+  test('writes each message to the trace in decoded form, without the channel secret', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'trace: {path: messages.log}\n')
     await connected(a)

@@ -149,7 +149,7 @@ test('entries are never stored on disk before their term', () => {
   expect(found.at(-1)?.entries.length).toBe(6)
 })
 
-test('a crash at any step of forming leaves a complete data folder or none, and forming can be retried', () => {
+test('a crash at any step of forming a data folder leaves a complete folder or none, and forming can be retried', () => {
   const parent = temporaryFolder()
   const dir = join(parent, 'data')
   const entries = someEntries(1, 2)

@@ -39,7 +39,7 @@ test('a formed data folder can be opened with its identity, its log and an empty
   await second.close()
 })
 
-test('the next start completes a log reset that a crash interrupted after a received state was swapped in', async () => {
+test('if a crash interrupts a log reset after a received state was swapped in, the next start completes the reset', async () => {
   const source = await openDataFolder(formedFolder(someEntries(1, 2)), options)
   await source.stateStore.write([{ key: 'a', value: '1' }], markAt(70, 4))
   const dir = formedFolder(someEntries(1, 2))
@@ -58,7 +58,7 @@ test('the next start completes a log reset that a crash interrupted after a rece
   await source.close()
 })
 
-test('a second attempt to open a data folder is refused, in this process and in another, until the first is closed', async () => {
+test('a second attempt to open a data folder is refused, in this process and in another, until the first user has closed it', async () => {
   const dir = formedFolder()
   const first = await openDataFolder(dir, options)
   const refused = { code: 'IN_USE', message: expect.stringContaining(`(pid ${process.pid})`) }
@@ -69,7 +69,7 @@ test('a second attempt to open a data folder is refused, in this process and in 
   await second.close()
 })
 
-test('the lock of a process killed with SIGKILL is released', async () => {
+test('the lock that a process held on a data folder is released when the process is killed with SIGKILL', async () => {
   const dir = formedFolder()
   const script = join(import.meta.dirname, 'support/lock-holder.ts')
   const holder = spawn(process.execPath, [script, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -131,7 +131,7 @@ test('forming accepts an empty folder and gives only its owner access', () => {
   }
 })
 
-test('missing and unwritable folders are each reported in one sentence', async () => {
+test('missing and unwritable data folders are each reported with one sentence', async () => {
   const parent = temporaryFolder()
   const missing = join(parent, 'nowhere')
   expect(() => readIdentity(missing)).toThrow(

@@ -11,7 +11,7 @@ const mark = {
   entitiesDigest: 'e',
 }
 
-test('a state mark is read as it was written, and a mark without a feature level is invalid', () => {
+test('a state mark (the stored log position of a state) is read as it was written, and a mark without a feature level is invalid', () => {
   expect(decodeMark(encodeMark(mark))).toEqual(mark)
   const { featureLevel, ...rest } = JSON.parse(encodeMark(mark)) as Record<string, unknown>
   expect(featureLevel).toBe(3)
@@ -21,11 +21,14 @@ test('a state mark is read as it was written, and a mark without a feature level
 test.each([
   [STATE_FORMAT - 1, 'of a version before the first release'],
   [STATE_FORMAT + 1, 'run the version that wrote it, or a later one'],
-])('a state mark of format %s is distinguished from damage, with a remedy', (format, remedy) => {
-  const other = JSON.stringify({ ...(JSON.parse(encodeMark(mark)) as object), format })
-  const found = decodeMark(other)
-  expect(found).toBe(format)
-  expect(unsupportedFormatError('data/state', Number(found), STATE_FORMAT).message).toContain(
-    remedy,
-  )
-})
+])(
+  'a state mark of format %s is distinguished from damage, and the error advises what to do',
+  (format, remedy) => {
+    const other = JSON.stringify({ ...(JSON.parse(encodeMark(mark)) as object), format })
+    const found = decodeMark(other)
+    expect(found).toBe(format)
+    expect(unsupportedFormatError('data/state', Number(found), STATE_FORMAT).message).toContain(
+      remedy,
+    )
+  },
+)

@@ -137,7 +137,7 @@ test('requests fail while the CA has an unusable key, and succeed with the next 
   expect((await issuer.identity(order, 'a')).subject).toBe('CN=somebody')
 })
 
-test('a full queue refuses certificate requests, and no caller alone can fill the queue', async () => {
+test('a full queue refuses certificate requests, and no single caller can fill the queue', async () => {
   const issuer = start({ certificatesWaitingMax: 8 })
   const many = Array.from({ length: 100 }, () => issuer.identity(order, 'greedy'))
   const other = issuer.identity(order, 'other')
@@ -152,7 +152,7 @@ test('a full queue refuses certificate requests, and no caller alone can fill th
   expect((await other).subject).toBe('CN=somebody')
 })
 
-test('a hanging thread is replaced; its current request is refused, and the other requests are served', async () => {
+test('a certificate thread that hangs is replaced: its current request is refused, and the other requests are served', async () => {
   const issuer = start({ certificateMsMax: 1500 })
   await issuer.identity(order, 'a')
   const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(() => undefined)
@@ -163,7 +163,7 @@ test('a hanging thread is replaced; its current request is refused, and the othe
   for (const end of rest) expect(end.status).toBe('fulfilled')
 })
 
-test('a certificate request that has waited too long is refused', async () => {
+test('a certificate request that has waited too long in the queue is refused', async () => {
   const issuer = start({ certificateWaitMsMax: -1 })
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({
     code: 'SERVER_TOO_MANY_REQUESTS',

@@ -59,7 +59,7 @@ async function hostAndClient() {
   return { host, client, port, target }
 }
 
-test('every counter of a tunnel exists at zero before it starts', async () => {
+test('every metric counter of a tunnel exists with the value zero before the tunnel starts', async () => {
   const { client } = await hostAndClient()
   expect(await seriesOf(client.tunnel)).toEqual({
     'build_info{mode="proxy",version="v1.2.3"}': 1,
@@ -92,7 +92,7 @@ test('every counter of a tunnel exists at zero before it starts', async () => {
   })
 })
 
-test('a host and a client count circuits, bytes and dials of a service by result', async () => {
+test('a hosting tunnel and a dialing tunnel count circuits, bytes and dials of a service by result', async () => {
   const { host, client, port, target } = await hostAndClient()
   await host.tunnel.start()
   await client.tunnel.start()
@@ -142,7 +142,7 @@ test('a host and a client count circuits, bytes and dials of a service by result
   ])
 })
 
-test('log-ins and polls count by result', async () => {
+test('a tunnel counts its log-ins and polls by result', async () => {
   const { client } = await hostAndClient()
   client.api.faults.push(new Error('connection refused'))
   await client.tunnel.start()
@@ -165,7 +165,7 @@ test('log-ins and polls count by result', async () => {
   })
 })
 
-test('services after the first ones count together', () => {
+test('a tunnel counts the first services separately, and all further services together', () => {
   const counts = new ServiceCounts()
   const { measuredServicesMax } = tunnelLimits
   for (let at = 0; at < measuredServicesMax + 3; at += 1) counts.add(`s${at}`, 'success')

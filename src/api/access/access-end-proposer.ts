@@ -46,11 +46,12 @@ export class AccessEndProposer {
     if (this.#isAtWork || !this.#isDue()) return
     this.#isAtWork = true
     try {
-      // An entry carries out a bounded number of ends.
+      // One log entry ends only a limited number of accesses, so further entries follow while more
+      // are due.
       do await this.#propose()
       while ((this.#deps.state.nextAccessEndMs() ?? Infinity) <= this.#deps.state.logTimeMs)
     } catch (error) {
-      // A cluster may be without a leader for a while; the next round tries again.
+      // The cluster may be without a leader for a while; the next call tries again.
       if (error instanceof Problem) return
       this.#deps.logger.error({ err: error }, 'cannot end access whose time is over')
     } finally {
@@ -65,7 +66,7 @@ export class AccessEndProposer {
   }
 
   /**
-   * Another controller proposes only if the leader has not done so for a while, as when its main
+   * Another controller proposes only if the leader is late, for example because the leader's main
    * thread hangs.
    */
   #isDue(): boolean {
@@ -73,7 +74,8 @@ export class AccessEndProposer {
     const nextMs = state.nextAccessEndMs()
     if (nextMs === null) return false
     const lateMs = cluster.leaderId() === cluster.selfId ? 0 : limits.accessEndLateMs
-    // A clock that is ahead of those of a majority cannot move log time.
+    // Log time advances only as far as the clocks of a majority. So this check uses their time, and
+    // the clock of this controller alone does not count.
     const nowMs = Math.max(state.logTimeMs, majorityNowMs(this.#deps) ?? 0)
     return nextMs + lateMs <= nowMs
   }

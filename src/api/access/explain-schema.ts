@@ -21,7 +21,7 @@ const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => 
   properties: { ...(entityRef['properties'] as JsonObject), ...more },
   required: [...(entityRef['required'] as readonly string[]), ...required],
 })
-/** Schema of a value that is null if the caller may not read the kind. */
+/** Schema of a value that is null if the caller may not read records of that kind. */
 const withheldOr = nullableSchema
 
 /**
@@ -41,7 +41,9 @@ const right = wholeObject(
   {
     isGranted: flag,
     isReachable: flag,
-    /** When the last policy that grants the right ends for the identity. */
+    /**
+     * Time at which the identity loses the right, because the last policy that grants it ends.
+     */
     endsAt: { anyOf: [dateTime, { type: 'null' }] },
     policiesCount: count,
     policies: withheldOr(
@@ -65,12 +67,12 @@ const right = wholeObject(
       }),
     ),
     /**
-     * If no policy grants the right: the policy that needs the fewest additional role attributes to
-     * grant it.
+     * If no policy grants the right: the policy that would grant the right with the fewest
+     * additional role attributes.
      */
     nearestPolicy: withheldOr(refWith({ identityLacks: texts, serviceLacks: texts })),
   },
-  // Optional, because an older controller does not send `nearestPolicy`.
+  // Optional members, because an older controller does not send them.
   ['nearestPolicy', 'endsAt'],
 )
 

@@ -30,7 +30,15 @@ import type { CallerReadPermissions } from './readable.ts'
 export const explanationViewLimits = {
   /** Maximum API sessions per identity whose posture is evaluated; the newest ones are chosen. */
   explainedSessionsMax: 10,
+  /**
+   * Maximum common edge routers that an explanation lists, online routers first; the counts
+   * include all.
+   */
   shownRoutersMax: 25,
+  /**
+   * Maximum terminators that an explanation lists, online terminators first; the counts include
+   * all.
+   */
   shownTerminatorsMax: 25,
 } as const
 
@@ -196,8 +204,8 @@ export class ExplanationView {
       serviceRouterCount: found.serviceRouterCount,
       commonRouters: found.commonRouters,
       onlineRouterIds,
-      // The tunnel of a router dials as the identity with the router's id, so it needs no edge
-      // listener.
+      // The tunnel of a router dials as the identity with the router's id. So this identity can
+      // reach its router even without an edge listener.
       isAnyRouterReachable: onlineRouterIds.some(
         (id) => id === identity.id || state.mayServeClients(id),
       ),
@@ -376,7 +384,7 @@ interface Terminators {
   shown(): JsonObject
 }
 
-/** Permissions to read the records that are named in a missing piece (an obstacle to access). */
+/** Permissions to read the records that an obstacle to access names. */
 const readPermissions = {
   identity: 'identity.read',
   service: 'service.read',

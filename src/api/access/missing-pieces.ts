@@ -66,13 +66,13 @@ export interface AccessObstacleInputs {
   readonly isAnyTerminatorOnline: boolean
 }
 
-/** Maximum records named in one missing piece. */
+/** Maximum records that one obstacle names. */
 const namedMax = 10
 
 /**
  * Returns the obstacles in the order in which a dial or bind meets them; [] if there are none.
- * @param may whether the caller has the permission; without it, the result does not reveal how many
- * records of the kind exist.
+ * @param may whether the caller has a permission; without the permission, the result does not
+ * reveal how many records of that kind exist.
  */
 export function accessObstacles(
   facts: AccessObstacleInputs,
@@ -95,7 +95,8 @@ function ofIdentity(facts: AccessObstacleInputs): AccessObstacle[] {
     const message = 'The identity is disabled'
     pieces.push({ ...about, code: 'IDENTITY_DISABLED', message })
   }
-  // An identity that is already logged in needs no authenticator for its current session.
+  // An identity that is logged in does not need its authenticator again for the current session, so
+  // a missing authenticator is no obstacle then.
   if (logIn !== 'some' && !hasApiSession) {
     const what =
       logIn === 'notAllowed'
@@ -144,7 +145,10 @@ function ofPolicies(facts: AccessObstacleInputs, mayCount: boolean): AccessObsta
   ]
 }
 
-/** Access that a policy gave until its end, or until the end of a role attribute. */
+/**
+ * Obstacles from access that was granted for a limited time: the policy, or a role attribute that
+ * the policy selects, has ended.
+ */
 function ofEnds(
   { type, identity, ended }: AccessObstacleInputs,
   mayReadPolicies: boolean,

@@ -34,6 +34,7 @@ export interface PreviewOperationsDeps {
 }
 
 export const previewAnswerLimits = {
+  /** Maximum rows in one page of a preview; a larger `limit` counts as this value. */
   previewRowsMax: 500,
   /**
    * Maximum service policies with changed posture checks that the response lists; the count in the
@@ -44,7 +45,7 @@ export const previewAnswerLimits = {
 
 const body = { schema: accessPreviewRequestSchema, isRequired: true } as const
 
-/** Access rights that concern an edge router. */
+/** Access rights between an edge router and an identity or service. */
 const ofRouters: ReadonlySet<AccessRight> = new Set(['router', 'serviceRouter'])
 
 /** Operations that show how changes would affect access, before the changes are made. */
@@ -99,8 +100,9 @@ async function preview(
 }
 
 /**
- * The effect of writes by the caller on records and access.
- * @throws {Problem} as the writes would; REVISION_MOVED if records changed during every attempt.
+ * The effect that writes by the caller would have on records and access.
+ * @throws {Problem} the problems that the writes would throw; REVISION_MOVED if records changed
+ * during every attempt.
  */
 export async function accessDifference(
   { state, processor, limits }: PreviewOperationsDeps,
@@ -125,8 +127,7 @@ export async function accessDifference(
 }
 
 /**
- * Starts the work when it is the caller's turn, and interleaves its steps with the work of other
- * callers.
+ * Starts the work when it is the caller's turn, and lets other callers work between its steps.
  */
 function inTurns<T>(
   processor: ProcessorShare,
@@ -146,7 +147,7 @@ function inTurns<T>(
 }
 
 /**
- * Runs the steps while the client is connected.
+ * Runs the steps as long as the client is connected.
  * @throws {Problem} TIMEOUT at the next step after the client has disconnected.
  */
 function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<void, T> {

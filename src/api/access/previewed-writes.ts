@@ -31,7 +31,7 @@ interface PreparedWrite {
   readonly write: PreviewedWrite
   /** Members of the body that have no effect. */
   readonly ignored: readonly string[]
-  /** Records on which the checks of the body depend. */
+  /** Records on which the outcome of validating the body depends. */
   readonly judgedOn: NonNullable<ProposalInput['judgedOn']>
 }
 
@@ -101,8 +101,9 @@ export class PreviewedWrites {
   }
 
   /**
-   * Validates one change of any kind as its operation would, and converts it to a write.
-   * @throws {Problem} as the operation would.
+   * Validates one change of any kind in the same way as the operation for that kind, and converts
+   * the change to a write.
+   * @throws {Problem} the problems of that operation.
    */
   async prepared(
     { preparers, level }: PreviewedWritesDeps,
@@ -163,9 +164,9 @@ export function withChangePosition(error: unknown, at: number): unknown {
 }
 
 /**
- * Permissions to preview a change to a kind: to read the kind, the kinds that its records
- * reference, and the policies that reference them. Errors and results of the preview reveal all of
- * these records.
+ * Permissions that a preview of a change to a kind requires: to read the kind, the kinds that its
+ * records reference, and the policies that reference its records. Errors and results of the preview
+ * reveal all of these records.
  */
 export function previewPermissions(kind: KindName): readonly SessionPermission[] {
   const entity = findEntity(kind)

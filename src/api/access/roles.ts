@@ -18,7 +18,10 @@ interface RoleOperationsDeps {
   readonly lists: ListAnswers
 }
 
-export const roleLimits = { roleRowsMax: 500 } as const
+export const roleLimits = {
+  /** Maximum role attributes on a page; a larger `limit`, or one below 1, counts as this value. */
+  roleRowsMax: 500,
+} as const
 
 const roleCount: NamedSchema = {
   name: 'roleCount',

@@ -1,5 +1,6 @@
 /**
- * Time limits of responses that wait for the cluster or a disk. The CLI waits a little longer.
+ * Maximum time until the response of operations that wait for the cluster or a disk. The CLI waits
+ * a little longer.
  */
 export const responseTimeLimits = {
   /**
@@ -16,6 +17,9 @@ export const responseTimeLimits = {
    * the backup must include.
    */
   backupMsMax: 55_000,
-  /** A step of a restore waits until a new leader is elected; the last one waits for all voters. */
+  /**
+   * If there is no leader, a step of a restore waits until one is elected. The last step also waits
+   * for all voters.
+   */
   restoreMsMax: 115_000,
 } as const

@@ -90,7 +90,7 @@ function isShownMesh(call: RequestContext): boolean {
   return api === 'management' && caller !== null && mayCall(caller, 'controllers.read', call)
 }
 
-/** The rows are not replicated, so they are in no state digest. */
+/** The rows are not replicated, so no state digest covers them. */
 const noLanes = digestLanes('', '')
 
 function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord {

@@ -10,7 +10,8 @@ interface ClusterHistoryOperationsDeps {
 }
 
 /**
- * Operation that returns measurements of this controller from the last hour; it needs no quorum.
+ * Operation that returns measurements of this controller from the last hour; works without a
+ * quorum.
  */
 export function clusterHistoryOperations({
   cluster,

@@ -32,7 +32,7 @@ export const joinTicketSelectorSchema = objectSchema('clusterTicketChoice', { id
 ])
 
 /**
- * The schema sets no limit on the ticket: an error about a field repeats its value, and the ticket
+ * The schema sets no limit on the ticket: an error about the limit would repeat the ticket, which
  * is a secret.
  */
 export const joinRequest = objectSchema(

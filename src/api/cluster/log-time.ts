@@ -51,8 +51,8 @@ async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise
       retryAfterSeconds: 1,
     })
   }
-  // A reset has side effects, so it is skipped if log time is ahead by no more than the timestamps
-  // of a leader are allowed to be.
+  // A reset has side effects, so it is skipped if log time is ahead by no more than the tolerance
+  // for a leader's timestamps.
   if (state.logTimeMs - targetMs <= AHEAD_MS_ALLOWED) return answered(0, state.logTimeMs)
   const kind = CommandKind.LOG_TIME_RESET
   const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })

@@ -3,7 +3,7 @@ import { flag, text, wholeObject } from '../../entities/shapes.ts'
 import { integer, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Members of the cluster and planned changes of them. */
+/** Members of the cluster, and planned changes to the members. */
 const member: NamedSchema = {
   name: 'clusterMember',
   schema: wholeObject(

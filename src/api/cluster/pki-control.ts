@@ -4,8 +4,8 @@ import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { certificateRequest } from './pki-schema.ts'
 
 /**
- * Server certificate from another authority; the controller presents it for the names that the
- * certificate contains.
+ * Server certificate from another authority. The controller presents it to clients that request one
+ * of the names in the certificate.
  */
 export interface ServerCertificateInForce {
   readonly path: string
@@ -21,7 +21,10 @@ export interface ActiveCertificates {
   readonly certificates: readonly InspectedCertificate[]
   /** PEM certificate of the issuing authority in force; null when it is not known. */
   readonly issuingPem: string | null
-  /** False: another authority issued the certificate, and the operator must renew it there. */
+  /**
+   * False: another authority issued the certificate, and the operator must renew the certificate
+   * with that authority.
+   */
   readonly isRenewedHere: boolean
   /** Time of the automatic renewal, UTC ms; null for a leaf that another authority issued. */
   readonly renewAtMs: number | null

@@ -47,7 +47,7 @@ export const certificatesInForce: NamedSchema = {
 }
 
 /**
- * The schema sets no limit on the key: an error about a field repeats its value, and the key is a
+ * The schema sets no limit on the key: an error about the limit would repeat the key, which is a
  * secret.
  */
 export const issuingAuthorityRequest = objectSchema(

@@ -77,8 +77,8 @@ export const clusterHistory: NamedSchema = {
 }
 
 /**
- * The schema sets no limit on the password: an error about a field repeats its value, and the
- * password is a secret.
+ * The schema sets no limit on the password: an error about the limit would repeat the password,
+ * which is a secret.
  */
 export const adminRecovery = objectSchema(
   'clusterAdminRecovery',

@@ -12,7 +12,7 @@ interface ClusterStatusOperationsDeps {
   readonly health: () => HealthReport
 }
 
-/** Operation that shows the cluster as this controller sees it; it needs no quorum. */
+/** Operation that shows the cluster as this controller sees it; works without a quorum. */
 export function clusterStatusOperations({
   cluster,
   health,

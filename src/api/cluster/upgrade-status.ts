@@ -3,7 +3,10 @@ import { flag, text, closedObject } from '../../entities/shapes.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 
-/** During writes, even a healthy member is a few entries behind the leader's last report. */
+/**
+ * A member that is behind by no more than this counts as caught up: during writes, even a healthy
+ * member is a few entries behind the leader's last report.
+ */
 const LAG_ENTRIES_MAX = 100
 
 const level = { type: 'integer', minimum: 0 } as const
@@ -31,8 +34,9 @@ export const upgradeStatus = {
       description: 'null: no member supports a higher one',
     },
     // complete: all members run one version, and the cluster has the feature level of that version.
-    // mixed: several versions run. waiting: all run one version, but the cluster has a lower level
-    // or has not recovered from the last stop, or the version of a member is unknown.
+    // mixed: several versions run. waiting: all run one version, but the cluster has a lower level,
+    // or has not fully recovered since a member was last stopped, or the version of a member is
+    // unknown.
     state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
     advice: text,
     notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },

@@ -12,8 +12,7 @@ interface AuthenticatorOperationsDeps {
 }
 
 /**
- * Operations with which administrators use an authenticator, apart from reading and writing its
- * fields.
+ * Operations for administrators on an authenticator, other than reading and writing its fields.
  */
 export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps): Operation[] {
   return [

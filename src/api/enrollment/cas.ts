@@ -75,8 +75,8 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
             detail: 'this controller does not serve the client API',
           })
         }
-        // The token does not expire, as in OpenZiti, because it is useless without a certificate of
-        // the CA.
+        // The token does not expire, as in OpenZiti: without a certificate of the CA, the token is
+        // useless.
         const claims = {
           iss: `${address}/`,
           sub: id,

@@ -60,7 +60,8 @@ interface EnrollOperationsDeps {
 }
 
 /**
- * Enough for two certificate requests with the longest keys, and the other members of the body.
+ * Maximum bytes of an enrollment body: enough for two certificate requests with the longest keys,
+ * and the other members.
  */
 const BODY_BYTES_MAX = 64 * 1024
 /**

@@ -10,7 +10,9 @@ interface AuthoritiesPemDeps {
   readonly authorities: NetworkAuthorities
 }
 
-/** All CA certificates of the network as one PEM text, which an enrolled client trusts. */
+/**
+ * All CA certificates of the network as one PEM text; an enrolled client trusts these certificates.
+ */
 export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): string {
   return networkAuthorities(deps)
     .map(({ pem }) => pem.trim())

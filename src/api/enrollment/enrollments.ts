@@ -121,7 +121,7 @@ class Enrollments {
   }
 
   /**
-   * Writes everything in one log entry: if the enrollment is refused, the authenticator stays.
+   * Writes everything in one log entry, so a refused enrollment leaves the authenticator in place.
    */
   ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const { limits } = this.#deps

@@ -13,7 +13,8 @@ interface ClientJwtSignerOperationsDeps {
 const kind = 'clientExternalJwtSigner'
 
 /**
- * Operations that list the identity providers with which a client can log in; they need no session.
+ * Operations that list the identity providers with which a client can log in. A client can call
+ * these operations without a session.
  */
 export function clientJwtSignerOperations({
   state,

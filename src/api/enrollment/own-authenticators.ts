@@ -143,8 +143,8 @@ class OwnAuthenticators {
     const { limits } = this.#deps
     const callerId = requireCaller(call).identity.id
     const id = call.param('id')
-    // With a request id, the log would store an unsalted hash over the request, which contains the
-    // passwords.
+    // Stores no request id: together with the id, the log would store an unsalted hash of the
+    // request, and the request contains the passwords.
     call.metadata.isRepeatable = false
     return await retryWhenMoved(toWriteRequest(call), limits, async () => {
       const own = await this.#deps.reads.latest(() => this.#find(id, callerId))
@@ -172,7 +172,7 @@ class OwnAuthenticators {
 
   /**
    * Checks the current password. Wrong attempts count like failed log-ins.
-   * @throws {Problem} UNAUTHORIZED, without the value.
+   * @throws {Problem} UNAUTHORIZED, which does not repeat the password.
    */
   async #prove(call: RequestContext, own: Authenticator, currentPassword: string): Promise<void> {
     const { username, passwordHash } = own

@@ -97,8 +97,8 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
       path: `${ofId}/extend-verify`,
     }),
-    // The same operation at the path in OpenZiti's API document; it finds only the caller's own
-    // authenticators.
+    // The same verification at the path that OpenZiti's API document contains; this path too finds
+    // only the caller's own authenticators.
     verification({
       operationId: 'extendVerifyAuthenticator',
       path: '/authenticators/{id}/extend-verify',

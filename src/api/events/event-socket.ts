@@ -30,7 +30,10 @@ const WEB_SOCKET_VERSION = '13'
 /** 16 bytes as base64 (RFC 6455, 4.1). */
 const KEY = /^[A-Za-z0-9+/]{22}==$/
 
-/** Whether an upgrade request is for the event socket; others are handled as ordinary requests. */
+/**
+ * Whether an upgrade request is for the event socket; other upgrade requests are handled as
+ * ordinary requests.
+ */
 export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url === EVENT_SOCKET_PATH || url.startsWith(`${EVENT_SOCKET_PATH}?`)
 }

@@ -86,7 +86,7 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
   const filter = filterOf(call, deps)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
   const after = resumeAfter(call, deps)
-  // The stream checks the limit on streams when it starts, so after any wait.
+  // Called after any wait, because creating the reader checks the limit on open streams.
   const answer = (): Reply => {
     const reader = {
       ...createEventReader(requireCaller(call), call, deps, () => isOfRecords),

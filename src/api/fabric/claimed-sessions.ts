@@ -34,8 +34,8 @@ interface ReopenLimits {
 }
 
 /**
- * Identity, service and session type (dial or bind) in a claim. Whether policies grant the use
- * depends on the current state.
+ * Identity, service and session type (dial or bind) that a client claims. The claim grants nothing:
+ * the policies in the current state decide whether the client may use the service.
  */
 export interface ClaimedServiceUse {
   readonly identityId: string
@@ -56,8 +56,8 @@ export type SessionOpenResult =
 const WINDOW_MS = 60_000
 
 /**
- * Finds the service sessions that clients claim at routers, and opens a session if a valid claim
- * has none.
+ * Finds the service sessions that clients claim at routers, and opens a session if none exists for
+ * a valid claim.
  */
 export class ClaimedServiceSessions {
   readonly #deps: ClaimedSessionsDeps
@@ -65,7 +65,7 @@ export class ClaimedServiceSessions {
    * Limits reopened service sessions per API session, because each reopening costs a log entry.
    */
   readonly #reopens: WindowedQuota
-  /** Service sessions that are being opened, by API session and use. */
+  /** Service sessions that are being opened, by API session, service and session type. */
   readonly #opening = new Map<string, Promise<SessionOpenResult>>()
 
   constructor(deps: ClaimedSessionsDeps) {
@@ -83,9 +83,9 @@ export class ClaimedServiceSessions {
   }
 
   /**
-   * Returns the open service session; opens one if necessary. Circuits and hosted services end when
-   * a right ends only if a service session exists for them. An ended session is reopened under its
-   * previous ID, which its client and routers know.
+   * Returns the open service session; opens one if necessary. Without a service session, circuits
+   * and hosted services would not end when the client loses its right. An ended session is reopened
+   * under its previous ID, which its client and routers know.
    */
   async open(apiSession: ApiSession, use: ClaimedServiceUse): Promise<SessionOpenResult> {
     const { session } = use
@@ -120,9 +120,9 @@ export class ClaimedServiceSessions {
   }
 
   /**
-   * The use that is in the token of an ended session. The token proves only that its client
-   * requested this use in this API session. Like OpenZiti, the controller then decides by the
-   * current policies.
+   * The identity, service and session type from the token of an ended session. The token proves
+   * only that its client requested this use in this API session. Like OpenZiti, the controller then
+   * decides by the current policies.
    */
   #endedUse(apiSession: ApiSession, claimed: ClaimedSession): ClaimedServiceUse | ClaimFault {
     const { state } = this.#deps
@@ -141,7 +141,10 @@ export class ClaimedServiceSessions {
     return { identityId: identity.id, serviceId, type, session }
   }
 
-  /** The use for an OIDC client, whose claim contains only the service. */
+  /**
+   * The identity, service and session type for an OIDC client, whose claim contains only the
+   * service.
+   */
   #namedUse(
     apiSession: ApiSession,
     serviceId: string,
@@ -165,8 +168,8 @@ export class ClaimedServiceSessions {
     { identityId, serviceId, type }: ClaimedServiceUse,
     id: string,
   ): Promise<SessionOpenResult> {
-    // A router has seen the token, so this session must never get access to the management API,
-    // even if its identity gains rights later.
+    // Binds the session to the client API. A router has seen the token, so this session must never
+    // get access to the management API, even if its identity gains rights later.
     if (isNotBoundToApi(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
     const wanted = { id, identityId, serviceId, type, tags: {} }
     try {

@@ -77,7 +77,7 @@ export class ApiHostedTerminators implements HostedTerminators {
 }
 
 /**
- * Identities that may lose the right to host through this change; null: any identity may lose it.
+ * Identities that may no longer host because of this change; null: this may concern any identity.
  */
 function hostsThatMayLose(change: RecordChange): readonly string[] | null {
   if (isChangeOf(change, 'session')) {

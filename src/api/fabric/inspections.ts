@@ -17,8 +17,16 @@ import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {
+  /**
+   * Maximum characters of `appRegex` in an inspection request; above that: 400
+   * COULD_NOT_VALIDATE.
+   */
   regexCharactersMax: 256,
+  /** Maximum values that one inspection requests; above that: 400 COULD_NOT_VALIDATE. */
   requestedValuesMax: 16,
+  /**
+   * Maximum characters of the name of one requested value; above that: 400 COULD_NOT_VALIDATE.
+   */
   nameCharactersMax: 128,
 } as const
 
@@ -100,7 +108,7 @@ export function inspectionOperations(deps: InspectionOperationsDeps): Operation[
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
         const { errors, inspected } = await ofRouters(deps, isMeant, [...names])
-        // An unknown name is no error, because controllers and routers know different names, and
+        // An unknown name is not an error: controllers and routers know different names, and
         // OpenZiti's CLI shows values only if there are no errors.
         const answer = { errors, success: errors.length === 0, values: [...own, ...inspected] }
         return responseWithoutEnvelope(JSON.stringify(answer))

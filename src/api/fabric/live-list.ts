@@ -12,7 +12,7 @@ import { listAnswer, type Reply } from '../http/answers/envelope.ts'
 import { readListQuery } from '../http/answers/query-parameters.ts'
 
 const lister = new Lister(noLinks)
-/** Live rows are not replicated, so they are in no state digest. */
+/** Live rows are not replicated, so no state digest covers them. */
 const noLanes = digestLanes('', '')
 
 /** How rows of a live table are filtered and shown. */

@@ -141,8 +141,8 @@ export class ApiRouterClients implements RouterClients {
     const identity = state.get('identity', session.identityId)
     if (identity === undefined || !canUseRouters(session, identity)) return null
     if (isDisabled(identity, proposalNowMs(this.#deps))) return null
-    // The client sends the external JWT only to a controller, with the request for each service
-    // session; a router cannot obtain the JWT.
+    // A missing external JWT does not matter here: the client sends it only to a controller, with
+    // the request for each service session, and a router cannot obtain it.
     const lacks = pendingFactors(state, identity, session)
     // @guard claims-at-a-router--factor
     if (lacksSessionFactor(lacks)) return null
@@ -186,7 +186,10 @@ export class ApiRouterClients implements RouterClients {
     this.#deps.sessions.use(session.id)
   }
 
-  /** The id of the session whose token is derived from the session id. */
+  /**
+   * The id of the session to which the token belongs; null if the token is not derived from a
+   * session id.
+   */
   #sessionIdOf(token: string): string | null {
     const found = this.#deps.tokens.judge(token, this.#deps.clock.nowMs())
     return typeof found === 'string' ? null : found.sessionId
@@ -325,7 +328,7 @@ export class ApiRouterClients implements RouterClients {
     for (const { kind, id, before, after } of changes) {
       if (!ofSessions.has(kind)) continue
       if (kind === 'apiSession') {
-        // Routers need no update when only the time of the session's last use changed.
+        // A change that only sets the time of the session's last use is not sent to routers.
         if (before === undefined || after === undefined || isOther(before, after)) ids.add(id)
         continue
       }
@@ -347,8 +350,8 @@ export class ApiRouterClients implements RouterClients {
 }
 
 /**
- * Whether the client presented a certificate of its session to the router. If the router names a
- * service, it has already compared the certificate with the token. The reported fingerprints prove
+ * Whether the client presented a certificate of its session to the router. A router that names a
+ * service has already compared the certificate with the token. The reported fingerprints prove
  * nothing if the router is malicious, because such a router can copy them from the token.
  */
 function isShownBy(
@@ -375,8 +378,8 @@ function endedSession({ id, before, after }: RecordChange<'session'>): EndedSess
 }
 
 /**
- * The router, if policies may select it differently after the change. A deleted router is ignored,
- * because its channel closes anyway.
+ * The id of a changed router, if other policies may select the router after the change. A deleted
+ * router is ignored, because its channel closes anyway.
  */
 function movedRouter({ id, before, after }: RecordChange<'router'>): string[] {
   if (after === undefined) return []

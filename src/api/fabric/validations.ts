@@ -82,8 +82,8 @@ const EDGE_DESTINATION = 'xg-edge-fwd'
 export function networkValidationsFor(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps
   const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
-  // In turns, because the tables of a controller may be large and are searched once for each
-  // router.
+  // Searches the tables when it is the caller's turn, because they may be large and are searched
+  // once for each router.
   const inTurns: InTurns = (work) =>
     new Promise((resolve, reject) => {
       deps.processor.run(caller.identity.id, () => {
@@ -369,8 +369,8 @@ function comparedLink(
     peerRouterId,
     isPeerConnected,
     isDialed,
-    // If the peer router of the link is not connected to this controller, the controller need not
-    // have the link.
+    // A link that this controller does not know is still valid if the peer router of the link is
+    // not connected here.
     isValid: known === undefined ? !isPeerConnected : isPeerConnected && differing.length === 0,
     messages: differing,
   }
@@ -383,8 +383,8 @@ function differingSockets(
   const known = connections
     .map(({ type, sourceAddress, destAddress }) => `${type} ${sourceAddress} ${destAddress}`)
     .sort()
-  // A controller stores only the first few sockets of a link, so additional reported sockets are no
-  // difference.
+  // A controller stores only the first few sockets of a link, so additional sockets in the router's
+  // report do not count as a difference.
   if (known.length < reported.length && known.every((socket) => reported.includes(socket)))
     return []
   return known.join('\n') === reported.join('\n')

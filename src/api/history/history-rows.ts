@@ -14,9 +14,9 @@ import type { ChangeState } from './history-schema.ts'
 
 /** The parts of the audit log that a caller may read. */
 export interface HistoryReader {
-  /** Tables whose records it may read; null: everything. */
+  /** Tables whose records the caller may read; null: all tables. */
   readonly tables: ReadonlySet<string> | null
-  /** Whether it may read the names of identities. */
+  /** Whether the caller may read the names of identities. */
   readonly mayReadIdentities: boolean
 }
 
@@ -25,14 +25,14 @@ export const administratorReader: HistoryReader = { tables: null, mayReadIdentit
 export function historyReader(call: RequestContext): HistoryReader {
   const caller = requireCaller(call)
   if (caller.isAdmin) return administratorReader
-  // Also the request of an undo reads its entry.
+  // Checked as a GET, because a request to undo an entry (a POST) also reads the entry.
   const mayRead = (permission: Permission): boolean =>
     mayCall(caller, permission, { api: call.api, method: 'GET' })
   const tables = historyKinds.filter((kind) => mayRead(readPermissionOf(kind) ?? 'admin'))
   return { tables: new Set(tables), mayReadIdentities: mayRead('identity.read') }
 }
 
-/** An audit record as the API shows it to a reader. */
+/** An audit record in the form in which the API shows it to this caller. */
 export function auditRow(
   record: EntityRecord,
   state: Pick<StateView, 'get'>,
@@ -85,7 +85,10 @@ function shownChanges(
   return { changes: shown, omitted: omitted + changes.length - shown.length }
 }
 
-/** The kind by which the caller wrote the record, or that of its table. */
+/**
+ * For the main record of the entry, the kind under which the caller wrote it; for other records,
+ * the kind of their table.
+ */
 function kindOf({ kind, id }: KeptChange, record: EntityRecord): string {
   const isMain =
     record['entityId'] === id && entitiesByName.get(String(record['entity']))?.table === kind
@@ -102,7 +105,7 @@ export function changeRow(change: KeptChange, kind: string): JsonObject {
   return { kind, id, name, before: shown(change, before), after: shown(change, after), isPartial }
 }
 
-/** Values with times as RFC 3339. */
+/** The values of a change, with times in RFC 3339 format. */
 function shown({ kind }: KeptChange, values: JsonObject | null): JsonObject | null {
   if (values === null) return null
   const fields = entitiesByName.get(kind)?.fields ?? {}

@@ -5,13 +5,13 @@ import { accessPreviewResponseSchema } from '../access/preview-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Whether an entry keeps its change, or why not. */
+/** Whether an audit entry still contains its change and, if not, why. */
 export const changeStates = ['KEPT', 'TOO_LARGE', 'DROPPED', 'NONE'] as const
 export type ChangeState = (typeof changeStates)[number]
 
 const values = { type: 'object', additionalProperties: true } as const
 
-/** A record before and after an entry. */
+/** The values of a record before and after an audit entry. */
 const change = closedObject({
   kind: text,
   id: text,
@@ -58,7 +58,7 @@ export const auditDetail: NamedSchema = {
   }),
 }
 
-/** A write that undoes an entry, as the operation of its kind takes it. */
+/** A write that undoes an entry, in the form that the operation for its kind accepts. */
 const undoingWrite = closedObject({
   action: { type: 'string', enum: ['create', 'patch', 'delete'] },
   kind: text,
@@ -67,7 +67,7 @@ const undoingWrite = closedObject({
   data: values,
 })
 
-/** The effect that the undo of an entry would have now. */
+/** The effect that undoing an entry would have now. */
 export const undoPreview: NamedSchema = {
   name: 'undoPreview',
   schema: closedObject({

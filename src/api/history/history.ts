@@ -19,12 +19,12 @@ import { Undo, type UndoDeps } from './undo.ts'
 
 const text = { type: 'string' } as const
 const tables: ReadonlySet<string> = new Set(historyKinds)
-/** Names of kinds with a history, as an entry names them. */
+/** Names of the kinds that have a history, in the form in which audit entries contain them. */
 const kinds = entities.filter(({ table }) => tables.has(table)).map(({ name }) => name)
 const filterable = auditEntry.symbols.map(({ name }) => name)
 const INDEX = /^[0-9]{1,15}$/
 
-/** Operations that list changes of records, and undo them. */
+/** Operations that list changes to records, and that undo such changes. */
 export function historyOperations(deps: UndoDeps): Operation[] {
   const undo = new Undo(deps)
   const { state } = deps
@@ -113,7 +113,7 @@ async function list({ state, processor }: UndoDeps, call: RequestContext): Promi
     sinceMs: timeOf(call, 'since'),
     untilMs: timeOf(call, 'until'),
   }
-  // A caller that may read nothing must not cost a search.
+  // Skips the search for a caller that may read no records.
   if (reader.tables?.size === 0) return listAnswer([], singlePagePagination([]), filterable)
   const { records, limit, offset, totalCount } = await processor.finish(
     call.sharer,

@@ -16,34 +16,35 @@ import type { StateView } from '../../ports/state-view.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
 import { changeState } from './history-rows.ts'
 
-/** A write that takes back one change of an entry. */
+/** A write that undoes one change of an entry. */
 export interface InverseWrite {
   readonly action: 'create' | 'patch' | 'delete'
   readonly kind: KindName
   readonly id: string
   readonly name: string
-  /** Body of the operation; {} for a deletion. */
+  /** Body of the write's operation; {} for a deletion. */
   readonly data: JsonObject
-  /** Permission of the operation. */
+  /** Permission that the write's operation requires. */
   readonly permission: SessionPermission
-  /** Stored fields that the record has after the write; null for a deletion. */
+  /** Stored fields that the record must have after the write; null for a deletion. */
   readonly restored: JsonObject | null
 }
 
 type Records = Pick<StateView, 'get'>
 
-/** Actions whose kept changes are undone by writes of records. */
+/** Actions that can be undone by writing the records in their stored changes. */
 const undoable: ReadonlySet<string> = new Set(['create', 'replace', 'patch', 'delete'])
 
-/** Members of bodies that become a field under another name. */
+/** For each kind, stored fields that have another name in request bodies, with that name. */
 const memberNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   identity: { typeId: 'type' },
   terminator: { serviceId: 'service', routerId: 'router', instanceId: 'identity' },
 }
 
 /**
- * The writes that take back an entry, the one of its main record first.
- * @throws {Problem} CANNOT_UNDO with the reason, CHANGED_SINCE if a record has moved on.
+ * The writes that undo an entry, beginning with the write to the entry's main record.
+ * @throws {Problem} CANNOT_UNDO with the reason, CHANGED_SINCE if a record was changed after the
+ * entry.
  */
 export function inverseWrites(entry: EntityRecord, records: Records): readonly InverseWrite[] {
   const { changes, omitted } = keptOf(entry)
@@ -94,7 +95,10 @@ function keptOf(entry: EntityRecord): ReturnType<typeof keptChangesOf> {
   return keptChangesOf(entry)
 }
 
-/** @throws {Problem} CANNOT_UNDO if the main change is not that of the entry's record. */
+/**
+ * The kind of the entry's main record.
+ * @throws {Problem} CANNOT_UNDO if the first stored change is about another record.
+ */
 function mainKind(entry: EntityRecord, main: KeptChange): KindName {
   const { entity, entityId } = entry as Readonly<Record<string, unknown>>
   const kind = String(entity)
@@ -104,7 +108,10 @@ function mainKind(entry: EntityRecord, main: KeptChange): KindName {
   return kind
 }
 
-/** Whether a host created the record by itself, and does so again. */
+/**
+ * Whether the record is a terminator that its host created by itself; the host creates it again
+ * without an undo.
+ */
 function isLive({ kind, before }: KeptChange): boolean {
   return kind === 'terminator' && before?.['isSystem'] === true
 }
@@ -128,7 +135,7 @@ function bodyOf(kind: KindName, values: JsonObject): JsonObject {
   const { fields } = findEntity(kind)
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {
-      // In a patch, null leaves a field unchanged; an empty text clears it.
+      // Writes an empty string to clear a text, because null in a patch leaves the field unchanged.
       const isText = fields[name]?.kind === 'text' || fields[name]?.kind === 'reference'
       const given = holdsTimes(fields[name]?.kind, name) ? timeTexts(value) : value
       return [names[name] ?? name, given === null && isText ? '' : given]
@@ -136,7 +143,7 @@ function bodyOf(kind: KindName, values: JsonObject): JsonObject {
   )
 }
 
-/** Whether a stored field holds times, which bodies write as RFC 3339. */
+/** Whether a stored field contains times; request bodies contain times in RFC 3339 format. */
 function holdsTimes(kind: string | undefined, name: string): boolean {
   return kind === 'timestamp' || name === 'roleAttributesExpireAt'
 }
@@ -188,7 +195,7 @@ function creation(change: KeptChange, kind: KindName, records: Records): Inverse
   return { action: 'create', kind, id, name, data, permission, restored }
 }
 
-/** The kept fields of a record that have a value. */
+/** The fields of a record that the audit log stores, without those that have no value. */
 function wholeOf(kind: KindName, record: EntityRecord): JsonObject {
   const fields = historyFields.get(findEntity(kind).table)
   return fields === undefined ? {} : wholeRecord(record, fields)
@@ -201,8 +208,8 @@ function differingFields(kind: KindName, record: EntityRecord, values: JsonObjec
 }
 
 /**
- * Checks that the writes give each record the fields that it had.
- * @param changes of all records, as the writes would make them.
+ * Checks that the writes restore the previous fields of each record.
+ * @param changes to all records, as these writes would make them.
  * @throws {Problem} CANNOT_UNDO.
  */
 export function requireRestored(

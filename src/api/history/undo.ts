@@ -24,7 +24,7 @@ export interface UndoDeps extends PreviewOperationsDeps {
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
-/** An undo that passed every check, with its effect. */
+/** An undo that passed every check, with the effect that it would have. */
 interface JudgedUndo {
   readonly prepared: readonly PreviewedWrite[]
   readonly judgedOn: JudgedOn
@@ -32,7 +32,9 @@ interface JudgedUndo {
   readonly version: string
 }
 
-/** Takes back entries of the audit log by the same writes that a caller could send. */
+/**
+ * Undoes entries of the audit log with writes that the caller could also send as separate requests.
+ */
 export class Undo {
   readonly #deps: UndoDeps
   readonly #previewed: PreviewedWrites
@@ -42,7 +44,7 @@ export class Undo {
     this.#previewed = new PreviewedWrites(deps.validator)
   }
 
-  /** The effect that the undo would have now; writes nothing. */
+  /** The effect that the undo would have now; this call writes nothing. */
   async preview(call: RequestContext, entry: EntityRecord): Promise<JsonObject> {
     const { state } = this.#deps
     const writes = inverseWrites(entry, state)
@@ -67,7 +69,10 @@ export class Undo {
     }
   }
 
-  /** @param version of a preview; undefined: the effect need not be that of a preview. */
+  /**
+   * @param version version of the preview that the caller has seen: the undo is refused if a record
+   * has changed since that preview. undefined: the undo is not compared with a preview.
+   */
   async apply(
     call: RequestContext,
     entry: EntityRecord,
@@ -86,7 +91,8 @@ export class Undo {
       const [main] = writes
       if (main === undefined) throw cannotUndo('it changed no record')
       const { identity } = requireCaller(call)
-      // Only one permission travels with a command, so the caller must keep all that it has now.
+      // Apply checks only one permission for each command. So the command also requires that the
+      // record of the caller, with all of its permissions, is unchanged.
       const caller = { entity: 'identity', id: identity.id, revision: identity.revision } as const
       const judgedOn = identity.revision === 0 ? judged.judgedOn : [...judged.judgedOn, caller]
       const origin = { ...requestOrigin(call, request), actor: actorWith(call, main.permission) }
@@ -101,7 +107,10 @@ export class Undo {
     })
   }
 
-  /** @throws {Problem} as the writes would; CANNOT_UNDO, CHANGED_SINCE, UNAUTHORIZED. */
+  /**
+   * @throws {Problem} the problems that the writes would throw; CANNOT_UNDO, CHANGED_SINCE,
+   * UNAUTHORIZED.
+   */
   async #judge(call: RequestContext, writes: readonly InverseWrite[]): Promise<JudgedUndo> {
     const { state, preparers } = this.#deps
     const prepared: PreviewedWrite[] = []
@@ -151,8 +160,8 @@ function requireRight(call: RequestContext, permission: InverseWrite['permission
 }
 
 /**
- * The actor of the request, admitted by the permission of a write and not by that of the undo,
- * which every session has.
+ * The actor of the request with the permission that a write requires. Apply must check this
+ * permission, because every session has the permission to request an undo.
  */
 function actorWith(call: RequestContext, permission: InverseWrite['permission']): Actor {
   const actor = callActor(call)

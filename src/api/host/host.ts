@@ -21,7 +21,7 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
   const { metrics } = deps
   return [
     healthOperation(deps, 'healthChecks', '/health-checks'),
-    // OpenZiti clients use this path.
+    // The path that OpenZiti clients use.
     healthOperation(deps, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',
@@ -86,8 +86,7 @@ function healthOperation(deps: HostOperationsDeps, operationId: string, path: st
           ...(node === undefined ? {} : { node }),
         })
       }
-      // The names of failing checks are public. Their details may not be public, so they are
-      // omitted.
+      // Omits the details of failing checks, because only the names of the checks are public.
       const bare = checks.map(({ id, healthy }) => ({ id, healthy, ...when }))
       return answer(status, { healthy: isHealthy, checks: bare })
     },

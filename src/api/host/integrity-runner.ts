@@ -78,7 +78,7 @@ export class IntegrityRunner {
       if (run.runner !== '') await this.#end(run, { error: stoppedEarly(run.runner) })
       else if (await this.#claim(run)) await this.#carryOut({ ...run, runner: this.#self })
     } catch (error) {
-      // Without a leader or a response, retry: the next poll ends the remaining runs.
+      // If there was no leader or no response, the next poll ends the remaining runs.
       if (!(error instanceof Problem)) {
         this.#deps.logger.error({ err: error }, 'an integrity run failed')
       }

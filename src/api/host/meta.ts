@@ -31,8 +31,8 @@ const bindingPaths: Readonly<Record<ApiVersionsKey, string>> = {
 }
 
 /**
- * Operations that need no session and whose responses hardly change while a controller runs. Each
- * response is created once.
+ * Operations that anyone can call without a session and whose responses hardly change while a
+ * controller runs. Each response is created once.
  */
 export function metaOperations(deps: MetaOperationsDeps): Operation[] {
   const before = detailAnswer(versionOf(deps, false, []))
@@ -128,7 +128,7 @@ function versionOf(
     const apiBaseUrls = urls.map((url) => url + path)
     apiVersions[name] = { v1: { apiBaseUrls, path, version: 'v1' } }
   }
-  // Older clients expect the client API under the name `edge`.
+  // Lists the client API under the name `edge` too, which older clients expect.
   if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']
   return {
     apiVersions,

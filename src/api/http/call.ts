@@ -173,7 +173,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
 
 /**
  * Origin for the writes of a request: the caller and the session.
- * @throws {AssertionError} without a caller, because such writes have another actor.
+ * @throws {AssertionError} without a caller, because the writes of such a request have another
+ * actor.
  */
 export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
   const { idempotency } = request

@@ -66,7 +66,8 @@ export class ConfirmedReads implements LatestReads {
 
   /**
    * Waits until this controller has applied everything that was acknowledged before the call (Raft
-   * dissertation 6.4). Callers share rounds, so that a crowd of callers costs no more than one.
+   * dissertation 6.4). Concurrent callers share read rounds, so that many callers cost no more than
+   * one.
    * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it; INDEX_NOT_REACHED.
    */
   async reachLatest(): Promise<void> {

@@ -79,8 +79,9 @@ export interface Operation extends OperationTraits {
    */
   readonly hasEtag?: boolean
   /**
-   * True for a read whose answer may be compressed. Never for an answer with a secret that
-   * `isKnownSecret` in `answers/compression.ts` does not recognize by the name of its member.
+   * True for a read whose response may be compressed. Do not set it if the response contains a
+   * secret that `isKnownSecret` in `answers/compression.ts` does not recognize by the name of its
+   * member.
    */
   readonly isCompressible?: boolean
   /**

@@ -169,7 +169,8 @@ export class Pipeline {
       // Checked before a write is proposed, because the client must receive the outcome of a
       // proposed write.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      // Return early, because few requests name a minimum index.
+      // Only the few requests that must wait for a log index are handled later; all others are
+      // handled at once.
       const { minIndex, isLinearizable } = call.metadata
       if (isLinearizable || (minIndex > 0 && minIndex > this.#deps.state.appliedIndex)) {
         this.#wait(reply, call, this.#handleLater(call, operation, body))
@@ -251,8 +252,8 @@ export class Pipeline {
     }
     this.#checkState(call)
     if (asked === undefined || call.caller !== null || call.isMonitorWithoutState) return null
-    // The state of a quarantined controller may be wrong, and could show the caller more than it
-    // may see.
+    // No caller is identified from the state of a quarantined controller: that state may be wrong,
+    // and could show callers more than they may see.
     if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
     const wanted = { api, method, permission, isForMonitors, changesNothing }
@@ -287,8 +288,8 @@ export class Pipeline {
   }
 
   /**
-   * Checks the additional permission of a public operation. A request without it gets the public
-   * response.
+   * Checks the additional permission of a public operation. A request without this permission gets
+   * the public response.
    */
   #admitForMore(call: OperationCall, permission: SessionPermission): Promise<void> | null {
     const { credentials, api, method } = call

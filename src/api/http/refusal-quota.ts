@@ -5,8 +5,20 @@ import type { QuotaLimits } from '../../lib/bounds/quota.ts'
  * caller could fill the disk.
  */
 export const refusalLimits = {
+  /**
+   * Maximum log lines about the refused writes of one caller per window; further refusals are
+   * only counted.
+   */
   linesOfOneMax: 30,
+  /**
+   * Maximum log lines about refused writes of all callers per window; further refusals are only
+   * counted.
+   */
   linesMax: 600,
+  /**
+   * Length of the window. At its end, one log line shows the number of refusals that were not
+   * logged.
+   */
   windowMs: 60_000,
 } as const
 

@@ -6,28 +6,40 @@ import type { Actor } from '../../ports/actor.ts'
 import type { AppliedProposal, ProposalInput, Proposer } from '../../ports/proposer.ts'
 
 /**
- * Maximum writes per minute on this controller by callers that need no granted permission: an
- * identity's writes about itself, and a router's writes under its certificate. Each write adds an
- * audit record, and the number of stored audit records is limited.
+ * Maximum writes per minute on this controller by callers for which no permission must be granted:
+ * an identity's writes about itself, and a router's writes under its certificate. Each write adds
+ * an audit record, and the number of stored audit records is limited.
  */
 export const writeLimits = {
-  /** Maximum writes of one identity per minute, in total and for each kind of write. */
+  /** Maximum writes of one identity per window; above that: 429 SERVER_TOO_MANY_REQUESTS. */
   identityWritesMax: 1200,
+  /**
+   * Maximum writes of one kind by one identity per window; above that: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   identityWritesOfKindMax: 120,
   /**
-   * Maximum writes of one router: after a reconnect, a router that hosts many services creates all
-   * its terminators again.
+   * Maximum writes of one router per minute: after a reconnect, a router that hosts many services
+   * creates all its terminators again.
    */
   routerWritesMax: 12_000,
-  /** Maximum extensions of a router's certificates. */
+  /** Maximum extensions of one router's certificates per minute. */
   routerExtensionsMax: 12,
+  /**
+   * Maximum counted writes of all callers together per window; above that: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   writesMax: 1_000_000,
+  /**
+   * Length of the window in which writes are counted. `Retry-After` contains the time until it
+   * ends.
+   */
   writeWindowMs: 60_000,
 } as const
 
 /**
  * Kinds of writes that may use the whole limit of the caller, because a client that uses or hosts
- * many services needs many of them.
+ * many services makes many such writes.
  */
 const frequent: ReadonlySet<CommandKind> = new Set([
   CommandKind.SERVICE_SESSION_CREATE,

@@ -46,7 +46,10 @@ export const serviceConfigsAssign = {
   },
 } as const
 
-/** The expiry of a new enrollment, a member with different names in two of OpenZiti's bodies. */
+/**
+ * The expiry of a new enrollment. Two of OpenZiti's bodies contain this member, under different
+ * names.
+ */
 export function enrollmentExpiry(name: 'enrollmentRefresh' | 'reEnroll') {
   return objectSchema(name, { expiresAt: expirySchema }, ['expiresAt'])
 }

@@ -51,7 +51,8 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
-          // As in OpenZiti, a negative duration means no end; it is stored as 0.
+          // As in OpenZiti, a negative duration means that the identity stays disabled; it is
+          // stored as 0.
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)

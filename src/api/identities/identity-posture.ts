@@ -89,7 +89,9 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
   ]
 }
 
-/** Parts that the client did not report are present, but empty. */
+/**
+ * The posture data of an identity. Parts that the client did not report are present, but empty.
+ */
 function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string): JsonObject {
   const { state, posture } = deps
   const { os, domain, mac, processes } = posture.of(identityId)
@@ -127,8 +129,8 @@ function reported(report: { readonly checkId: string; readonly atMs: number } | 
 }
 
 /**
- * Whether a TOTP code was submitted, and whether that was after the device last woke or was
- * unlocked.
+ * Whether a TOTP code was submitted, and whether the code was submitted after the device last woke
+ * or was unlocked.
  */
 function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: StoredFactor): JsonObject {
   const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)

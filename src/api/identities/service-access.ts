@@ -62,9 +62,9 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
         const { session, identity } = requireCaller(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
         const lastChangeAt = Math.max(changedAt, deps.posture.lapsedAt(session))
-        // Time of the last change as text, which clients compare with the previous one. Each
-        // posture report adds a millisecond: a counter, because the clocks of the controllers that
-        // received the reports differ.
+        // Time of the last change as text, which clients compare with the previous text. One
+        // millisecond is added for each posture report: the number of reports, because the clocks
+        // of the controllers that received the reports differ.
         const moves = deps.posture.moves(identity.id)
         return detailAnswer({ lastChangeAt: rfc3339Text(lastChangeAt + moves) })
       },

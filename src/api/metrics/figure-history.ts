@@ -3,8 +3,9 @@ import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { FigureRing } from './figure-ring.ts'
 
 export const historyLimits = {
-  /** Samples of one hour, for each metric. */
+  /** Number of samples for each metric, which cover one hour. */
   historySamplesMax: 360,
+  /** Interval between two samples of each metric. */
   historyPeriodMs: 10_000,
 } as const
 

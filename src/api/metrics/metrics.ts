@@ -10,8 +10,8 @@ import { createGaugeAdder } from './read-values.ts'
 /** Operation that opens sessions; its requests are counted as log-ins. */
 const LOG_IN = 'authenticate'
 /**
- * Interval of event loop lag samples, each of which wakes the thread. The shared timer also
- * measures how late timers fire.
+ * Interval of event loop lag samples. It is long, because each sample wakes the thread. The shared
+ * timer also measures how late timers fire.
  */
 const LAG_SAMPLE_MS = 1000
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
@@ -58,8 +58,8 @@ export class ApiMetrics {
     sources: NodeMetricsSources | null,
     dataPath: DataPathSources | null,
   ) {
-    // With the default sampling period of 10 ms, sampling used a third of the processor time of an
-    // idle controller.
+    // Samples less often than by default: with the default period of 10 ms, sampling used a third
+    // of the processor time of an idle controller.
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_SAMPLE_MS })
     this.#addHttp()
     this.#addCluster(cluster, log)

@@ -10,7 +10,8 @@ export interface NetworkMetricsSources {
   /** PEM certificates of the network, by metric label; '' while this controller has none. */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
   /**
-   * Expiry of server certificates from other authorities, with the first name in each; UTC ms.
+   * Expiry of each server certificate from another authority, with the first name in that
+   * certificate; UTC ms.
    */
   readonly serverEnds: () => readonly { readonly name: string; readonly notAfterMs: number }[]
 }

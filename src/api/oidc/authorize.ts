@@ -50,14 +50,14 @@ export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] 
     {
       ...ofAuthorize,
       operationId: 'oidcAuthorize',
-      summary: 'Begin a log-in by the code flow',
+      summary: 'Begin a log-in by the authorization code flow',
       method: 'GET',
       handle: (call) => catchOAuthError(() => authorize(deps, call, undefined)),
     },
     withBody({
       ...ofAuthorize,
       operationId: 'oidcAuthorizeByForm',
-      summary: 'Begin a log-in by the code flow',
+      summary: 'Begin a log-in by the authorization code flow',
       method: 'POST',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,

@@ -34,8 +34,8 @@ const ofPage = {
 const ofForm = { ...ofPage, method: 'POST', body: formBody, bodyBytesMax: FORM_BYTES_MAX } as const
 
 /**
- * Operations with which a user logs in on a device without a browser, by entering its code in a
- * browser elsewhere (RFC 8628).
+ * Operations with which a user logs in on a device without a browser, by entering the device's code
+ * in a browser on another device (RFC 8628).
  */
 export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
   return [

@@ -65,7 +65,7 @@ export function formParameters(body: unknown): (name: string) => string | undefi
 
 /**
  * Parameters of a token request. BrowZer sends them in the query, with a JSON body that is empty.
- * Any other request gets none from its query.
+ * The query of any other request is ignored.
  */
 export function tokenParameters(
   call: RequestContext,

@@ -39,7 +39,7 @@ export const oidcOperation = {
   success: 200,
   response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
 } as const
-/** Size of a form in a request body. */
+/** Maximum size of a form in a request body. */
 // @guard oidc/floods--size
 export const FORM_BYTES_MAX = 64 * 1024
 export const hostHeader = [{ name: 'host', description: 'decides which issuer is meant' }] as const

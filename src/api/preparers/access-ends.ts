@@ -5,7 +5,10 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { parseTimeMs } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 
-/** A body without an end leaves the stored one, because clients of OpenZiti know none. */
+/**
+ * A body without `expiresAt` keeps the stored time: clients of OpenZiti do not know this field, and
+ * must not remove the time by omitting it.
+ */
 export const prepareServicePolicy: Preparer = (_call, mode, body) => {
   const prepared = normalizeBody(servicePolicy, mode, body)
   const { expiresAt } = body
@@ -14,7 +17,7 @@ export const prepareServicePolicy: Preparer = (_call, mode, body) => {
   return { ...prepared, fields: { ...prepared.fields, expiresAt: atMs } }
 }
 
-/** The ends of role attributes in their stored form; {} if the body has none. */
+/** The times at which role attributes end, in their stored form; {} if the body contains none. */
 export function roleAttributeEndsIn(body: JsonObject): JsonObject {
   const { roleAttributesExpireAt: ends } = body
   if (!isObject(ends)) return {}

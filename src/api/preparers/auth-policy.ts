@@ -6,7 +6,9 @@ import { passwordLengthMin } from '../../fsm/identities/auth-policy-rules.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 
-/** Minimum of each number. As in OpenZiti, lower values are raised to the minimum. */
+/**
+ * Minimum value of each numeric field. As in OpenZiti, lower values are raised to the minimum.
+ */
 const minima: Readonly<Record<string, number>> = {
   minPasswordLength: passwordLengthMin,
   maxAttempts: 0,

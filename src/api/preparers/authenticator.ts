@@ -114,8 +114,8 @@ async function credentialFields(
   const { username, password } = body
   if (typeof username === 'string') fields['username'] = username
   if (typeof password !== 'string') return fields
-  // With a request id, the log would store an unsalted hash over the request, which contains the
-  // password.
+  // Stores no request id: together with the id, the log would store an unsalted hash of the
+  // request, and the request contains the password.
   call.metadata.isRepeatable = false
   const identity = await holder()
   const reason = passwordFault(identityAuthPolicy(deps.state, identity), password)

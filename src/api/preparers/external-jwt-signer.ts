@@ -127,8 +127,8 @@ async function knownKid(
 }
 
 /**
- * Fault of a URL, unless it is an absolute http or https URL without a user name. The URL is not
- * fetched here.
+ * The fault of a URL that is not an absolute http or https URL, or that contains a user name. The
+ * URL is not fetched here.
  */
 function urlFault(
   field: string,
@@ -139,7 +139,7 @@ function urlFault(
   const url = URL.parse(value)
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
   if (!isWeb || url.username !== '' || url.password !== '') {
-    // The value is not repeated, because it may contain credentials.
+    // The reason does not repeat the URL, because the URL may contain credentials.
     return { field, reason: `${field} must be an http or https URL without credentials` }
   }
   // @guard signer-endpoint-on-this-host--metadata

@@ -51,8 +51,8 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
 export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)
   const { fingerprint } = body
-  // A missing fingerprint keeps the stored fingerprint. Otherwise a replacement (PUT) would lock
-  // out a router that has enrolled.
+  // If the body contains no fingerprint, the stored fingerprint stays. Otherwise a replacement
+  // (PUT) would lock out a router that has enrolled.
   const known =
     typeof fingerprint === 'string'
       ? { fingerprint: fingerprint.replaceAll(':', '').toLowerCase() || null }

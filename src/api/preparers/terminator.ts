@@ -10,7 +10,7 @@ interface TerminatorPreparerDeps {
   readonly reads: ConfirmedReads
 }
 
-/** Names of the fields that can be set only at creation. */
+/** Names of the body members that can be set only when a terminator is created. */
 interface Names {
   readonly instanceId: string
   readonly instanceSecret: string

@@ -2,8 +2,10 @@ import type { Entity } from '../../entities/define.ts'
 import { referenceIndexKey, findReferrers } from '../../entities/referrers.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Maximum ids that a response lists per field; the response also contains the total number. */
-export const detachmentLimits = { idsMax: 20 } as const
+export const detachmentLimits = {
+  /** Maximum ids that a response lists per field; the response also contains the total number. */
+  idsMax: 20,
+} as const
 
 /** Records of one kind that reference another record by one field. */
 export interface Detachment {
@@ -32,7 +34,10 @@ export function referencesBeforeDelete(
   })
 }
 
-/** Records that stayed, in the form for the response to the deletion. */
+/**
+ * The records that referenced the deleted record and still exist, in the form for the response to
+ * the deletion.
+ */
 export function detachmentsAfterDelete(
   state: Pick<StateView, 'get'>,
   detachments: readonly Detachment[],

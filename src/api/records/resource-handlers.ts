@@ -70,7 +70,7 @@ export class ResourceHandlers {
     return (call) => this.#delete(call, entity)
   }
 
-  /** @throws {AssertionError} at startup, in the cases of `visibleRecords`. */
+  /** @throws {AssertionError} at startup, for the same reasons as `visibleRecords`. */
   reading(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
     const visible = visibleRecords(this.#deps.state, operation)
     switch (shape) {
@@ -179,8 +179,8 @@ export class ResourceHandlers {
   ): ServiceDetailScope | undefined {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
-    // When a service is shown for another identity, the posture of the caller's session does not
-    // apply.
+    // The posture is that of the caller's session, so it does not apply when a service is shown for
+    // another identity.
     const { posture, state } = this.#deps
     if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
     const now = state.get('apiSession', session.id) ?? session

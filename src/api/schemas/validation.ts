@@ -33,8 +33,8 @@ interface Compiled {
 }
 
 /**
- * Compiled schemas by their text, shared by all validators of the process: tests create hundreds of
- * them. Operations and kinds define a fixed number of schemas.
+ * Compiled schemas by their text, shared by all validators of the process, because tests create
+ * hundreds of validators. Operations and kinds define a fixed number of schemas.
  */
 const compiledByText = new Map<string, Compiled>()
 // No coercion and no defaults: a body means exactly what it contains. Only the first error is

@@ -24,7 +24,8 @@ interface AuthenticateOperationsDeps {
 }
 
 /**
- * The limit is low, because a caller without a session must not occupy the memory for large bodies.
+ * Maximum bytes of a log-in body; low, because a caller without a session must not occupy the
+ * memory for large bodies.
  */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 

@@ -29,15 +29,17 @@ export class RouterReturn {
   }
 
   /**
-   * Waits until one of the routers has an address for clients, or none of them is still expected.
-   * Does not wait if the controller started long ago, or if `routerReturnWaitersMax` requests wait.
+   * Waits until one of the routers has an address for clients, or until none of them can be
+   * expected any more. Does not wait if the controller started long ago, or if
+   * `routerReturnWaitersMax` requests wait.
    * @param read reads the edge routers that the client may use; not called long after the start.
    */
   async wait(read: () => readonly Router[]): Promise<void> {
     const { clock, limits, state } = this.#deps
     const nowMs = clock.monotonicMs()
     if (nowMs >= this.#endMs || this.#waiting >= limits.routerReturnWaitersMax) return
-    // Many clients wait in the seconds after a start, so each check only looks up the routers.
+    // The routers are read only once, and each check only looks up their state, because many
+    // clients wait in the seconds after a start.
     const enrolled = read().filter(({ isVerified, disabled }) => isVerified && !disabled)
     const isOver = (): boolean =>
       enrolled.some(({ id }) => state.servesClients(id)) ||

@@ -33,8 +33,8 @@ export function sessionView(
   const holder = records.get('identity', session.identityId)
   return {
     ...detail,
-    // A log-in with a certificate of a third-party CA, mapped by the CA's external ID claim, has no
-    // stored authenticator.
+    // A session whose certificate was mapped by the external ID claim of a third-party CA has no
+    // stored authenticator, so its view contains the id `internal`.
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),

@@ -26,7 +26,7 @@ import {
 } from './client-certificate.ts'
 import { ControllerHosts } from './controller-hosts.ts'
 
-/** Maximum host names in a record: the same as for a server certificate. */
+/** Maximum host names in a record, equal to the maximum in a server certificate. */
 const NAMES_MAX = 64
 
 interface Adopted {
@@ -70,7 +70,7 @@ export class CertificateAdoption {
    * Adopts the certificate of a migrated router, or activates the pending one of a renewed router.
    * @returns null if there is nothing to do; otherwise a promise that resolves once this controller
    * has applied the outcome, which may be a refusal.
-   * @throws {Problem} later: no leader decided it.
+   * @throws {Problem} as a rejection of the promise: no leader decided the adoption.
    */
   ofRouter(chain: PeerChain, address: string): Promise<void> | null {
     const router = this.#adoptableRouter(chain)
@@ -167,7 +167,8 @@ export class CertificateAdoption {
 
   async #propose(input: ProposalInput): Promise<void> {
     const { outcome } = await this.#deps.proposer.propose(input)
-    // Apply refuses a record that changed meanwhile; the caller judges the record again.
+    // Other refusals are not thrown: apply refuses a record that changed meanwhile, and the caller
+    // then judges the record again.
     if (!outcome.ok && outcome.code === 'FEATURE_LEVEL_NOT_RAISED') throw new Problem(outcome.code)
   }
 }

@@ -134,7 +134,10 @@ export class IdentityEnrollment {
     if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsedProblem()
   }
 
-  /** Uses the user name of the enrollment and ignores any user name in the body. */
+  /**
+   * Enrolls with a password, for the user name of the enrollment; ignores any user name in the
+   * body.
+   */
   async updb(
     request: EnrollRequest,
     token: string | undefined,

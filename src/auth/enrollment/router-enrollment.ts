@@ -152,7 +152,7 @@ export class RouterEnrollment {
     const principal = { kind: 'router', routerId: router.id, address: shown.address } as const
     const origin = principalOrigin(request.write, principalActor(principal), REQUEST_ID_NOT_STORED)
     // Two requests of one router may run at the same time, on two controllers. Only one certificate
-    // can be pending, so the later request gets the one of the earlier.
+    // can be pending, so the later request gets the certificate of the earlier request.
     return retryWhenMoved(request.write, this.#deps.limits, async () => {
       const { id } = router
       const current = state.get('router', id) ?? router
@@ -191,8 +191,8 @@ export class RouterEnrollment {
 }
 
 /**
- * The pending certificates of a router, if a request would get the same: for the same keys and
- * hosts, and not due for renewal. Null otherwise.
+ * The pending certificates of a router, if they fit a new request: they are for the same keys and
+ * hosts, and are not due for renewal. Null otherwise.
  */
 function pendingCertificates(
   { nextCertPem, nextServerCertPem, nextCertificateNames }: Router,

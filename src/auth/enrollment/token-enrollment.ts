@@ -19,7 +19,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 
-/** Room for a number that makes the name unique. */
+/** Number of characters reserved for a number that makes the name unique. */
 const NUMBER_CHARACTERS = 6
 
 interface NewHolder {

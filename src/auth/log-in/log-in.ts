@@ -31,7 +31,10 @@ import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
 import type { CredentialProof } from './proof.ts'
 
-/** Code and challenge are the same for all reasons that a client must not learn. */
+/**
+ * A refused log-in. Its code and challenge are the same for all reasons that a client must not
+ * learn.
+ */
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
   readonly challenge: ExternalJwtChallenge | null
@@ -45,8 +48,8 @@ export function logInProblem({ code, cause }: LogInRefusal): Problem {
 }
 
 /**
- * The credential of a log-in. For `cert` and `ext-jwt`, the caller's connection or headers contain
- * the credential.
+ * The credential of a log-in. For `cert` and `ext-jwt`, the credential itself is in the caller's
+ * connection or headers.
  */
 export type LogInCredential =
   | { readonly by: 'cert' }
@@ -77,9 +80,12 @@ export interface LogInClientInfo {
 export interface OidcSessionOptions {
   readonly sessionId: string
   readonly clientId: string
-  /** Hex SHA-256 of the redeemed code; '': the session still needs a factor. */
+  /**
+   * Hex SHA-256 of the redeemed code; '': no code was redeemed yet, because the session still lacks
+   * a factor.
+   */
   readonly codeHash: string
-  /** The session must already exist, with an unredeemed code. */
+  /** True: the session must already exist, and its code must not be redeemed yet. */
   readonly isBegun: boolean
   /** PEM of the client's certificate request; '': none. */
   readonly certificateRequest: string
@@ -190,8 +196,8 @@ export class LogInService {
     const { address } = shown
     // No session exists yet, so the system acts on behalf of the identity.
     const actor = systemActor({ address, identityId })
-    // With a request id, the log would store an unsalted hash of the password, so none is used. A
-    // second session does no harm.
+    // Stores no request id: together with the id, the log would store an unsalted hash of the
+    // password. If the request is repeated, a second session does no harm.
     const id = await writer.write(principalOrigin(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),

@@ -89,8 +89,8 @@ export class DeviceFlow {
   }
 
   /**
-   * Approves the device for which the user logged in. Creates the session, unless it exists already
-   * in order to record a factor.
+   * Approves the device for which the user logged in. Creates the session, unless an earlier step
+   * created it to record a factor.
    * @returns the redirect URI for the user; null if the log-in is not for a device, or it expired.
    * @throws {Problem} INVALID_AUTH; REVISION_MOVED if the credential changed since the log-in.
    */
@@ -105,7 +105,7 @@ export class DeviceFlow {
     if (passed?.flow.isOfDevice !== true) return null
     const { flow, proof } = passed
     const begun = flowSessions.get(flow)
-    // Another user who also knows the user code has logged in first.
+    // Refuses the approval: another user, who also knows the user code, has logged in first.
     if (proof !== null && begun !== undefined && begun.identityId !== proof.identityId) {
       throw new Problem('INVALID_AUTH')
     }

@@ -125,8 +125,9 @@ export class FlowSessions {
     if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
     if (lacksSessionFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
-    // Apply checks a certificate again. The authenticator changes when its first log-in is
-    // recorded, and this change must not end other log-ins in progress.
+    // For a log-in by certificate, the authenticator may have changed: apply checks the certificate
+    // again. The authenticator changes when its first log-in is recorded, and this must not end
+    // other log-ins in progress.
     const isByCertificate = certificate !== null && certificate !== undefined
     const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
     // @guard oidc/code-flow--password
@@ -156,7 +157,10 @@ export class FlowSessions {
   }
 }
 
-/** Codes with which apply refuses a log-in when another redemption or log-in was applied first. */
+/**
+ * Error codes with which apply refuses a log-in when another redemption or log-in was applied
+ * first.
+ */
 // @guard oidc/code-flow--raced
 const lostCodes: ReadonlySet<ProblemCode> = new Set([
   'INVALID_AUTH',

@@ -9,7 +9,10 @@ import type { AuthorizationRequest } from './public-clients.ts'
 /** Time within which a user has to complete a log-in. */
 export const LOG_IN_FLOW_TIMEOUT_MS = 10 * 60_000
 
-/** A begun flow. Its sealed id contains all of this; controllers store nothing about it. */
+/**
+ * A begun flow. Its sealed id contains all of these fields; controllers store nothing about the
+ * flow.
+ */
 export interface StartedFlow extends AuthorizationRequest {
   readonly sessionId: string
   readonly issuer: string
@@ -62,7 +65,7 @@ export function storedProof(
  */
 export type LogInStep =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
-  /** Second factors are missing. They are submitted with the same id. */
+  /** Second factors are missing. The client submits them with the same flow id. */
   | {
       readonly kind: 'pending'
       readonly factors: readonly PendingFactor[]

@@ -314,7 +314,7 @@ export class LogInFlow {
   }
 
   /**
-   * The session of a token, which has all its factors.
+   * The session to which a token belongs; the session has all its factors.
    * @throws {OAuthError} as `renew`.
    */
   async holderOf(

@@ -85,9 +85,9 @@ export function validateAuthorizationRequest(
 }
 
 /**
- * Accepts a redirect URI whose scheme, host and path equal a registered one; only for loopback may
- * the port differ (RFC 8252, 7.3). It must have no user, query or fragment. A redirect URI in an
- * administrator's setting must match completely.
+ * Accepts a redirect URI that an administrator's setting contains, or whose scheme, host and path
+ * are those of a built-in one; only for loopback may the port differ (RFC 8252, 7.3). Without such
+ * a setting, the URI must have no user, query or fragment.
  */
 export function isRedirectAllowed(
   text: string,

@@ -31,7 +31,10 @@ export function isMonitor(
   }
 }
 
-/** @throws {CertificateError} when the network did not issue it, or it expired. */
+/**
+ * @throws {CertificateError} when the network did not issue the certificate, or the certificate has
+ * expired.
+ */
 function isMonitorCertificate(deps: MonitorDeps, leaf: Certificate): boolean {
   // @guard certificate-of-the-web-authority--metrics, metrics-by-certificate--chain
   checkChain([leaf], networkAuthorities(deps), deps.clock.nowMs())

@@ -86,7 +86,8 @@ export function missingPermission({
 }
 
 /**
- * Checks an action on an identity that writes nothing; apply checks the actions that write.
+ * Checks the permissions for an action that concerns an identity and writes nothing; for actions
+ * that write, apply makes this check.
  * @throws {Problem} UNAUTHORIZED when that identity has a permission that the caller lacks.
  */
 export function requirePermissionsOf(

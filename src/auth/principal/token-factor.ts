@@ -16,9 +16,9 @@ type FactorHolder = Pick<SessionHolder, 'identity' | 'pendingFactors'>
 const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
 
 /**
- * The second factor that is an external JWT. Each request must contain it; a session does not
- * record it. It counts only for the identity that its claim names; otherwise any token of the
- * provider would be valid for any identity.
+ * The external JWT as a second factor. Each request must contain the JWT, because a session does
+ * not record it. The JWT counts only for the identity that its claim names; otherwise any token of
+ * the provider would be valid for any identity.
  */
 export class ExternalJwtFactor {
   readonly #state: StateView
@@ -56,7 +56,7 @@ export class ExternalJwtFactor {
     caller: FactorHolder,
   ): Promise<VerifiedToken | null> {
     for (const text of texts) {
-      // A token of another signer need not be verified.
+      // Skips a token of another signer, because it need not be verified.
       if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
       const found = await this.#judge.judge(shown.address, text)
       if ('error' in found) {
@@ -100,8 +100,8 @@ export function factorChallenge(
 }
 
 /**
- * `expired` only for a token whose signature was verified, so that others learn nothing about its
- * times.
+ * Returns `expired` only for a token whose signature was verified. For any other token, the
+ * response reveals nothing about its times.
  */
 function factorError(
   shown: Pick<CallerCredentials, 'bearers'>,

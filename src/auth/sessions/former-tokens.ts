@@ -12,8 +12,8 @@ import { belongsToSession, holderClaims, sessionClaims } from './oidc-tokens.ts'
 import { isSameAddress } from './same-address.ts'
 
 /**
- * Tolerance, because controllers notice a removal at slightly different times, and their clocks
- * differ.
+ * Tolerance for the times in a token, because controllers notice a removal at slightly different
+ * times, and their clocks differ.
  */
 const LEEWAY_MS = 60_000
 
@@ -96,7 +96,10 @@ export class FormerMemberTokens {
   }
 }
 
-/** Claims that differ from token to token, or that the exchange checks. */
+/**
+ * Claims that are not compared with the records: they differ from token to token, or the exchange
+ * checks them.
+ */
 const OWN_CLAIMS: ReadonlySet<string> = new Set([
   'iss',
   'iat',

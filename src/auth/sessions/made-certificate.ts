@@ -9,7 +9,8 @@ import type {
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
 
 /**
- * A certificate issued for a session. It becomes valid for the session when its command is applied.
+ * A certificate issued for a session. It becomes valid for the session when the command with this
+ * payload is applied.
  */
 export interface IssuedSessionCertificate {
   readonly id: string

@@ -25,7 +25,7 @@ import type { JwtSigner } from './jwt-signer.ts'
  * clocks differ by more than a second.
  */
 const EARLIER_SECONDS = 60
-/** OpenZiti's type of TOTP tokens. */
+/** The type with which OpenZiti marks TOTP tokens. */
 const TOTP_TOKEN_TYPE = 't'
 
 interface OidcTokenLimits {
@@ -81,7 +81,9 @@ export class OidcTokens {
    * read.
    */
   readonly #verified = new Map<string, OidcToken>()
-  /** The key of each valid access token, for as long as the token object exists. */
+  /**
+   * Id of the key that signed each valid access token, for as long as the token object exists.
+   */
   readonly #keyIds = new WeakMap<OidcToken, string>()
   readonly #checks: FairShare
 
@@ -190,8 +192,8 @@ export class OidcTokens {
   }
 
   /**
-   * Whether this particular token was revoked. An ended session needs no check here, because its
-   * record shows it.
+   * Whether this particular token was revoked. The end of its session is not checked here, because
+   * the record of the session shows it.
    */
   #isRevoked({ tokenId }: OidcToken): boolean {
     return this.#deps.state.get('revocation', tokenId)?.type === 'JTI'

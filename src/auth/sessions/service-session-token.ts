@@ -10,7 +10,7 @@ import type { JwtSigner } from './jwt-signer.ts'
 /** Long, because the token is bound to its API session and ends with it. */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60
 const AUDIENCE = 'openziti'
-/** OpenZiti's type of service session tokens. */
+/** The type with which OpenZiti marks service session tokens. */
 const SESSION_TOKEN_TYPE = 's'
 
 interface ServiceSessionTokenDeps {

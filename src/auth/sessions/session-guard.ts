@@ -32,9 +32,11 @@ import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
-/** The reason in WWW-Authenticate of a 401 (RFC 6750 wording, as OpenZiti uses it). */
+/**
+ * The reason that a 401 response gives in WWW-Authenticate (RFC 6750 wording, as OpenZiti uses it).
+ */
 export type Challenge = 'missing' | 'invalid' | 'expired' | BearerChallenge
-/** As above, for an access token, which is a bearer token. */
+/** The reason in WWW-Authenticate for a refused access token, which is a bearer token. */
 type BearerChallenge = 'bearer-invalid' | 'bearer-expired'
 
 /** Result of admitting a request. */
@@ -62,7 +64,7 @@ interface SessionGuardDeps {
   readonly authorities: NetworkAuthorities
 }
 
-/** The token of a session, of either kind. */
+/** A session's token: an OIDC access token, or a token that is derived from the session id. */
 type SessionToken = AcceptedSessionToken | OidcToken
 
 /**
@@ -105,10 +107,10 @@ export class SessionGuard {
   }
 
   /**
-   * Authenticates every request except those of the host user (`admitHostUser`), which need no
-   * state. The result is a promise only if the guard must query the cluster or verify a signature:
-   * for an unknown session or a newer key version, which another controller may have just created,
-   * or for an external JWT that the session requires.
+   * Authenticates every request except those of the host user (`admitHostUser`), for which no state
+   * is read. The result is a promise only if the guard must query the cluster or verify a
+   * signature: for an unknown session or a newer key version, which another controller may have
+   * just created, or for an external JWT that the session requires.
    * @throws {Problem} CLUSTER_NO_LEADER when the result depends on the cluster and no leader
    * responds; SERVER_TOO_MANY_REQUESTS.
    */
@@ -143,8 +145,8 @@ export class SessionGuard {
       return this.#confirm(shown, good, wanted)
     }
     const admission = this.#accept(shown, found, good, wanted)
-    // Such a refusal may be wrong, because this state may lack a certificate of the session that
-    // another controller has just issued.
+    // A refusal because of the API or a missing certificate may be wrong: this state may lack a
+    // certificate of the session that another controller has just issued.
     const isOther = admission === notShown.session || admission === notShown.bearer
     return isOther && shown.peerChain() !== null ? this.#confirm(shown, good, wanted) : admission
   }
@@ -180,9 +182,9 @@ export class SessionGuard {
   /**
    * Admits a request again after it waited for a later state: if its session or key ended
    * meanwhile, the caller must not see that state.
-   * @param principal the principal as admitted before.
-   * @param permission the permission of the operation; for a public operation, the earlier
-   * admission stays.
+   * @param principal the principal from the earlier admission.
+   * @param permission the permission of the operation; a public operation keeps its earlier
+   * admission.
    */
   admitAgain(
     shown: CallerCredentials,
@@ -358,8 +360,8 @@ function isNoToken(text: string): boolean {
 }
 
 /**
- * Whether a factor is missing. The latest state may have it: another controller may have just
- * accepted a code.
+ * Whether a factor is missing in this state. The latest state may contain the factor: another
+ * controller may have just accepted a code.
  */
 function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false

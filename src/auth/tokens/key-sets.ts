@@ -23,7 +23,9 @@ export interface KeySet {
 }
 
 interface Source {
-  /** URL of those keys. With another URL, the signer starts without keys. */
+  /**
+   * URL from which the keys were fetched. If the signer gets another URL, it starts without keys.
+   */
   readonly endpoint: string
   set: KeySet | null
   /** Monotonic ms. */
@@ -73,7 +75,7 @@ export class KeySets {
 
   /**
    * The set that contains the key with this id, fetched if necessary. If no set contains the key,
-   * the known set; null: there is none.
+   * the cached set of the signer; null if no set is cached.
    */
   async holding(signer: ExternalJwtSigner, kid: string): Promise<KeySet | null> {
     const source = this.#sourceOf(signer)

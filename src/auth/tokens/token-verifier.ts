@@ -36,7 +36,10 @@ export interface VerifiedToken {
 
 /** A refused JWT: a reason for the client, and a cause for the operator. */
 export interface RefusedToken {
-  /** For the client. `expired`: valid except for its time; only its owner can know that. */
+  /**
+   * Error for the client. `expired`: the token is valid except for its time; only the owner of the
+   * token can learn that.
+   */
   readonly error: 'invalid' | 'expired'
   /** For the operator. */
   readonly cause: RefusalCause

@@ -65,7 +65,10 @@ interface WantedCircuit {
   readonly peerData: PeerData
 }
 
-/** A router's request for one of its clients, with a service session or only an access token. */
+/**
+ * A router's request for a circuit for one of its clients, with a service session or only an access
+ * token.
+ */
 export interface ClientCircuitRequest extends WantedCircuit {
   readonly of: 'client'
   /** Token of the service session; '' if the client names the service itself. */
@@ -237,7 +240,7 @@ export function edgeRefusalMessage(code: number, text: string): OutboundMessage 
 /** A circuit that a router requests for a client. */
 export interface RequestedCircuit extends RouterClientClaim {
   readonly identityId: string
-  /** The service that a client names; absent if it presents a service session. */
+  /** The service that a client names; absent if the client presents a service session. */
   readonly serviceId?: string | undefined
   readonly instanceId: string
   readonly peerData: ReadonlyMap<number, Uint8Array>

@@ -77,7 +77,7 @@ const kinds: ReadonlyMap<DestinationType, RouteForward['kind']> = new Map([
   [DestinationType.TO_LINK, 'link'],
 ])
 
-/** Whether a string fits the limit for IDs and addresses; controllers choose these. */
+/** Whether a string fits the limit for IDs and addresses, which controllers choose. */
 export function isCircuitName(text: string): boolean {
   return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
 }

@@ -100,7 +100,7 @@ export const controlMessage = {
   subscribeToDataModel: 20_505,
   currentIndex: 20_506,
 
-  // Only Flotilla routers send it: it forwards a client's posture reports.
+  // Forwards a client's posture reports; only Flotilla routers send this message.
   clientPosture: 29_000,
 } as const
 
@@ -121,7 +121,7 @@ export const controlHeader = {
   clusterId: 2004,
 } as const
 
-/** Keys of hello headers with these meanings in routers and controllers before 2.0. */
+/** Keys that routers and controllers before 2.0 use for these hello headers. */
 export const legacyControlHeader = { listeners: 10, capabilities: 12, clusterId: 15 } as const
 
 /** The application protocol of control channels. */
@@ -284,7 +284,7 @@ export interface ClientHello {
   readonly protocols: Readonly<Record<string, string>>
 }
 
-/** @throws when the bytes are no hello of an edge router. */
+/** @throws when the bytes are not a hello of an edge router. */
 export function readClientHello(body: Uint8Array): ClientHello {
   const { hostname, listeners } = fromBinary(ClientHelloSchema, body)
   const protocols = listeners.flatMap(({ advertise }) =>

@@ -57,7 +57,7 @@ export const edgeHeader = {
   callerId: 1008,
   flags: 1010,
   appData: 1011,
-  /** A flag in a bind request and the response to it; in a dial, the ID itself. */
+  /** In a bind request and the response to it: a flag. In a dial: the ID itself. */
   routerProvidedConnId: 1012,
   healthStatus: 1013,
   errorCode: 1014,

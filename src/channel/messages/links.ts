@@ -17,7 +17,8 @@ import { controlMessage } from './control.ts'
 /** Socket types of one link: the first socket, and the socket for acknowledgements. */
 export const linkSocketTypes = ['link.default', 'link.ack'] as const
 /**
- * Payloads are sent over sockets of one type, acknowledgements over sockets of the other type.
+ * Type of a link's socket. Payloads are sent over sockets of one type, acknowledgements over
+ * sockets of the other type.
  */
 export type LinkSocketType = (typeof linkSocketTypes)[number]
 

@@ -22,7 +22,7 @@ export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circu
 export const payloadFlag = {
   /** The circuit ends; the receiver handles it like `endOfFile`. */
   circuitEnd: 1,
-  /** Also set in acknowledgments. */
+  /** The frame comes from the endpoint at the terminator; also set in acknowledgments. */
   fromTerminator: 2,
   circuitStart: 4,
   chunk: 8,
@@ -61,8 +61,8 @@ export const TRACE_ANSWER = 2
 /** Maximum sequence number: OpenZiti routers use signed 32-bit integers. */
 export const SEQUENCE_MAX = 0x7fff_ffff
 /**
- * Value in an acknowledgement whose sender does not know how many bytes are buffered; it blocks the
- * sender of payloads.
+ * Value in an acknowledgement whose sender does not know how many bytes are buffered. This value
+ * blocks the sender of payloads.
  */
 const BUFFERED_UNKNOWN = 0xffff_ffff
 
@@ -252,7 +252,7 @@ export function routeTraceAnswerMessage(
   headers.set(circuitControlHeader.hopCount, integerValue(Math.max(0, hops - 1), 4))
   headers.set(circuitControlHeader.hopType, encodeText(type))
   headers.set(circuitControlHeader.hopId, encodeText(id))
-  // Returned unchanged, because the requesting endpoint identifies its request by these headers.
+  // Copies these headers unchanged, because the requesting endpoint identifies its request by them.
   for (const key of [
     circuitControlHeader.timestamp,
     circuitControlHeader.userVal,

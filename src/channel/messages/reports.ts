@@ -144,7 +144,7 @@ export interface MetricsBatch {
 }
 
 /**
- * @param isPropagated set it for only one controller, because every controller that gets it set
+ * @param isPropagated true for only one controller, because every controller that receives true
  * counts the values.
  */
 export function metricsMessage(

@@ -44,8 +44,8 @@ function stateText({ isGranted, isReachable }: ExplainedPairRight): string {
 }
 
 /**
- * The first missing piece of a pair. A missing piece of a granted right takes precedence over a
- * dial right that no policy grants.
+ * The first obstacle of a pair. An obstacle to a granted right takes precedence over the obstacles
+ * to a dial right that no policy grants.
  */
 function firstMissing({ dial, bind }: ExplainedPair): string {
   const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)

@@ -31,7 +31,7 @@ export interface ExplainedPairRight {
     readonly message: string
     readonly records: readonly NamedRecord[]
   }[]
-  /** An older controller does not send it, nor the end. */
+  /** An older controller sends neither `endsAt` nor `nearestPolicy`. */
   readonly endsAt?: string | null
   readonly nearestPolicy?:
     | (NamedRecord & {

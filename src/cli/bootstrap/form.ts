@@ -210,7 +210,7 @@ async function makeMember(
       trustDomain: config.trustDomain,
       id: config.id,
       hosts: advertisedHosts(config),
-      // Ends no later than the issuer, because a supplied authority may expire sooner.
+      // The leaf expires no later than its issuer, because a supplied authority may expire soon.
       validity: validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS),
     }))
   const [certificate] = parseCertificates(leaf.certificatePem)

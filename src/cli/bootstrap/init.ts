@@ -149,7 +149,8 @@ function refuseFormed({ data, id }: ControllerConfig): void {
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
     if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
-    // The folder exists, but its data is not ours; the code below refuses to overwrite it.
+    // The folder exists, but does not contain the data of a controller; the code below refuses to
+    // overwrite it.
   }
   throw new CommandFailure(
     EXIT_FAILED,
@@ -158,8 +159,8 @@ function refuseFormed({ data, id }: ControllerConfig): void {
 }
 
 /**
- * Any existing key may be the root key of another cluster. Without the key, that cluster could
- * never renew its certificates.
+ * Refuses to overwrite an existing key: it may be the root key of another cluster, and without that
+ * key, the other cluster could never renew its certificates.
  */
 function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity

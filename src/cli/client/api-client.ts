@@ -29,8 +29,13 @@ import { sendHttpsRequest } from './https.ts'
 import { ApiRefusal, toApiRefusal } from './refusal.ts'
 import type { RenewedSession } from './session-tokens.ts'
 
-/** Limit for a page of a list, in which each record may be as large as a request. */
-export const clientLimits = { answerBytesMax: 64 * 1024 * 1024 } as const
+export const clientLimits = {
+  /**
+   * Maximum bytes of one response. High, because a page of a list may contain records that are each
+   * as large as a request.
+   */
+  answerBytesMax: 64 * 1024 * 1024,
+} as const
 
 export interface ApiClientOptions {
   /** Base URLs of the controllers, in the order in which they are tried. */
@@ -240,7 +245,8 @@ export function baseUrl(text: string, option = ''): string {
   const url = URL.parse(text)
   const isPlain = url?.username === '' && url.password === '' && url.search === ''
   if (isPlain && url.protocol === 'https:' && /^\/?$/.test(url.pathname)) return url.origin
-  // Users often type HOST:PORT without a scheme, or with another scheme.
+  // Removes any scheme, because users often type HOST:PORT without a scheme, or with another
+  // scheme.
   const address = text.replace(/^[a-z]+:\/\//i, '').replace(/\/$/, '')
   const isAddress = /^[\w.[\]:-]+:\d{1,5}$/.test(address)
   const hint = isAddress ? `; did you mean https://${address}?` : ''

@@ -27,7 +27,7 @@ interface CertificateApiOptions {
   readonly names?: CachedResolver
 }
 
-/** API client for the controllers of a cluster that uses an identity's certificate to log in. */
+/** API client that logs in to the controllers of a cluster with an identity's certificate. */
 export class CertificateApi implements ControllerApi {
   /** Controller addresses from the identity file, used after all others have failed. */
   readonly #named: readonly string[]
@@ -49,7 +49,7 @@ export class CertificateApi implements ControllerApi {
   async logIn(): Promise<ApiLogIn> {
     this.#token = null
     const body = {
-      // Without this, a session gets no config data of services.
+      // Requests all config types; otherwise a session gets no config data of services.
       configTypes: ['all'],
       sdkInfo: { type: 'flotilla tunnel', version: programVersion(), appId: 'flotilla' },
       envInfo: {

@@ -15,11 +15,15 @@ import { shellWord } from '../terminal/output.ts'
 import { lockFileNow } from './file-lock.ts'
 
 export const contextLimits = {
+  /** Maximum contexts in the file; a command that would add another one fails. */
   contextsMax: 64,
+  /** Maximum controllers that a log-in stores in one context; further ones are ignored. */
   controllersMax: 16,
+  /** Maximum bytes of the context file; a command refuses to read a larger file. */
   fileBytesMax: 4 * 1024 * 1024,
   /** Time that a command waits to change the file while another command changes it. */
   lockWaitMs: 5000,
+  /** Age above which a command ignores another command's lock on the file. */
   lockStaleMs: 10_000,
 } as const
 
@@ -27,7 +31,7 @@ export const contextLimits = {
 export type LogInMethod =
   | { readonly method: 'password'; readonly username: string }
   | { readonly method: 'cert'; readonly cert: string; readonly key: string }
-  /** Log-in with a token of an identity provider, which the file contains. */
+  /** Log-in with a token from an identity provider; `jwtFile` contains the token. */
   | { readonly method: 'ext-jwt'; readonly jwtFile: string }
   | { readonly method: 'browser' }
   | { readonly method: 'device' }

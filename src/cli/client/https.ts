@@ -32,7 +32,7 @@ export interface HttpsAnswer {
   readonly dateMs: number | null
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The parsed JSON body; null when it is not JSON. */
+  /** The parsed JSON body; null when the body is not JSON. */
   readonly body: unknown
 }
 

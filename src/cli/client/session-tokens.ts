@@ -16,6 +16,7 @@ export const renewalLimits = {
   earlyMs: 60_000,
   /** Maximum time that a command waits while another command renews the same tokens. */
   renewalWaitMs: 60_000,
+  /** Age above which a command ignores another command's renewal lock. */
   renewalStaleMs: 55_000,
   /** Maximum time of one renewal, over all controllers that are tried. */
   renewalMs: 40_000,
@@ -67,8 +68,8 @@ export class SessionTokens implements RenewedSession {
       const renewed = await this.renewed(token)
       if (renewed !== null) return renewed
     } catch (error) {
-      // The renewal failed, but the token is still valid for a moment, and a controller may respond
-      // to the next command.
+      // The renewal failed, but the token is still valid for a moment, so this command uses it. A
+      // controller may respond to the renewal of the next command.
       if (!(error instanceof CommandFailure) || leftMs <= 0) throw error
       return token
     }
@@ -141,7 +142,9 @@ export class SessionTokens implements RenewedSession {
     return context === undefined ? null : heldIn(context)
   }
 
-  /** Newer tokens than the refused ones, if another command has already renewed them. */
+  /**
+   * The newer tokens, if another command has already renewed the refused ones; null otherwise.
+   */
   #since(refused: string): Held | null {
     const context = this.#context()
     const held = context === undefined ? null : heldIn(context)

@@ -10,7 +10,10 @@ import { formatTable, printJson, printLine, printNote } from '../terminal/output
 import { statusText } from './status-screen.ts'
 import { watchStatus } from './status-watch.ts'
 
-/** A leadership transfer waits until its target has caught up and has been elected. */
+/**
+ * Timeout of a leadership transfer, which waits until its target has caught up and has been
+ * elected.
+ */
 const TRANSFER_TIMEOUT_MS = 30_000
 const WATCH_TIMEOUT_MS = 3000
 

@@ -77,7 +77,8 @@ async function observe(options: ClusterOptions): Promise<Observed> {
 
 /**
  * Why a controller did not respond.
- * @throws {CommandFailure} if a controller refuses the request, which is no sign of a fault.
+ * @throws {CommandFailure} if a controller refuses the request, because a refusal does not show a
+ * fault.
  */
 function faultOf(origin: string, error: unknown): string {
   if (!(error instanceof CommandFailure)) throw error

@@ -14,8 +14,8 @@ import { promptExactText } from '../terminal/typed-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * The controller responds to a change once it is committed; the leader may first have to transfer
- * leadership.
+ * Timeout of a membership change: the controller responds once the change is committed; the leader
+ * may first have to transfer leadership.
  */
 const CHANGE_TIMEOUT_MS = 90_000
 

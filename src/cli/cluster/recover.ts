@@ -102,7 +102,7 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
 
 /**
  * Refuses the recovery if another member runs: that member is part of a majority, or another
- * operator has recovered it.
+ * operator has recovered the cluster with it.
  */
 async function refuseIfAnyRuns(
   config: ControllerConfig,

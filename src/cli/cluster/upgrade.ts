@@ -39,7 +39,8 @@ async function showUpgrade(options: UpgradeOptions): Promise<void> {
 }
 
 /**
- * A restarted controller does not respond at once, so failures are retried until the deadline.
+ * Requests the status again after a failure, until the deadline, because a restarted controller
+ * does not respond at once.
  */
 async function statusWithin(ask: SendClusterRequest, waitMs: number): Promise<UpgradeStatus> {
   const deadline = performance.now() + waitMs

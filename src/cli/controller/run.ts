@@ -43,15 +43,18 @@ import { errorMessage } from '../../lib/error-code.ts'
  */
 const STOP_MS_MAX = 9_500
 
-/** Freed memory of large bodies is garbage-collected when it exceeds this size. */
+/**
+ * A garbage collection of young objects starts when buffers, for example those of large bodies,
+ * have grown by this size.
+ */
 const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
  * `controller run CONFIG` runs a controller in the foreground until SIGTERM or ^C. If its disk was
  * lost or rolled back, the controller discards its data and gets the data from its peers, in the
  * same process. A removed controller ends without an error.
- * @param options.isJoining called when the cluster has removed the controller: if the controller
- * has not joined yet, its join has failed.
+ * @param options.isJoining called when the cluster has removed the controller; returns true if the
+ * controller has not joined yet: its join has then failed, and so the process exits with an error.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults that prevent the start.
  */
 export async function runController(
@@ -163,7 +166,7 @@ class ControllerRun {
     writePidFile(this.#path)
     this.#reportUp(log)
     // Written now, because a process may be killed: with the compile cache on disk, the next start
-    // needs no compilation.
+    // does not compile the code again.
     flushCompileCache()
     limitHeapGrowth()
     this.#stop.onHangUp = () => void controller.reload()
@@ -176,8 +179,8 @@ class ControllerRun {
   }
 
   /**
-   * How a run ends whose data folder has lost its vote: like with a lost disk, if other members
-   * exist.
+   * How a run ends when its data folder has lost its right to vote: in the same way as after the
+   * loss of the disk, if other members exist.
    */
   #endOfLostVote(error: unknown): LifeEnd | null {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null

@@ -18,7 +18,10 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Allows time to carry the certificate from an offline machine to a controller. */
+/**
+ * Lifetime of the proof: enough time to carry the certificate from an offline machine to a
+ * controller.
+ */
 const PROOF_LIFETIME_MS = 60 * 60 * 1000
 const COMMON_NAME_CHARACTERS_MAX = 64
 

@@ -27,8 +27,8 @@ import { readTokenFile } from './token-file.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * A certificate is valid from one minute before it is issued. A host whose clock is further behind
- * rejects it.
+ * Maximum time by which the clock of this host may be behind: a certificate is valid from one
+ * minute before it is issued, and a host whose clock is further behind rejects the certificate.
  */
 const SKEW_MS_MAX = 60_000
 
@@ -207,8 +207,8 @@ class EnrollmentRun {
   }
 
   /**
-   * The addresses of all controllers. The identity file is written even if they are unknown,
-   * because it works with the controller of the token alone.
+   * The addresses of all controllers. If they are unknown, the identity file is written anyway,
+   * because the file works with the controller of the token alone.
    */
   async #controllersFor(identity: EnrolledIdentity): Promise<readonly string[]> {
     try {

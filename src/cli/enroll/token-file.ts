@@ -22,7 +22,8 @@ export function readTokenFile(source: string): string {
       'pass the file of the token, or - for standard input; command lines are visible to other users',
     )
   }
-  // The source may also be a pipe: OpenZiti's packages pass the token as `--jwt <(echo "$TOKEN")`.
+  // Accepts a pipe as well as a file: OpenZiti's packages pass the token as `--jwt <(echo
+  // "$TOKEN")`.
   const status = statSync(source)
   const text = status.isFile() || status.isFIFO() ? readToEnd(source) : null
   if (text !== null) return text

@@ -14,7 +14,14 @@ export const redirectLimits = {
    * Maximum number of requests from other programs on this host that do not belong to the log-in.
    */
   strayRequestsMax: 100,
+  /**
+   * Maximum open connections of the listener for the browser; further connections are closed at
+   * once.
+   */
   redirectConnectionsMax: 16,
+  /**
+   * Maximum time for a request of the browser to arrive; after that, its connection is closed.
+   */
   redirectRequestMs: 10_000,
 } as const
 

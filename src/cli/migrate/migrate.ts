@@ -104,7 +104,7 @@ async function write(
 
 /**
  * Reads the written backup back, because only the bytes on disk count. Encrypted content is checked
- * only as far as no key is needed.
+ * only as far as this is possible without the key.
  */
 async function readBack(
   file: string,

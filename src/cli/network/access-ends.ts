@@ -4,25 +4,32 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 
 /**
- * Fields with the end of access, by kind. A file that omits such a field keeps the end, so that an
- * older file does not prolong access; null in a file removes it.
+ * Fields with the time at which access ends, by kind. If a file omits such a field, the network
+ * keeps the stored time, so that an older file does not prolong access; null in a file removes the
+ * time.
  */
 const endFields: Readonly<Record<string, string>> = {
   servicePolicy: 'expiresAt',
   identity: 'roleAttributesExpireAt',
 }
 
-/** Whether a difference of the field counts: false if the file omits an end that is kept. */
+/**
+ * Whether the network keeps its stored time at which access ends, because the file omits the field.
+ * The field then does not count as different.
+ */
 export function isKeptEnd(kind: string, field: string, wanted: JsonObject): boolean {
   return endFields[kind] === field && !Object.hasOwn(wanted, field)
 }
 
-/** True for an object that would grant nothing, because its end has passed. */
+/** True for a policy that would grant nothing, because the time at which it ends has passed. */
 export function hasEnded(kind: string, fields: JsonObject): boolean {
   return kind === 'servicePolicy' && isPast(fields['expiresAt'])
 }
 
-/** The ends of an object of a file: null and an empty map remove the ends of a record. */
+/**
+ * Adds to an object the times at which its access ends, as the file gives them: null or an empty
+ * map removes the stored times.
+ */
 export function normalizeGivenEnds(
   kind: string,
   given: JsonObject,
@@ -35,7 +42,10 @@ export function normalizeGivenEnds(
     : normalizeEnds(kind, { ...fields, [name]: ends })
 }
 
-/** The ends of a record, as an export states them: only those that are to come. */
+/**
+ * Prepares for an export the times at which the access of a record ends; omits times that have
+ * passed.
+ */
 export function normalizeReadEnds(kind: string, fields: JsonObject): JsonObject {
   const { roleAttributesExpireAt: ends, ...others } = normalizeEnds(kind, fields)
   if (ends === undefined) return others
@@ -43,8 +53,8 @@ export function normalizeReadEnds(kind: string, fields: JsonObject): JsonObject 
 }
 
 /**
- * Normalizes ends to UTC. Role attributes whose end has passed are removed with their end, as the
- * network removes them.
+ * Converts the times at which access ends to UTC. Removes role attributes whose time has passed,
+ * together with that time, as the network does.
  */
 function normalizeEnds(kind: string, fields: JsonObject): JsonObject {
   if (kind === 'servicePolicy') {

@@ -95,8 +95,8 @@ export class StepRunner {
   }
 
   /**
-   * Disables or enables an identity. This is separate from its other fields: permanently, or for a
-   * number of minutes.
+   * Enables an identity, or disables it permanently or for a number of minutes. This state is
+   * changed by a separate operation from the other fields of the identity.
    */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
     const isSame = disabledFields.every((name) => before[name] === after[name])
@@ -111,7 +111,10 @@ export class StepRunner {
     }
   }
 
-  /** The controller's time, because the controller counts the minutes. */
+  /**
+   * The controller's current time. The controller counts the minutes, and its clock may differ from
+   * the clock of this host.
+   */
   async #nowMs(path: string): Promise<number> {
     const { header } = await this.#client.ask({ method: 'GET', path })
     const ms = Date.parse(header('date') ?? '')

@@ -244,7 +244,7 @@ class Planner {
     }
     const needed = ({ live }: (typeof steps)[number]): (typeof steps)[number][] =>
       holders.get(nameKey(live.section.kind.id, String(live.fields['name']))) ?? []
-    // A cycle is no fault here: the API reports which object is still referenced.
+    // A cycle is not a fault here: the API reports which object is still referenced.
     return inOrder(steps, needed, () => undefined)
   }
 

@@ -22,8 +22,8 @@ export function portableFields(kind: Kind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
-    // A field that can be set only at creation, while a read returns another value under the same
-    // name.
+    // True for a field that can be set only at creation, if a read returns another value under the
+    // same name.
     const isWish =
       field?.computed !== null && field?.computed !== undefined && settable === 'create'
     return isShown && (!isWish || field.computed?.from === 'field')
@@ -91,7 +91,8 @@ export function toRequestBody(kind: Kind, fields: JsonObject): JsonObject {
 /**
  * Normalizes an object to the form in which the API returns it: sorted, completed, without default
  * values.
- * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse without other records.
+ * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse whatever other records
+ * exist.
  */
 export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   const entity = kindEntity(kind)

@@ -6,9 +6,16 @@ import { type Kind, kindById, kindWords } from '../records/kinds.ts'
 import { disabledFields } from './disabled-state.ts'
 
 export const networkLimits = {
+  /** Maximum bytes of a network file or of standard input; a larger input is refused. */
   fileBytesMax: 64 * 1024 * 1024,
+  /**
+   * Maximum YAML values in a network file after its aliases are expanded; above that, the file
+   * is refused.
+   */
   yamlNodesMax: 2_000_000,
+  /** Maximum nesting of YAML values in a network file; above that, the file is refused. */
   yamlDepthMax: 64,
+  /** Maximum faults of a network file that are printed; further faults are only counted. */
   faultsMax: 100,
 } as const
 

@@ -37,8 +37,8 @@ interface Outcome {
 }
 
 /**
- * Creates the identities in a CSV file, and writes their enrollment tokens. Repeating it continues
- * where it stopped.
+ * Creates the identities in a CSV file, and writes their enrollment tokens. If the command is run
+ * again, it continues where it stopped.
  * @throws {CommandFailure} exit 2 for faults in the file, with nothing changed.
  */
 export async function importIdentities(
@@ -190,8 +190,8 @@ function tokenOf(row: Row): string | null {
 }
 
 /**
- * File name for the token, made from the name of the identity. A name may contain characters that
- * are not safe in a file name, or that lead to another path.
+ * File name for the token, made from the name of the identity. Characters that are not safe in a
+ * file name, or that lead to another path, are encoded.
  */
 function fileName({ id, name }: Row): string {
   const safe = encodeURIComponent(String(name)).replace(/^\./, '%2E').replaceAll('*', '%2A')

@@ -186,8 +186,8 @@ function checkSameCluster(plan: QuickstartPlan): void {
 }
 
 /**
- * Checks that DIR is complete. A missing data folder is no fault: its controller gets the data from
- * the others, if at least one of them has a data folder.
+ * Checks that DIR is complete. A missing data folder is not a fault: its controller gets the data
+ * from the others, if at least one of them has a data folder.
  */
 function checkComplete({ controllers, dir }: QuickstartPlan): void {
   const missing = controllers.find(({ configPath }) => !existsSync(configPath))

@@ -51,8 +51,8 @@ export class Processes {
   }
 
   /**
-   * Starts those of the given processes (by default all) that do not run, and watches all of them.
-   * May be called again with others.
+   * Starts those of the given processes (by default all) that do not run, and watches all
+   * processes. May be called again with other processes.
    */
   start(plans?: readonly ProcessPlan[]): void {
     for (const one of this.#watched) {

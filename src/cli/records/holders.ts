@@ -45,7 +45,8 @@ async function rowsWith(
     return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows
   } catch (error) {
     if (!(error instanceof ApiRefusal)) throw error
-    // Ignored, because the response to the deletion also lists the changed records.
+    // A caller that may not read these records is not an error: the response to the deletion also
+    // lists the changed records.
     if (error.code === 'UNAUTHORIZED') return []
     if (error.code !== 'INVALID_FILTER') throw error
   }

@@ -38,7 +38,7 @@ export interface Kind {
   readonly shapes: Readonly<Partial<Record<Shape, string>>>
   readonly fields: readonly KindField[]
   readonly nested: readonly NestedReference[]
-  /** True: records have names, so users need no ids. */
+  /** True: records have names, so users can name a record without its id. */
   readonly hasName: boolean
   /** Field of the create body that becomes the id; null: the controller generates the id. */
   readonly idFrom: string | null

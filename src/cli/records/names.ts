@@ -55,7 +55,7 @@ export class RecordNameResolver {
     return id
   }
 
-  /** @throws {CommandFailure} in the cases of {@link idOf}. */
+  /** @throws {CommandFailure} for the same reasons as {@link idOf}. */
   async record(kind: Kind, word: string): Promise<Row> {
     if (!kind.hasName) return await this.#byId(kind, word)
     const quoted = filterText(word)
@@ -74,8 +74,8 @@ export class RecordNameResolver {
   }
 
   /**
-   * Names of the records with these ids. If an id has no record, or the record no name, the id is
-   * used as the name.
+   * Names of the records with these ids. If no record has the id, or the record has no name, the id
+   * is used as the name.
    */
   async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
@@ -91,7 +91,7 @@ export class RecordNameResolver {
 
   /**
    * The body with names replaced by ids.
-   * @throws {CommandFailure} in the cases of {@link idOf}.
+   * @throws {CommandFailure} for the same reasons as {@link idOf}.
    */
   async resolved(kind: Kind, body: JsonObject): Promise<JsonObject> {
     const result: Record<string, Json> = { ...body }

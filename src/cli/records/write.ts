@@ -25,7 +25,7 @@ import { parseDurationWord, parseTimeWord } from './time-words.ts'
 
 export interface RecordWriteOptions extends ContextOptions {
   readonly file?: string
-  /** End of the record, as a time or as a duration from now. */
+  /** Time at which the record expires (`expiresAt`), as a time or as a duration from now. */
   readonly until?: string
   readonly for?: string
 }
@@ -99,7 +99,9 @@ export async function updateRecord(
   else printLine(`updated ${label}`)
 }
 
-/** The end that `--until` or `--for` give, as an assignment. */
+/**
+ * The assignment to `expiresAt` that follows from `--until` or `--for`; none without these options.
+ */
 function endAssignments(kind: Kind, options: RecordWriteOptions): readonly string[] {
   const { until, for: duration } = options
   if (until === undefined && duration === undefined) return []

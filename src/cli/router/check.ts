@@ -84,7 +84,7 @@ function faultCount(count: number): string {
   return `${faults} in the configuration; 'flotilla router options' lists every key`
 }
 
-/** Such as `ctrl.startupTimeout = 30s  # default`. */
+/** One effective value as a line, such as `ctrl.startupTimeout = 30s  # default`. */
 function effectiveLine({ key, value, source, hasEffect }: EffectiveValue): string {
   const shown = value === '' ? '(none)' : value.replaceAll('\n', '\\n')
   const effect = hasEffect ? '' : ', no effect in this version'

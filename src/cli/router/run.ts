@@ -42,7 +42,8 @@ export interface RunRouterOptions {
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = checkedRouterConfig(path)
-  // The check is skipped if there is a tunnel listener, because mode tproxy may need root.
+  // With a tunnel listener, root may use the folders of another user, because mode tproxy may need
+  // root.
   if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
     refuseFoldersOfOthers([config.identity.key.path ?? path, config.ctrl.endpointsFile])
   const lock = await lockConfiguration(path)
@@ -71,7 +72,8 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       await router.start({ extends: options.extend === true })
       log.info({ version: programVersion(), pid }, 'router running')
       serviceManager.ready('runs')
-      // Before the V8 flags change, because the compile cache is keyed by them.
+      // Written before the V8 flags change, because these flags are part of the key of the compile
+      // cache.
       flushCompileCache()
       limitHeapGrowth()
       await Promise.race([stopped, router.failed])
@@ -104,7 +106,10 @@ async function lockConfiguration(path: string): Promise<Server> {
   }
 }
 
-/** The file for `endpoints.yml` is `endpoints.addresses.json` in the same folder. */
+/**
+ * Path of the file with the last resolved addresses; for `endpoints.yml`, it is
+ * `endpoints.addresses.json` in the same folder.
+ */
 function lastAddressesPath(endpointsFile: string): string {
   const { dir, name } = parse(endpointsFile)
   return join(dir, `${name}.addresses.json`)

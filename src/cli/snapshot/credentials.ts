@@ -39,7 +39,7 @@ export interface RestoredCredentials {
 
 /**
  * Uses the old controller's files if they are in place and match the backup, because outstanding
- * enrollment tokens are verified with its key. Otherwise creates new files.
+ * enrollment tokens are verified with the old controller's key. Otherwise creates new files.
  * @throws {CommandFailure} exit 1, before anything is written.
  */
 export function credentialsFor(
@@ -62,8 +62,8 @@ export function credentialsFor(
 }
 
 /**
- * Path of the marker file that exists until the data folder is written. It shows that a restore
- * wrote the files next to it.
+ * Path of the marker file that exists until the data folder is written. The marker shows that a
+ * restore wrote the files next to the marker.
  */
 export function restoreMarkerPath({ folder }: PlannedConfig): string {
   return join(folder, CREATION_MARKER_NAME)

@@ -42,7 +42,8 @@ export interface RestoreRunningResult extends Partial<RestoredIndex> {
 }
 
 /**
- * Time limit for one step: a step waits for a new leader, and the last step waits for every voter.
+ * Time limit for one step: without a leader, a step waits until there is one, and the last step
+ * waits for every voter.
  */
 const STEP_TIMEOUT_MS = 120_000
 const PROGRESS_PERCENT = 10

@@ -8,8 +8,8 @@ import { shellWord } from './output.ts'
 const WRITABLE_FOR_ALL = 0o002
 
 /**
- * Refuses a command that root runs on folders of another user: its files would belong to root, so
- * the program could not open them when that user runs it.
+ * Refuses a command that root runs on folders of another user: the command would create files that
+ * belong to root, so the program could not open these files when it runs as the other user.
  * @param paths files or folders that the command writes; for a missing path, the owner of the
  * nearest existing folder counts.
  * @throws {CommandFailure} exit 2, with the command to type.

@@ -144,7 +144,7 @@ export class LineWriter {
   }
 
   /**
-   * Writes the buffered lines synchronously, for at most `endMsMax`; for the end of the process.
+   * Writes the buffered lines synchronously, for at most `endMsMax`; called when the process ends.
    */
   flushSync(): void {
     clearTimeout(this.#retry)

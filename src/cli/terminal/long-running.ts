@@ -5,7 +5,7 @@ import type { Random } from '../../lib/random.ts'
 import { LineWriter, openOutput } from './line-writer.ts'
 import { stdoutSink, jsonLogger } from './log-lines.ts'
 
-/** Random numbers from the system, for code that needs no reproducible tests. */
+/** Random numbers from the system, for code whose tests need not reproduce the numbers. */
 export const systemRandom: Random = {
   next: () => Math.random(),
   integer: (min, max) => min + Math.floor(Math.random() * (max - min + 1)),

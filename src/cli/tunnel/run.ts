@@ -94,7 +94,8 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   // Report `ready` now: the tunnel waits for a controller if none responds, and the start of the
   // systemd unit must not wait for that.
   serviceManager.ready(`runs in mode ${mode}`)
-  // Before the V8 flags change, because the compile cache is keyed by them.
+  // Written before the V8 flags change, because these flags are part of the key of the compile
+  // cache.
   flushCompileCache()
   limitHeapGrowth()
   try {

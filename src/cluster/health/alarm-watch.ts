@@ -9,8 +9,8 @@ import { quorumClockMs } from './quorum-clock.ts'
 /** Maximum by which a log time stamp may exceed the median clock. */
 const CLOCK_SKEW_MS_MAX = 2000
 /**
- * How long a condition must hold before its alarm: one delayed message looks like a slow clock and
- * proves nothing.
+ * How long a condition must last before its alarm is raised: one delayed message looks like a slow
+ * clock and proves nothing.
  */
 const HOLDS_MS = 5000
 /**

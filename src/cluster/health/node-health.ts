@@ -12,7 +12,7 @@ interface HealthSources {
   readonly status: ClusterNodeStatus
   readonly vitals: ConsensusStats
   readonly mainLoopDelayP99Ms: number
-  /** Time since this controller had last applied every committed entry. */
+  /** Time since this controller last had all committed entries applied. */
   readonly behindMs: number
 }
 

@@ -155,7 +155,7 @@ export class AdmissionServer {
     return decideAdmission(caller, request, context)
   }
 
-  /** Start of the process that is connected as this member; null if none is. */
+  /** Start time of the process that is connected as this member; null if none is connected. */
   #liveStartedAtMs(id: NodeId): number | null {
     const { consensus } = this.#deps
     // This controller is running, so any other process with its id is a duplicate.

@@ -47,7 +47,10 @@ interface Hold {
 }
 
 const LOOK_MS = 1000
-/** Interval at which the remaining time of holds is published. */
+/**
+ * Interval at which the remaining time of each hold (a time during which leadership does not move)
+ * is published.
+ */
 const REPEAT_MS = 5000
 const LAG_ENTRIES_MAX = 1000
 const REASONS = ['manual', 'priority', 'slow'] as const
@@ -218,7 +221,10 @@ function isWell({ connected, vitals }: MemberView): boolean {
   return connected && vitals !== null && !vitals.isFailing
 }
 
-/** Longer holds from peers are cut to this time. It exceeds all holds of this release. */
+/**
+ * Maximum hold that is accepted from a peer; a longer hold is shortened to this time. It exceeds
+ * all holds of this release.
+ */
 const HOLD_MS_MAX = 60 * 60_000
 
 /** null when this release does not know the reason. */

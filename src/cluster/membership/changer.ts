@@ -88,8 +88,9 @@ export class MemberChanger {
       if (isChangeFinished(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
-      // This thread may lag behind the core, especially under load. Without the index, a leader
-      // that lost and regained leadership could base a change on an outdated member list.
+      // The request names the index of the configuration, because this thread may lag behind the
+      // core, especially under load. Without the index, a leader that lost and regained leadership
+      // could base a change on an outdated member list.
       const target = wanted.target(now)
       const code = await this.#consensus.changeConfiguration(target, configuration.index)
       if (code === null) {

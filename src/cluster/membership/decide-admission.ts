@@ -21,8 +21,8 @@ export interface AdmissionRequestFacts {
   readonly version: string
   readonly featureLevel: number
   /**
-   * Start of the caller's process, UTC ms. Distinguishes the process from another one with the same
-   * data folder.
+   * Start time of the caller's process, UTC ms. Distinguishes the process from another one with the
+   * same data folder.
    */
   readonly startedAtMs: number
 }
@@ -72,7 +72,7 @@ export interface AdmissionContext {
   readonly featureLevel: number
   /** Admitted key of the caller's id, and whether it becomes a voter; null without an admission. */
   readonly admitted: { readonly keySha256: Uint8Array; readonly isVoter: boolean } | null
-  /** Start of the process that is connected as this member; null if none is. */
+  /** Start time of the process that is connected as this member; null if none is connected. */
   readonly liveStartedAtMs: number | null
 }
 

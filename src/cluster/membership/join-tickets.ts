@@ -62,16 +62,21 @@ interface AdmissionDeps {
   readonly caPem: () => string
   /** Current host:port of a member's mesh; null: use the address in its member record. */
   readonly addressOf?: (id: string) => string | null
-  /** Options that a new controller must have, too. */
+  /** Options that must have the same values on a new controller. */
   readonly sharedOptions: readonly SharedOption[]
 }
 
 /** Limits for requests of anyone who has a ticket. */
 export const admissionLimits = {
+  /** Minimum lifetime of a ticket; a shorter lifetime is refused. */
   lifetimeMsMin: 60_000,
+  /** Maximum lifetime of a ticket; a longer lifetime is refused. */
   lifetimeMsMax: 7 * 24 * 60 * 60_000,
+  /**
+   * Maximum DNS names and IP addresses in one join request; with more, the request is refused.
+   */
   hostsMax: 32,
-  /** Characters of one host, address, version or id. */
+  /** Maximum characters of one host, address, version or id. */
   textCharactersMax: 300,
   /** Maximum wait for this controller to catch up, and for a committed configuration. */
   waitMs: 5000,
@@ -150,7 +155,10 @@ export class JoinTickets implements Admission {
     this.#deps.log.info({ ticketId: id }, 'revoked a ticket')
   }
 
-  /** Fabric API addresses of all members: this one first, then connected ones. */
+  /**
+   * Fabric API addresses of all members: first those of this member, then those of connected
+   * members.
+   */
   #addresses(): readonly string[] {
     const { cluster } = this.#deps
     const rank = (id: string, connected: boolean): number =>

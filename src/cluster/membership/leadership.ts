@@ -38,7 +38,7 @@ export interface LeaderCandidate {
    * there is no such period.
    */
   readonly healthySinceMs: number | null
-  /** Its measurements are well below the limits that make a leader slow. */
+  /** True: the member's measurements are well below the limits that make a leader slow. */
   readonly isMuchHealthier: boolean
 }
 

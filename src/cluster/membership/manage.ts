@@ -25,7 +25,9 @@ interface MemberManagementDeps extends Pick<
 
 export interface MemberManagement {
   readonly control: MembershipControl
-  /** Starts the reconciler. All other parts work before this call. */
+  /**
+   * Starts the reconciler. All other parts of membership management work even before this call.
+   */
   start(): void
   stop(): void
   /**

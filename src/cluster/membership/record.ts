@@ -44,7 +44,9 @@ export function recordRemovedKey(target: ConfigurationRecord, key: KeyOfMember):
   target.removed = target.removed.slice(-membershipLimits.removedKeysMax)
 }
 
-/** Called when the same key is admitted again. */
+/**
+ * Removes the key from the keys that routers refuse; called when the same key is admitted again.
+ */
 export function forgetRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
   target.removed = target.removed.filter(
     (known) => known.id !== key.id || !isSameMemberKey(known, key.publicKeySha256),

@@ -24,7 +24,10 @@ const TURN_MS = 250
 /** Interval between two requests. */
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32
-/** Time for which a refusal by a peer counts. The peer repeats the refusal while it holds. */
+/**
+ * Time for which a refusal by a peer counts. The peer repeats the refusal as long as its reason
+ * exists.
+ */
 const REFUSED_MS = 5_000
 
 /**

@@ -145,7 +145,7 @@ export class MembershipService implements MembershipControl {
     return leaderId
   }
 
-  /** The other controllers have removed this one and no longer respond to it. */
+  /** Called when the other controllers have removed this one and no longer respond to it. */
   onSelfRemoved(): void {
     this.#isSelfRemoved = true
   }

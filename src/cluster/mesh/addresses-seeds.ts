@@ -33,8 +33,10 @@ const TIMEOUT_MS = 1500
  */
 const REST_MS = 5000
 const RESTING_MAX = 1000
-/** Maximum addresses probed in one search. */
-export const SEED_LIMITS = { addressesMax: 64 } as const
+export const SEED_LIMITS = {
+  /** Maximum addresses probed in one search; further addresses are ignored. */
+  addressesMax: 64,
+} as const
 
 /**
  * While members are unreachable, probes every address of the seeds with a TLS handshake, without

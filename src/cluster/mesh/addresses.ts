@@ -32,8 +32,11 @@ interface AddressBookOptions {
 
 /** Limits for an address claim; a claim above them is ignored. */
 export const CLAIM_LIMITS = {
+  /** Maximum bytes of the public key in an address claim. */
   publicKeyBytesMax: 4096,
+  /** Maximum bytes of the signature in an address claim. */
   signatureBytesMax: 1024,
+  /** Maximum characters of the address in an address claim. */
   addressCharactersMax: 512,
 } as const
 const DOMAIN = 'flotilla address claim 1'
@@ -41,7 +44,7 @@ const DOMAIN = 'flotilla address claim 1'
 /**
  * Addresses of members. Members are identified by their keys, so an address is only a hint. It
  * comes from the member itself over mutual TLS, or from anyone if the member's pinned key signed
- * it. This needs no quorum.
+ * it. Works without a quorum.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions

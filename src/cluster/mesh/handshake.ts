@@ -63,9 +63,16 @@ export type Verdict =
 
 /** Limits for the fields of a Hello that appear in the list of controllers. */
 export const HELLO_LIMITS = {
+  /**
+   * Maximum characters of the version, the advertised address, or the name and version of an
+   * API; above that, the peer is refused.
+   */
   textBytesMax: 256,
+  /** Maximum characters of the URL of one API; above that, the peer is refused. */
   urlBytesMax: 2048,
+  /** Maximum API addresses in one Hello; above that, the peer is refused. */
   apiAddressesMax: 32,
+  /** Maximum characters of the PEM certificate in a Hello; above that, the peer is refused. */
   certificateBytesMax: 64 * 1024,
 } as const
 

@@ -53,7 +53,11 @@ type Standing = 'listed' | 'other-store' | 'absent'
 
 /** Limits for a received frame. */
 export const MEMBERSHIP_CACHE_LIMITS = {
+  /**
+   * Maximum bytes of the encoded configuration in one frame; a larger configuration is ignored.
+   */
   configurationBytesMax: 256 * 1024,
+  /** Maximum address claims that are read from one frame; further claims are ignored. */
   claimsMax: 256,
 } as const
 

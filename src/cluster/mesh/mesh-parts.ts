@@ -30,7 +30,10 @@ export interface MeshOptions {
   /** Index at which `members` are known to be committed; sent to refused peers. */
   readonly configurationIndex?: Index
   readonly book: AddressBook
-  /** Absent: only reports of peers since the start of this process are compared. */
+  /**
+   * Detects rolled-back disks, also by reports to earlier processes of this member. Absent: only
+   * reports of peers since the start of this process are compared.
+   */
   readonly witness?: RollbackDetector
   /** See {@link SeedFinder}. */
   readonly seeds?: readonly string[]

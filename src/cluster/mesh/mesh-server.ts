@@ -42,11 +42,14 @@ interface MeshServerDeps {
   /** Judges a connection by its certificate, before the first byte of HTTP/2. */
   readonly standing: (leafDer: Uint8Array, remote: string) => CallerMembership
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
-  /** Like `judge`, and also compares the first Hello of a stream with the history of the member. */
+  /**
+   * Judges like `judge`, and also compares the first Hello of a stream with the history of the
+   * member.
+   */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
   /** Index of the newest configuration known to be committed; sent to refused peers. */
   readonly configurationIndex: () => Index
-  /** Generation, also sent to refused peers. */
+  /** Generation of the cluster; sent to refused peers as well. */
   readonly generation: number
   readonly onRefused: (verdict: Verdict & { ok: false }, remote: string) => void
   /**
@@ -55,7 +58,7 @@ interface MeshServerDeps {
    */
   readonly onCaller: (from: NodeId) => void
   readonly onHeard: (from: NodeId) => void
-  /** `storeId`: disk that the stream is bound to. */
+  /** A message on a Raft stream has arrived. `storeId`: the disk to which the stream is bound. */
   readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
   /** A single request, outside of streams, whose caller has only proven its certificate. */

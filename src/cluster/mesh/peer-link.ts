@@ -22,7 +22,10 @@ const BACKOFF_MAX_MS = 1000
 interface PeerLinkDeps {
   readonly selfId: NodeId
   readonly hello: () => Hello
-  /** Whether `hello` reports everything that this member has acknowledged; retried soon if not. */
+  /**
+   * Whether `hello` reports everything that this member has acknowledged. If not, the link does not
+   * dial yet and checks again soon.
+   */
   readonly canDial: () => boolean
   /** Resolves a name to host:port with IP addresses; null for tests without names. */
   readonly resolve: ((address: string) => Promise<Resolution>) | null
@@ -37,7 +40,7 @@ interface PeerLinkDeps {
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
   readonly onRefused: (verdict: Verdict & { ok: false }) => void
-  /** Like `judge`, and also compares the Hello with the peer's history. */
+  /** Judges like `judge`, and also compares the Hello with the history of the peer. */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
   /** The callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
@@ -82,7 +85,7 @@ export class PeerLink {
   readonly peerId: NodeId
   readonly #deps: PeerLinkDeps
   #addresses: readonly string[]
-  /** Position of the dialed address; incremented by each failed attempt. */
+  /** Selects the address to dial; incremented by each failed attempt. */
   #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null

@@ -37,7 +37,7 @@ const TEXT_CHARACTERS_MAX = 64
 /** Notes and calls between the main threads of members, as frames of their forward streams. */
 export class PeerRpcFrames {
   readonly #deps: PeerFramesDeps
-  /** Calls of this controller's main thread: call id to callee. */
+  /** Calls that this controller's main thread has in progress: the callee by call id. */
   readonly #calls = new Map<number, NodeId>()
   /**
    * Calls that the main thread is processing, with their caller and the function that sends the

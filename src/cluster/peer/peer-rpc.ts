@@ -158,7 +158,10 @@ export class PeerRpc implements PeerChannel {
   }
 }
 
-/** Replaces a code that this release does not know by UNHANDLED: a newer release may send one. */
+/**
+ * Replaces a code that this release does not know with UNHANDLED, because a newer release may send
+ * such a code.
+ */
 export function toCallProblem({ code, reason }: CallFailure): Problem {
   return new Problem(isProblemCode(code) ? code : 'UNHANDLED', { detail: reason.slice(0, 500) })
 }

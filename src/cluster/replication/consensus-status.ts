@@ -34,7 +34,8 @@ export class ConsensusStatus {
   }
 
   countChanges(before: CoreStatus, now: CoreStatus): void {
-    // A pre-candidate that becomes a candidate continues the same election.
+    // Counts an election when its pre-vote begins: a pre-candidate that becomes a candidate
+    // continues the same election.
     if (now.role !== before.role && now.role === 'preCandidate') this.#counts.elections += 1
     if (now.leader !== null && now.leader !== before.leader) this.#counts.leaderChanges += 1
   }

@@ -87,7 +87,7 @@ export class OutstandingProposals {
     return this.#window.next
   }
 
-  /** Results of lower sequences are never needed again. */
+  /** The lowest outstanding sequence. Results of lower sequences are never needed again. */
   get lowest(): number {
     return this.#window.lowest
   }
@@ -120,7 +120,10 @@ export class OutstandingProposals {
     return [...this.#window.values()].filter((proposal) => proposal.stage === stage)
   }
 
-  /** All sent attempts may be lost with their leader. @returns whether there were any. */
+  /**
+   * Parks all sent proposals, because they may be lost with their leader.
+   * @returns whether there were any.
+   */
   parkSent(): boolean {
     let hasParked = false
     for (const proposal of this.#window.values()) {

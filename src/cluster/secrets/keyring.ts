@@ -16,7 +16,7 @@ import type { Logger } from '../logger.ts'
 interface KeyringDeps {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
-  /** Called for each decryption. */
+  /** Returns the private key; called for each decryption. */
   readonly privateKeyPem: () => string
   readonly log: Logger
 }
@@ -38,7 +38,7 @@ interface HeldSecret {
  * exists only in memory.
  */
 export class Keyring implements TokenKeys {
-  /** Called after the set of held secrets has changed. Any number of listeners. */
+  /** Functions that are called after the set of held secrets has changed; any number. */
   readonly #listeners: (() => void)[] = []
   readonly #deps: KeyringDeps
   /** Decrypted secrets by their ciphertext, so that an unchanged one is decrypted once. */

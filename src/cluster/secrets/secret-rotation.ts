@@ -38,7 +38,7 @@ export interface RotationDeps {
 interface RemovalManner {
   /** Revokes all former versions at once, without an overlap. */
   readonly isCompromised: boolean
-  /** The id was admitted again with another key; that admission stays. */
+  /** True: the id was admitted again with another key; that admission stays. */
   readonly isAdmittedAgain?: boolean
 }
 
@@ -311,7 +311,7 @@ export async function rotateClusterKeyIfDue(deps: RotationDeps, reason: string):
   if (isFactorKeyDue(state)) await rotateFactorKey(deps, reason)
 }
 
-/** Only an operator with the offline root key can replace the key of the authority. */
+/** Warns that only an operator with the offline root key can replace the key of the authority. */
 function warnOfAuthority({ state, log }: RotationDeps): void {
   if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return
   log.warn(

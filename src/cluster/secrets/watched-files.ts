@@ -15,9 +15,12 @@ interface CertificateFiles {
 export class WatchedFiles {
   readonly #paths: CertificateFiles
   readonly #alarms: AlarmRaiser
-  /** Stamp of the files that were last accepted or rejected; '' before the first time. */
+  /**
+   * Stamp (times, sizes and inodes) of the files that were last accepted or rejected; '' before the
+   * first time.
+   */
   #judged = ''
-  /** Stamp of the files at the last check. */
+  /** Stamp (times, sizes and inodes) of the files at the last check. */
   #seen: string
   #refusal: string | null = null
 

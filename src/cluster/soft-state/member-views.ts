@@ -43,7 +43,7 @@ interface MemberSources {
 
 /**
  * The members as seen from this controller: identity from the replicated configuration, status from
- * live data. Needs no quorum, so an isolated controller responds too.
+ * live data. Works without a quorum, so an isolated controller responds too.
  */
 export function memberViews(sources: MemberSources): MemberView[] {
   const { record, status, self, ageMs } = sources

@@ -140,7 +140,8 @@ export class SoftInbox {
     const { topic, key, payload } = value
     const reader = this.#readers.get(topic)
     if (reader === undefined) {
-      // A newer release may have topics that this release does not know.
+      // Counts the value as ignored: a newer release may have topics that this release does not
+      // know.
       this.ignored.unknownTopics += 1
       return
     }

@@ -22,7 +22,7 @@ interface Stream {
   number: number
   id: number
   isComplete: boolean
-  /** Vital values are sent first. Both maps are in sequence order. */
+  /** Unsent vital values, which are sent before all others. Both maps are in sequence order. */
   readonly urgent: Map<string, OwnValue>
   readonly pending: Map<string, OwnValue>
   beganMs: number

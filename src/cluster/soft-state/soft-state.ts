@@ -193,7 +193,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     this.#deps.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
   }
 
-  /** A timer runs only while there are changes to send. */
+  /** Runs a timer only while there are changes to send. */
   #planBatch(): void {
     if (this.#stopLooking === null || this.#batchTimer !== null || !this.#outbox.isWaiting) return
     this.#batchTimer = setTimeout(() => {

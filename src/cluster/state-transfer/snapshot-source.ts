@@ -75,7 +75,8 @@ export class SnapshotStoreWorker {
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
   /**
-   * Resolves when the files of the previous snapshot are removed, because both use the same folder.
+   * Resolves when the files of the previous snapshot are removed. The next snapshot waits for that,
+   * because both use the same folder.
    */
   #abandoned: Promise<void> = Promise.resolve()
   readonly #guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>
@@ -259,7 +260,7 @@ export class SnapshotStoreWorker {
     const receiving = this.#receiving
     this.#receiving = null
     if (receiving === null) return
-    // Makes the steps that handle queued chunks drop them.
+    // Set so that the steps that handle the queued chunks drop them.
     receiving.hasFailed = true
     this.#abandoned = this.#guarded(receiving, async () => {
       await receiving.steps

@@ -102,7 +102,7 @@ export class ChunkCheck {
     if (this.#isWhole) return `unexpected chunk ${number} after the last one`
     if (number !== this.#received) return `received chunk ${number}, expected ${this.#received}`
     if (data.length > this.#chunkBytesMax) return `chunk ${number} is too large`
-    // An empty chunk makes no progress, so a sender could continue forever.
+    // Refuses an empty chunk: it makes no progress, so a sender could continue forever.
     if (data.length === 0) return `chunk ${number} is empty`
     // @guard crc-of-a-snapshot-chunk
     if (crc32(data) !== sum) return `chunk ${number} is damaged`

@@ -173,7 +173,7 @@ export class StateGuard {
     this.#desk.endAll()
   }
 
-  /** Called when the state machine has another state. */
+  /** Called when the state machine has the new state. */
   endReplacing(): void {
     this.#isReplacing = false
     this.#isHeld = false
@@ -231,7 +231,8 @@ export class StateGuard {
     const asked = voters().filter((id) => id !== selfId && ready.includes(id))
     const heard = await fetchDigests(peers, asked, index)
     this.#isAsking = false
-    // The state was replaced meanwhile, so the responses concern a former state.
+    // Ignores the responses if the state was replaced meanwhile, because they concern the former
+    // state.
     if (this.#isStopped || this.#isReplacing || this.#digests.at(index) !== own) return
     const verdict = evaluateDigests({ selfId, own, heard, voters: voters() })
     if (verdict.kind === 'odd') this.#onOdd(index, verdict.agreeing)
@@ -355,7 +356,10 @@ export class StateGuard {
  */
 export class DivergenceWatch {
   readonly #alarms: AlarmRaiser
-  /** Index of the difference, and start of the process that had the other state. */
+  /**
+   * Members whose state differed: the index at which it differed, and the start time of the process
+   * that had the other state.
+   */
   readonly #diverged = new Map<NodeId, { readonly at: Index; readonly startedAtMs: number }>()
 
   constructor(alarms: AlarmRaiser) {

@@ -16,6 +16,7 @@ export const stateTransferLimits = {
   idleMsMax: 30_000,
   /** Maximum wait for this controller to reach the requested index. */
   reachMsMax: 2000,
+  /** Maximum bytes of state in one response to a member that rebuilds its state. */
   pieceBytesMax: 128 * 1024,
 } as const
 

@@ -35,18 +35,18 @@ const oidcOptions = section('Sessions of OpenID Connect (OIDC).', {
   enabled: option(boolean(), {
     default: true,
     scope: 'cluster',
-    why: 'Serve the OpenID provider. Without it clients log in by the REST log-in alone, at one controller each.',
+    why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and each client then works with one controller.',
   }),
   // Routers remember an ended session for only one hour, so no access token may be valid longer.
   accessTokenMs: option(integer(MINUTE_MS, 50 * MINUTE_MS), {
     default: 30 * MINUTE_MS,
     scope: 'cluster',
-    why: 'Lifetime of access and id tokens. A client whose controllers are all down works for so long.',
+    why: 'Lifetime of access and id tokens. While no controller can be reached, a client can work until its access token expires.',
   }),
   refreshTokenMs: option(integer(2 * MINUTE_MS, 90 * DAY_MS), {
     default: DAY_MS,
     scope: 'cluster',
-    why: 'Lifetime of a refresh token. A session that is not used for so long ends.',
+    why: 'Lifetime of a refresh token. A session that is not used for this long ends.',
   }),
   sessionMaxMs: option(integer(HOUR_MS, 366 * DAY_MS), {
     default: 30 * DAY_MS,
@@ -60,7 +60,7 @@ const eventOptions = section('Stream of events of the network; see events.md.', 
   file: section('File of events, one line of JSON each.', {
     path: option(nullable(path()), {
       default: null,
-      why: 'Path of the event file, mode 0600, outside of data. null: none.',
+      why: 'Path of the event file, mode 0600, outside of data. null: no event file.',
     }),
     namespaces: option(choices(EVENT_NAMESPACES), {
       default: EVENT_NAMESPACES.filter((one) => one !== 'metrics'),
@@ -84,23 +84,26 @@ const eventOptions = section('Stream of events of the network; see events.md.', 
   }),
   metricsIntervalMs: option(integer(1000, HOUR_MS), {
     default: MINUTE_MS,
-    why: 'Interval of the metrics of this controller, while anyone reads them.',
+    why: 'Interval at which this controller emits its metrics, while anyone subscribes to them.',
   }),
   entityCountIntervalMs: option(integer(1000, DAY_MS), {
     default: 5 * MINUTE_MS,
-    why: 'Interval at which the leader counts the records of each kind, while anyone reads that.',
+    why: 'Interval at which the leader emits the number of records of each kind, while anyone subscribes to these events.',
   }),
   metricFilter: option(pattern(), {
     default: '',
-    why: 'Metrics written to file and standard output, by name.',
+    why: 'Pattern for names of metrics: only matching metrics are written to file and standard output.',
   }),
   sourceFilter: option(pattern(), {
     default: '',
-    why: 'The same, by the id of their controller or router.',
+    why: 'Pattern for ids of controllers and routers: only metrics from matching ones are written to file and standard output.',
   }),
 })
 
-/** Limited, because each certificate needs a TLS context and a set of watched files. */
+/**
+ * Maximum server certificates; limited, because each certificate needs a TLS context and a set of
+ * watched files.
+ */
 const SERVER_CERTIFICATES_MAX = 8
 /** Half of the addresses that a router keeps for one controller. */
 const ROUTER_ADDRESSES_MAX = 4
@@ -108,7 +111,7 @@ const ROUTER_ADDRESSES_MAX = 4
 const identityOptions = section('Certificate and key of this controller, for peers and clients.', {
   cert: option(path(), {
     default: REQUIRED_OPTION,
-    why: 'PEM: its own certificate, then the intermediates.',
+    why: 'PEM: the certificate of this controller, then the intermediates.',
   }),
   key: option(path(), {
     default: REQUIRED_OPTION,
@@ -116,18 +119,18 @@ const identityOptions = section('Certificate and key of this controller, for pee
   }),
   ca: option(path(), {
     default: REQUIRED_OPTION,
-    why: 'PEM: the CA certificates that peers are verified against.',
+    why: 'PEM: the CA certificates with which this controller verifies its peers.',
   }),
   signer: section(
-    'An authority of your own that signs leaves for this cluster, in place of one made by `cluster init`. Read when the cluster is formed, and not needed afterwards.',
+    'Your own authority, which signs the certificates of identities and routers in place of an authority that `cluster init` creates. The controller reads it only when the cluster is formed.',
     {
       cert: option(nullable(path()), {
         default: null,
-        why: 'PEM: its CA certificate, then those above it that identity.ca does not hold.',
+        why: 'PEM: the CA certificate of the authority, then the CA certificates above it that identity.ca does not contain.',
       }),
       key: option(nullable(path()), {
         default: null,
-        why: 'PEM private key of it, mode 0600. Take it away once the cluster is formed.',
+        why: 'PEM private key of the authority, mode 0600. Delete this file once the cluster is formed.',
       }),
     },
   ),
@@ -138,14 +141,14 @@ function proxyProtocol(why: string) {
   return section(why, {
     from: option(networks(64), {
       default: [],
-      why: 'Networks of the load balancers. The listener then accepts connections from these networks alone, each with a header of PROXY protocol version 2, whose address counts as that of the client in audit log, events and limits. Empty: no load balancer; clients connect directly.',
+      why: 'Networks of the load balancers. The listener then accepts connections only from these networks, and only with a header of PROXY protocol version 2. Audit log, events and limits use the address in this header as the address of the client. Empty: no load balancer; clients connect directly.',
     }),
   })
 }
 
 const serverCertificates = list(
   SERVER_CERTIFICATES_MAX,
-  'Certificates of other authorities for the HTTPS listeners, such as a public one for browsers. Shown to clients that ask for a name (SNI) that is in one of them and not in `identity.cert`.',
+  'Certificates of other authorities for the HTTPS listeners, such as a public certificate for browsers. A listener presents such a certificate if the client requests a name (SNI) that it contains and `identity.cert` does not.',
   {
     cert: option(path(), {
       default: REQUIRED_OPTION,
@@ -153,7 +156,7 @@ const serverCertificates = list(
     }),
     key: option(path(), {
       default: REQUIRED_OPTION,
-      why: 'PEM private key of it, mode 0600. It may be another one at each renewal.',
+      why: 'PEM private key of the certificate, mode 0600. The key may change at each renewal.',
     }),
   },
   { isReloaded: true },
@@ -176,7 +179,7 @@ export const controllerOptions = {
   }),
   data: option(path(), {
     default: REQUIRED_OPTION,
-    why: 'Folder of the log, the state and the admin socket. Belongs to one controller alone; put it on a local disk.',
+    why: 'Folder of the log, the state and the admin socket. Only one controller may use it; put it on a local disk.',
   }),
   trustDomain: option(trustDomain(), {
     default: REQUIRED_OPTION,
@@ -192,46 +195,46 @@ export const controllerOptions = {
     }),
     seeds: option(hostPortTexts(32), {
       default: [],
-      why: 'Addresses to find peers that have moved; a name may resolve to several. Peers are verified by certificate.',
+      why: 'Addresses at which this controller looks for peers whose known addresses have changed; a name may resolve to several addresses. Peers are verified by certificate.',
     }),
     resolvers: option(addressPorts(8), {
       default: [],
-      why: 'DNS servers asked first for the names of peers and seeds, as address:port; empty: those of the host.',
+      why: 'DNS servers that are queried first for the names of peers and seeds, as address:port; empty: the DNS servers of the host.',
     }),
     priority: option(integer(0, 100), {
       default: 50,
       isReloaded: true,
-      why: 'The voter with the highest priority becomes leader after 30 s of good health. Among equal priorities leadership stays.',
+      why: 'The voter with the highest priority becomes leader after 30 s of good health. Between voters of equal priority, leadership does not move.',
     }),
     slowFsyncMs: option(integer(10, 60_000), {
       default: 250,
       isReloaded: true,
-      why: 'A leader whose 99th percentile of log fsync stays above this transfers leadership to a faster voter.',
+      why: 'If the 99th percentile of log fsync times stays above this value, the leader transfers leadership to a faster voter.',
     }),
     slowLoopMs: option(integer(10, 60_000), {
       default: 200,
       isReloaded: true,
-      why: 'The same for event loop delay.',
+      why: 'If the 99th percentile of event loop delays stays above this value, the leader transfers leadership to a faster voter.',
     }),
     snapshotBytesPerSecond: option(integer(MIB, 64 * 1024 * MIB), {
       default: 64 * MIB,
-      why: 'Maximum bytes of snapshots sent per second, to all controllers together.',
+      why: 'Maximum bytes per second with which this controller sends snapshots, for all receivers together.',
     }),
   }),
   routers: section('The listener that routers connect to.', {
     bind: option(nullable(hostPortText()), {
       default: null,
-      why: 'Router listener; null: no routers connect here. With the same text as the bind of a web listener, routers and clients share its port, as in packages of OpenZiti.',
+      why: 'Router listener; null: no routers connect here. If the value is the same text as the bind of a web listener, routers and clients share this port, as in OpenZiti packages.',
     }),
     advertise: option(hostPortOrTexts(ROUTER_ADDRESSES_MAX), {
       default: [],
       why: 'Addresses that routers connect to; the certificate must contain these hosts. With several, such as one inside and one outside of a site, each router uses the first that answers. Empty: the host of cluster.advertise with the port of bind.',
     }),
     proxyProtocol: proxyProtocol(
-      'Load balancers before the listener for routers. A port that web shares has the same networks in both.',
+      'Load balancers in front of the listener for routers. If a web listener shares the port, configure the same networks there.',
     ),
   }),
-  web: requiredList(16, 'HTTPS listeners. One that serves every API is the usual case.', {
+  web: requiredList(16, 'HTTPS listeners. Usually there is one, which serves every API.', {
     bind: option(hostPortText(), { default: REQUIRED_OPTION, why: 'Listen address.' }),
     advertise: option(hostPortText(), {
       default: REQUIRED_OPTION,
@@ -240,21 +243,23 @@ export const controllerOptions = {
     names: option(hostNames(16), {
       default: [],
       isReloaded: true,
-      why: 'Further host names and IP addresses that clients use for this listener, such as that of a load balancer. The certificate must contain them; one issued by the cluster gets them automatically.',
+      why: 'Further host names and IP addresses that clients use for this listener, such as the name of a load balancer. The certificate must contain them; a certificate that the cluster issues gets them automatically.',
     }),
     apis: option(choices(WEB_API_NAMES), {
       default: WEB_DEFAULTS,
-      why: 'APIs served. console: the web console at /console/; needs edge-management and fabric beside it. spa: the static files of spa. metrics: only metrics and health checks, without log-in; needs a separate private address.',
+      why: 'APIs served. console: the web console at /console/; requires edge-management and fabric in the same list. spa: the static files of the section spa. metrics: only metrics and health checks, without log-in; requires a separate private address.',
     }),
-    proxyProtocol: proxyProtocol('Load balancers before this listener; see load-balancers.md.'),
+    proxyProtocol: proxyProtocol(
+      'Load balancers in front of this listener; see load-balancers.md.',
+    ),
     spa: optionalSection('A folder of static files, such as the web console of OpenZiti.', {
       path: option(mountPath(), {
         default: '/zac',
-        why: 'Where the files are served: one name behind a slash.',
+        why: 'Path at which the files are served: a slash and one name.',
       }),
       folder: option(path(), {
         default: REQUIRED_OPTION,
-        why: 'Folder of the files, read once at the start. Paths that are no file get its index.html.',
+        why: 'Folder with the files, read once at the start. A path that names no file gets index.html of this folder.',
       }),
     }),
   }),
@@ -263,12 +268,12 @@ export const controllerOptions = {
     profile: option(choice(RAFT_PROFILES), {
       default: 'lan',
       scope: 'cluster',
-      why: 'Defaults of the times below. lan: as listed. wan: heartbeatMs 500, electionTimeoutMs 3000, electionTimeoutMaxMs 6000, for controllers with up to 200 ms each way between them. An option that is set wins.',
+      why: 'Defaults of the times below. lan: as listed. wan: heartbeatMs 500, electionTimeoutMs 3000, electionTimeoutMaxMs 6000, for up to 200 ms each way between controllers. An option that you set takes precedence.',
     }),
     tickMs: option(integer(5, 1000), {
       default: 50,
       scope: 'cluster',
-      why: 'Raft clock tick; the other times of this section are multiples of it.',
+      why: 'Raft clock tick; the other times in this section must be multiples of it.',
     }),
     heartbeatMs: option(integer(5, 10_000), {
       default: 100,
@@ -289,15 +294,15 @@ export const controllerOptions = {
   log: section('The write-ahead log.', {
     retainEntries: option(integer(100, 10_000_000), {
       default: 20_000,
-      why: 'Log entries kept for lagging controllers; a controller that is further behind gets a snapshot.',
+      why: 'Number of log entries retained for lagging controllers; a controller that needs older entries gets a snapshot.',
     }),
     retainBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 8 * MIB,
-      why: 'Maximum bytes of these entries, which are also kept in memory.',
+      why: 'Maximum bytes of the retained entries, which are also in memory.',
     }),
     catchUpBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 96 * MIB,
-      why: 'Maximum bytes of entries kept while a snapshot is sent; with more, the receiver needs another snapshot.',
+      why: 'Maximum bytes of entries retained while a snapshot is sent. If more are written meanwhile, the receiver needs another snapshot.',
     }),
     segmentBytes: option(integer(MIB, 1024 * MIB), {
       default: 16 * MIB,
@@ -305,13 +310,13 @@ export const controllerOptions = {
     }),
     lowSpaceBytes: option(integer(0, 1024 * 1024 * MIB), {
       default: 64 * MIB,
-      why: 'Free disk space below which the controller stops, so that there is room left for recovery.',
+      why: 'If less disk space than this is free, the controller stops, so that some space is left for recovery.',
     }),
   }),
   audit: section('Audit log.', {
     log: option(boolean(), {
       default: true,
-      why: 'Log line for each write that this controller received, independent of `logLevel`.',
+      why: 'Logs a line for each write that this controller received, independent of `logLevel`.',
     }),
   }),
   api: section('HTTP APIs.', {
@@ -323,7 +328,7 @@ export const controllerOptions = {
     staleSessionMaxMs: option(integer(0, DAY_MS), {
       default: 15 * MINUTE_MS,
       scope: 'cluster',
-      why: 'How long a controller without contact to a leader accepts known sessions.',
+      why: 'How long a controller that has no contact with a leader still accepts known sessions.',
     }),
     requestTimeoutMs: option(integer(1000, 10 * MINUTE_MS), {
       default: 10_000,
@@ -332,7 +337,7 @@ export const controllerOptions = {
     bodyBytesMax: option(integer(1024, 4 * MIB), {
       default: MIB,
       scope: 'cluster',
-      why: 'A larger request body is answered 413.',
+      why: 'Maximum size of a request body; a larger body gets 413.',
     }),
     reservedSignerHosts: option(boolean(), {
       default: false,
@@ -340,7 +345,7 @@ export const controllerOptions = {
     }),
     refusedSignerNetworks: option(networks(64), {
       default: [],
-      why: 'Further networks that keys of external JWT signers are never fetched from, such as your internal ones.',
+      why: 'Further networks from which controllers never fetch keys of external JWT signers, such as your internal networks.',
     }),
     httpSignerKeys: option(boolean(), {
       default: false,
@@ -348,7 +353,7 @@ export const controllerOptions = {
     }),
     signerCa: option(nullable(path()), {
       default: null,
-      why: 'PEM: CA certificates that providers of such keys are verified against, beside those of the system. Read at the start.',
+      why: 'PEM: CA certificates, in addition to those of the system, with which the controller verifies the hosts that serve keys of external JWT signers. Read at the start.',
     }),
   }),
   oidc: oidcOptions,
@@ -356,34 +361,34 @@ export const controllerOptions = {
     identityMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
       isReloaded: true,
-      why: 'Lifetime of the enrollment token created with an identity; an enrollment created separately names its own.',
+      why: 'Lifetime of an enrollment token that is created together with its identity; an enrollment that is created separately sets its own expiry.',
     }),
     routerMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
       isReloaded: true,
-      why: 'The same for a router that is created or enrolls again.',
+      why: 'Lifetime of the enrollment token of a router that is created, or that must enroll again.',
     }),
     certificateDays: option(integer(1, 10 * 365), {
       default: 365,
-      why: 'Lifetime of the certificates issued to identities and routers; limited by that of the issuing authority.',
+      why: 'Lifetime of the certificates issued to identities and routers; limited by the expiry of the issuing authority.',
     }),
     sessionCertificateMinutes: option(integer(5, 7 * 24 * 60), {
       default: 12 * 60,
-      why: 'The same for the certificate of one API session.',
+      why: 'Lifetime of a certificate that is issued for one API session.',
     }),
   }),
   limits: section('Limits of one controller.', {
     outstandingWritesMax: option(integer(1, 65_536), {
       default: 4096,
-      why: 'Concurrent writes through this controller; more, in total or of one caller, are refused with 429.',
+      why: 'Maximum concurrent writes through this controller. Further writes get 429, also if one caller exceeds its share.',
     }),
     waitingRequestsMax: option(integer(16, 65_536), {
       default: 4096,
-      why: 'Requests waiting for a write, an index or a password hash; limited in the same way.',
+      why: 'Maximum requests that wait for a write, an index or a password hash. Further requests get 429, also if one caller exceeds its share.',
     }),
     logInsMax: option(integer(2, 4096), {
       default: 64,
-      why: 'Concurrent log-ins, shared among source addresses; more are refused with 429.',
+      why: 'Maximum concurrent log-ins, shared among source addresses. Further log-ins get 429.',
     }),
     writeTimeoutMs: option(integer(500, 5 * MINUTE_MS), {
       default: 8000,
@@ -392,12 +397,12 @@ export const controllerOptions = {
     connectionsMax: option(integer(1, 1_000_000), {
       default: 10_000,
       isReloaded: true,
-      why: 'Open connections of each HTTPS listener; more are closed at once.',
+      why: 'Maximum open connections of each HTTPS listener. Further connections are closed at once.',
     }),
     connectionsPerSourceMax: option(integer(1, 1_000_000), {
       default: 2500,
       isReloaded: true,
-      why: 'The same for one source (an IPv4 address, a /64 of IPv6). Raise it where all clients come through one proxy.',
+      why: 'Maximum open connections from one source (an IPv4 address, a /64 of IPv6) to each HTTPS listener. Raise it if all clients connect through one proxy.',
     }),
   }),
   logLevel: option(choice(LOG_LEVELS), {
@@ -425,7 +430,7 @@ export const controllerOptions = {
     recipient: option(nullable(path()), {
       default: null,
       isReloaded: true,
-      why: 'PEM: public key or certificate to encrypt backups for; required with backup.folder. Keep the private key away from controllers.',
+      why: 'PEM: public key or certificate with which backups are encrypted; required with backup.folder. Keep the private key away from controllers.',
     }),
     everyMs: option(integer(MINUTE_MS, 31 * DAY_MS), {
       default: DAY_MS,
@@ -435,13 +440,13 @@ export const controllerOptions = {
     keep: option(integer(1, 1000), {
       default: 7,
       isReloaded: true,
-      why: 'Number of backups of this controller that are kept; older ones are deleted once a new one is durable.',
+      why: 'Number of backups of this controller to keep. The controller deletes older backups once a new one is durable.',
     }),
     hook: option(command(32), {
       default: [],
       isSecret: true,
       isReloaded: true,
-      why: 'Program and arguments run after each backup, with its path as the last argument, to copy it elsewhere. Run without a shell.',
+      why: 'Program with arguments that runs after each backup, for example to copy the backup elsewhere. The path of the backup is its last argument. It runs without a shell.',
     }),
     hookTimeoutMs: option(integer(1000, DAY_MS), {
       default: 10 * MINUTE_MS,

@@ -212,8 +212,8 @@ function judgePages({ web }: ControllerConfig, fault: ReportFault): void {
 }
 
 /**
- * A listener for metrics must serve nothing else and bind a specific address, because metrics need
- * no authentication.
+ * A listener for metrics must serve nothing else and bind a specific address, because it serves the
+ * metrics without authentication.
  */
 function judgeMetricsListeners({ web }: ControllerConfig, fault: ReportFault): void {
   for (const [at, { bind, apis }] of web.entries()) {

@@ -8,6 +8,7 @@ import type { Fields } from './schema.ts'
 import { parseYamlTree, yamlTreeLimits } from './yaml-tree.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
+/** Maximum bytes of a configuration file; a larger file is refused. */
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
  * Maximum number of faults, and of warnings, reported for one file. Limited, because a file that

@@ -40,7 +40,8 @@ export function duration(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
   return {
     expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
     read: (raw) => {
-      // Every duration must have a unit here; Go also accepts 0 without a unit.
+      // Refuses a number without a unit: every duration must have one here, although Go also
+      // accepts 0.
       if (typeof raw !== 'string' || !/[a-zµμ]$/.test(raw) || raw.startsWith('+')) return undefined
       const ms = parseDuration(raw)
       return ms !== null && ms >= minMs && ms <= maxMs ? ms : undefined

@@ -21,7 +21,15 @@ import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-tex
 export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
 
 interface YamlTreeLimits {
+  /**
+   * Maximum values of one YAML document after its aliases are expanded; above that, the document
+   * is refused.
+   */
   readonly yamlNodesMax: number
+  /**
+   * Maximum nesting of one YAML document after its aliases are expanded; above that, the
+   * document is refused.
+   */
   readonly yamlDepthMax: number
 }
 

@@ -32,7 +32,10 @@ function isPort(text: string): boolean {
   return port > 0 && port <= 65_535
 }
 
-/** A name server with an IP address, so that it needs no name resolution. The port is optional. */
+/**
+ * Whether the string is a name server with an IP address, which can be reached without name
+ * resolution. The port is optional.
+ */
 function isServer(text: string): boolean {
   const place = text.replace(/^udp:\/\//, '')
   const host = isPort(place) ? place.slice(0, place.lastIndexOf(':')) : place
@@ -48,25 +51,25 @@ export const channelOptions = {
   }),
   maxQueuedConnects: option(integer(1, 5000), {
     default: 1,
-    why: 'Accepted connections that may wait for their hello.',
+    why: 'Maximum number of accepted connections that wait for processing of their hello.',
     hasEffect: false,
   }),
   maxOutstandingConnects: option(integer(1, 1000), {
     default: 16,
-    why: 'Maximum connections whose hello is awaited.',
+    why: 'Maximum number of connections from which a hello is awaited.',
     hasEffect: false,
   }),
   connectTimeoutMs: option(milliseconds(30, MINUTE_MS), {
     default: 5000,
-    why: 'From the first packet to the end of the hello.',
+    why: 'Maximum time from the first packet of a connection to the end of the hello.',
   }),
   connectTimeout: option(optional(duration(30, MINUTE_MS)), {
     default: null,
-    why: 'Like `connectTimeoutMs`, as a duration with a unit; takes precedence over it.',
+    why: 'The same limit as `connectTimeoutMs`, as a duration with a unit. If both are set, `connectTimeout` applies.',
   }),
   writeTimeout: option(optional(duration(1, HOUR_MS)), {
     default: null,
-    why: 'Timeout for sending one message; then the channel is closed. Absent: none.',
+    why: 'Timeout for sending one message, after which the channel is closed. Absent: no timeout.',
   }),
 } as const
 
@@ -75,7 +78,7 @@ export const linkChannelOptions = {
   ...channelOptions,
   outQueueSize: option(integer(0, 10_000), {
     default: 64,
-    why: 'Messages that may wait beside `payloadSenderQueueSize` and `ackSenderQueueSize`.',
+    why: 'Maximum number of waiting messages, in addition to those that `payloadSenderQueueSize` and `ackSenderQueueSize` allow.',
   }),
 } as const
 
@@ -132,7 +135,7 @@ export const flowOptions = {
   }),
   txPortalIncreaseScale: option(number(0, 1000), {
     default: 1,
-    why: 'Share of the bytes acknowledged since the last increase by which the bytes in flight increase.',
+    why: 'At an increase, the limit of bytes in flight grows by this factor times the bytes acknowledged since the last increase.',
   }),
   txPortalRetxThresh: option(integer(1, 1_000_000), {
     default: 64,
@@ -140,7 +143,7 @@ export const flowOptions = {
   }),
   txPortalRetxScale: option(number(0, 1000), {
     default: 0.75,
-    why: 'Factor for the bytes in flight after `txPortalRetxThresh`.',
+    why: 'Factor by which the limit of bytes in flight is multiplied when `txPortalRetxThresh` is reached.',
   }),
   txPortalDupAckThresh: option(integer(1, 1_000_000), {
     default: 64,
@@ -148,7 +151,7 @@ export const flowOptions = {
   }),
   txPortalDupAckScale: option(number(0, 1000), {
     default: 0.9,
-    why: 'Factor for the bytes in flight after `txPortalDupAckThresh`.',
+    why: 'Factor by which the limit of bytes in flight is multiplied when `txPortalDupAckThresh` is reached.',
     hasEffect: false,
   }),
   rxBufferSize: option(integer(1, BYTES_MAX), {
@@ -157,20 +160,23 @@ export const flowOptions = {
   }),
   retxStartMs: option(milliseconds(0, HOUR_MS), {
     default: 200,
-    why: 'Time after which a payload is retransmitted, until the round trip was measured.',
+    why: 'Time after which a payload is retransmitted, used until the first round trip has been measured.',
   }),
   retxScale: option(number(0, 1000), {
     default: 1.5,
-    why: 'Factor for the measured round trip that gives the time until a retransmission.',
+    why: 'A payload is retransmitted after the measured round trip times this factor, plus `retxAddMs`.',
   }),
-  retxAddMs: option(milliseconds(0, HOUR_MS), { default: 0, why: 'Time added to that product.' }),
+  retxAddMs: option(milliseconds(0, HOUR_MS), {
+    default: 0,
+    why: 'Time that is added to the measured round trip times `retxScale`.',
+  }),
   retxMaxMs: option(milliseconds(0, HOUR_MS), {
     default: 10_000,
     why: 'Maximum time until a retransmission.',
   }),
   maxRttScale: option(integer(0, 1000), {
     default: 4,
-    why: 'A measured round trip counts as at most this many times the previous one; 0: no limit.',
+    why: 'A measured round trip is limited to this many times the previously measured round trip; 0: no limit.',
   }),
   maxCloseWaitMs: option(milliseconds(0, DAY_MS), {
     default: 30_000,
@@ -191,8 +197,8 @@ export const flowOptions = {
 } as const
 
 /**
- * `connectTimeout` has no effect here, because listeners do not connect to services. Dialers do,
- * and so does a tunnel, with the config of each service.
+ * `connectTimeout` has no effect here, because listeners do not connect to services. Dialers
+ * connect to services, and so does a tunnel, with the config of each service.
  */
 const listenerFlow = {
   ...flowOptions,
@@ -215,14 +221,14 @@ export function backoffOptions(both: { min: number; max: number; factor: number 
     maxRetryInterval: option(bounds, { default: both.max, why: 'The longest wait.' }),
     retryBackoffFactor: option(number(1, 100), {
       default: both.factor,
-      why: 'By which the wait grows with each failure.',
+      why: 'Factor by which the wait grows with each failure.',
     }),
   } as const
 }
 
 export const groups = option(textOrTexts(), {
   default: ['default'],
-  why: 'A dialer dials the listeners that it shares a group with.',
+  why: 'Groups of this dialer or listener. A dialer dials only listeners with which it has a group in common.',
 })
 
 /**
@@ -232,19 +238,19 @@ export const groups = option(textOrTexts(), {
 export const controllerAddressing = {
   endpoint: option(optional(address(addressProtocols.controller, true)), {
     default: null,
-    why: 'Address of a controller. With it `endpoints` is ignored.',
+    why: 'Address of a controller. If it is set, `endpoints` is ignored.',
   }),
   endpoints: option(optional(addresses(addressProtocols.controller, 64)), {
     default: null,
-    why: 'Addresses of controllers. Once connected, the set follows the members of the cluster.',
+    why: 'Addresses of controllers. Once the router is connected, it follows the members of the cluster.',
   }),
   bind: option(optional(text('an interface name or one of its IP addresses')), {
     default: null,
-    why: 'Local interface that controllers are dialed from.',
+    why: 'Local interface from which the router dials controllers.',
   }),
   defaultRequestTimeout: option(duration(1, HOUR_MS), {
     default: 5000,
-    why: 'Wait for the answer of a controller.',
+    why: 'How long the router waits for the answer of a controller.',
   }),
 } as const
 
@@ -261,15 +267,15 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
   edge: plain({
     advertise: option(optional(advertisedAddress(addressProtocols.edge)), {
       default: null,
-      why: 'Other place of `advertise`.',
+      why: 'Address of the listener for clients, as `advertise` of the listener itself, which takes precedence.',
     }),
     lookupApiSessionTimeout: option(duration(0, HOUR_MS), {
       default: 5000,
-      why: 'Wait for an API session that is not known yet.',
+      why: 'How long the router waits for a controller to report the API session of a connecting client.',
     }),
     lookupSessionTimeout: option(duration(0, HOUR_MS), {
       default: 5000,
-      why: 'The same for a session of a service.',
+      why: 'How long the router waits for a controller to report a service session.',
       hasEffect: false,
     }),
     getSessionTimeout: ignoredSection('generators write it, and no router reads it', {
@@ -285,7 +291,7 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       ),
       {
         default: 'host',
-        why: 'host: reverse-proxies services by Bind policies. proxy: listeners for `services`, and includes host. tproxy: takes over connections of this host to addresses and names of services by Dial policies, and includes host; the program after the colon is not called.',
+        why: 'host: hosts the services that Bind policies grant. proxy: like host, and opens a listener for each of `services`. tproxy: like host, and intercepts connections from this host to addresses and names of the services that Dial policies grant; the program after the colon is not called.',
       },
     ),
     services: option(
@@ -295,7 +301,7 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       ),
       {
         default: [],
-        why: 'proxy: a listener for each, as <service name>:<port> or <service name>:<port>:udp. A config proxy.v1 of a service counts before it.',
+        why: 'proxy: services for which the router opens a listener, as <service name>:<port> or <service name>:<port>:udp. A config proxy.v1 of the service takes precedence.',
       },
     ),
     resolver: option(
@@ -305,31 +311,31 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       ),
       {
         default: ['udp://127.0.0.1:53'],
-        why: 'tproxy: address of the name server; it answers clients of this host, and of `lanIf`.',
+        why: 'tproxy: address of the name server in the router, which answers this host and hosts in the networks of `lanIf`.',
       },
     ),
     dnsSvcIpRange: option(cidr(), {
       default: '100.64.0.1/10',
-      why: 'tproxy: addresses given to DNS names of services; a network of IPv4.',
+      why: 'tproxy: IPv4 network from which the router assigns addresses to DNS names of services.',
     }),
     dnsUpstream: option(
       optional(textOrTexts('<IP address> or udp://<IP address>:<port>', isServer)),
       {
         default: null,
-        why: 'tproxy: name servers asked for other names.',
+        why: 'tproxy: name servers to which the router forwards queries for all other names.',
       },
     ),
     dnsUpstreamMode: option(choice(['parallel', 'serial', 'failover', 'random']), {
       default: 'parallel',
-      why: 'tproxy: all at once, one after the other, the last that has answered first, or any first.',
+      why: 'tproxy: order in which the router queries `dnsUpstream`. parallel: all at once. serial: one after the other. failover: first the server that answered last. random: first any of them.',
     }),
     dnsUnanswerable: option(choice(['timeout', 'servfail', 'refused']), {
       default: 'refused',
-      why: 'tproxy: answer to other names that no `dnsUpstream` answers.',
+      why: 'tproxy: answer to a query for another name if no `dnsUpstream` answers it.',
     }),
     lanIf: option(optional(textOrTexts()), {
       default: null,
-      why: 'tproxy: interfaces whose networks may use services and names, other than this host.',
+      why: 'tproxy: interfaces; hosts in the networks of these interfaces may use services and names, in addition to this host.',
     }),
     ...inert({
       svcPollRate: option(optional(duration(1, DAY_MS)), {
@@ -355,7 +361,7 @@ function withAdvertise(): Fields {
   return plain({
     advertise: option(optional(advertisedAddress(addressProtocols.stream)), {
       default: null,
-      why: 'Alternative place for `advertise`; the router does not publish it.',
+      why: 'Accepted because OpenZiti reads `advertise` here, too.',
       hasEffect: false,
     }),
     ...listenerFlow,

@@ -12,18 +12,18 @@ import {
 
 /** Keys of `link`: dialers and listeners for other routers. */
 export const linkSection = optionalSection('Links to other routers.', {
-  listeners: list(16, 'Where other routers connect.', {
+  listeners: list(16, 'Listeners to which other routers connect.', {
     binding: option(choice(['transport']), {
       default: REQUIRED_OPTION,
-      why: 'The subsystem that creates it.',
+      why: 'Type of the listener.',
     }),
     bind: option(address(addressProtocols.link), {
       default: REQUIRED_OPTION,
-      why: 'Where it listens.',
+      why: 'Listen address.',
     }),
     advertise: option(optional(advertisedAddress(addressProtocols.link)), {
       default: null,
-      why: 'Under which address other routers reach it; `bind` when that names one address.',
+      why: 'Address at which other routers reach this listener. May be left out if `bind` names a single address.',
     }),
     bindInterface: option(optional(text()), {
       default: null,
@@ -33,15 +33,18 @@ export const linkSection = optionalSection('Links to other routers.', {
     groups,
     options: section('Options of the channel.', linkChannelOptions),
   }),
-  dialers: list(16, 'How other routers are dialed.', {
-    binding: option(choice(['transport']), { default: REQUIRED_OPTION, why: 'The subsystem.' }),
+  dialers: list(16, 'Settings with which this router dials other routers.', {
+    binding: option(choice(['transport']), {
+      default: REQUIRED_OPTION,
+      why: 'Type of the dialer.',
+    }),
     split: option(boolean(), {
       default: true,
-      why: 'Several connections a link, some of them for acknowledgements alone; false: one.',
+      why: 'true: a link has several connections, some of them only for acknowledgements. false: a link has one connection.',
     }),
     bind: option(optional(text('a local interface or IP address')), {
       default: null,
-      why: 'Local interface or IP address that is dialed from.',
+      why: 'Local interface or IP address from which this router dials.',
     }),
     bindInterface: option(optional(text()), {
       default: null,
@@ -52,32 +55,32 @@ export const linkSection = optionalSection('Links to other routers.', {
     options: section('Options of the channel.', linkChannelOptions),
     maxDefaultConnections: option(integer(1, 100), {
       default: 3,
-      why: 'Connections of one link for payloads.',
+      why: 'Number of connections for payloads in one link.',
     }),
     maxAckConnections: option(integer(0, 100), {
       default: 1,
-      why: 'Connections of one link for acknowledgements.',
+      why: 'Number of connections for acknowledgements in one link.',
     }),
     startupDelay: option(duration(0, HOUR_MS), {
       default: 3000,
-      why: 'Wait before the further connections of a link are dialed.',
+      why: 'Wait after the first connection of a link before the router dials the further connections.',
     }),
     healthyDialBackoff: section(
       'Retries while the other router is connected to a controller.',
       backoffOptions({ min: 5000, max: 5 * MINUTE_MS, factor: 1.5 }),
     ),
     unhealthyDialBackoff: section(
-      'Retries while it is not; when it connects, those of `healthyDialBackoff` follow.',
+      'Retries while the other router is connected to no controller. Once it connects, `healthyDialBackoff` applies.',
       backoffOptions({ min: MINUTE_MS, max: HOUR_MS, factor: 10 }),
     ),
   }),
   heartbeats: section('Heartbeats of links.', heartbeatOptions(60_000)),
   payloadSenderQueueSize: option(integer(1, 100_000), {
     default: 128,
-    why: 'Payloads that may wait on one link.',
+    why: 'Maximum number of payloads that wait on one link.',
   }),
   ackSenderQueueSize: option(integer(1, 100_000), {
     default: 64,
-    why: 'Acknowledgements that may wait on one link.',
+    why: 'Maximum number of acknowledgements that wait on one link.',
   }),
 })

@@ -38,7 +38,7 @@ function webSocketTimeout(name: keyof WebSocketTimeouts, secondsMax: number, why
 }
 
 const inCertificates =
-  'a listener shows the certificate of identity; add others to identity.alt_server_certs'
+  'a listener presents the certificate of identity; add others to identity.alt_server_certs'
 const inBuffers = 'buffers have a fixed size'
 
 /**
@@ -47,23 +47,23 @@ const inBuffers = 'buffers have a fixed size'
  */
 export const transportSection = keyedSections(
   8,
-  'Tuning of protocols below the channel, by protocol: `ws` or `wss` for edge listeners at a `wss:` address; the keys of `wss` win. Other protocols have no effect.',
+  'Settings of the protocols below the channel, in one section for each protocol. `ws` and `wss` apply to edge listeners at a `wss:` address; a key in `wss` takes precedence. Sections for other protocols have no effect.',
   {
     readTimeout: webSocketTimeout(
       'readTimeout',
       3600,
-      'time for the request that opens a web socket',
+      'maximum time until the request that opens a web socket has arrived',
     ),
     handshakeTimeout: webSocketTimeout(
       'handshakeTimeout',
       3600,
-      'time from the TLS handshake of a connection to that within its web socket',
+      'maximum time from the TLS handshake of a connection to the end of the TLS handshake within its web socket',
     ),
     pingInterval: webSocketTimeout('pingInterval', 3600, 'interval of pings to each client'),
     pongTimeout: webSocketTimeout(
       'pongTimeout',
       86_400,
-      'time without a sign of life after which a web socket is closed',
+      'time without any data from the client after which a web socket is closed',
     ),
     writeTimeout: ignoredSection(
       'writeTimeout of the listener options limits how long one message may take',
@@ -72,7 +72,7 @@ export const transportSection = keyedSections(
       'a connection without a web socket is closed after its first request',
     ),
     enableCompression: ignoredSection(
-      'the content of web sockets is encrypted, and is not compressed',
+      'the content of web sockets is encrypted, so the router does not compress it',
     ),
     readBufferSize: ignoredSection(inBuffers),
     writeBufferSize: ignoredSection(inBuffers),
@@ -118,7 +118,7 @@ export const transportSection = keyedSections(
 
 type Transport = Readonly<Record<string, ConfigValues<typeof transportSection.fields>>>
 
-/** OpenZiti reads the section `wss`, but its generator writes `ws`. */
+/** Accepts both names: OpenZiti reads the section `wss`, but its generator writes `ws`. */
 const webSocketNames = ['wss', 'ws'] as const
 
 export function webSocketTimeouts(transport: Transport): WebSocketTimeouts {

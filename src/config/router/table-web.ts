@@ -14,8 +14,8 @@ import { hostPort, pemSource } from './values.ts'
 /** Keys of `web`: HTTPS servers of the router. */
 export const webList = list(8, 'HTTPS servers of this router.', {
   name: option(text(), { default: REQUIRED_OPTION, why: 'Name of the server in logs.' }),
-  bindPoints: requiredList(16, 'Where it listens.', {
-    interface: option(hostPort(), { default: REQUIRED_OPTION, why: 'Where it listens.' }),
+  bindPoints: requiredList(16, 'Addresses at which the server listens.', {
+    interface: option(hostPort(), { default: REQUIRED_OPTION, why: 'Listen address.' }),
     address: option(hostPort(), {
       default: REQUIRED_OPTION,
       why: 'Address at which clients reach the server.',
@@ -23,18 +23,18 @@ export const webList = list(8, 'HTTPS servers of this router.', {
     }),
     newAddress: option(optional(hostPort()), {
       default: null,
-      why: 'Address announced to clients in the header `ziti-ctrl-address`.',
+      why: 'Address that the server announces to clients in the response header `ziti-ctrl-address`.',
     }),
   }),
   apis: requiredList(4, 'APIs served.', {
     binding: option(choice(['health-checks', 'metrics']), {
       default: REQUIRED_OPTION,
-      why: 'health-checks: state of this router, without log-in. metrics: numbers for Prometheus at /metrics, for client certificates of flotilla pki issue.',
+      why: 'health-checks: state of this router, without log-in. metrics: metrics for Prometheus at /metrics, for clients with a certificate from flotilla pki issue.',
     }),
-    options: keyedSections(0, 'It has none.', {}),
+    options: keyedSections(0, 'The bindings have no options.', {}),
   }),
   identity: optionalSection(
-    'Another identity than that of the router; all four are needed.',
+    'A separate identity for this server, in place of the identity of the router; all four keys are required.',
     {
       cert: option(pemSource(), {
         default: REQUIRED_OPTION,
@@ -59,7 +59,7 @@ export const webList = list(8, 'HTTPS servers of this router.', {
     { refusesMisspellings: true },
   ),
   options: section(
-    'Bounds of a connection.',
+    'Limits of a connection.',
     {
       readTimeout: option(duration(1, HOUR_MS), {
         default: 5000,

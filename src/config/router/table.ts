@@ -73,7 +73,7 @@ const controllerPlaces = {
     ...heartbeatOptions(30_000),
     unresponsiveAfter: option(duration(100, DAY_MS), {
       default: 5000,
-      why: 'A controller that answers no heartbeat for so long counts as slow.',
+      why: 'Time without a response to a heartbeat after which the router treats the controller as slow.',
     }),
   }),
 } as const
@@ -105,16 +105,16 @@ export const routerFields = {
       }),
       server_key: option(optional(pemSource()), {
         default: null,
-        why: 'Key of `server_cert`; that of `cert` when absent.',
+        why: 'Private key of `server_cert`; absent: the key of `cert`.',
         isSecret: true,
       }),
       ca: option(optional(pemSource()), {
         default: null,
-        why: 'CA certificates that controllers and routers are verified against. Needed to enroll and to run.',
+        why: 'CA certificates with which the router verifies controllers and other routers. Required to enroll and to run.',
       }),
       alt_server_certs: list(
         16,
-        'Further server certificates: the first one that has the name asked for is shown.',
+        'Further server certificates. The router presents the first certificate that contains the name that the client requests.',
         {
           server_cert: option(pemSource(), {
             default: REQUIRED_OPTION,
@@ -137,13 +137,13 @@ export const routerFields = {
       ...controllerPlaces,
       startupTimeout: option(duration(0, DAY_MS), {
         default: 30_000,
-        why: 'When no controller is reached within it, the router ends with exit code 1; 0s: it tries for ever.',
+        why: 'If the router reaches no controller within this time after its start, it stops with exit code 1; 0s: it retries without a limit.',
       }),
       endpointsFile: option(path(), {
         default: 'endpoints.yml',
-        why: 'File of the current members and their keys, mode 0600. `endpoint` and `endpoints` are dialed as well while fewer controllers are connected than it names.',
+        why: 'File in which the router keeps the current members and their keys, mode 0600. While the router is connected to fewer controllers than this file names, it also dials `endpoint` and `endpoints`.',
       }),
-      options: section('Options of the channel, and the fields above once more.', {
+      options: section('Options of the channel. The keys of `ctrl` above are accepted here, too.', {
         ...channelOptions,
         ...controllerPlaces,
       }),
@@ -157,7 +157,7 @@ export const routerFields = {
           maxSize: option(integer(1, 1000), { default: 250, why: 'Maximum of the limit.' }),
           timeout: option(duration(1, HOUR_MS), {
             default: 30_000,
-            why: 'A request without an answer for so long counts as lost.',
+            why: 'Time without an answer after which a request counts as lost.',
           }),
         }),
       ),
@@ -170,24 +170,24 @@ export const routerFields = {
   ),
   dialers: list(
     64,
-    'Bindings of terminators that this router dials, with the options of each; none without an entry. The last entry of a binding counts.',
+    'Bindings of the terminators that this router dials, each with its options. Without an entry for a binding, the router dials no terminators with it. If a binding has several entries, the last one applies.',
     {
       binding: option(text(`a binding: ${dialerBindings.join(', ')}`), {
         default: REQUIRED_OPTION,
-        why: 'transport: `tcp:`, `tls:` and `udp:` addresses. transport_udp: `udp:`, `udp4:` and `udp6:` addresses. proxy, proxy_udp: for listeners; a terminator of them fails as misconfigured.',
+        why: 'transport: `tcp:`, `tls:` and `udp:` addresses. transport_udp: `udp:`, `udp4:` and `udp6:` addresses. proxy, proxy_udp: bindings for listeners; a dial to a terminator with such a binding fails as misconfigured.',
       }),
       options: section('Options of the binding.', dialerOptions),
     },
   ),
   edge: optionalSection(
-    'Present, even if empty: OpenZiti clients may connect.',
+    'If the section is present, even if it is empty, OpenZiti clients may connect.',
     {
-      csr: optionalSection('Earlier place of `csr`.', csrFields, {
+      csr: optionalSection('The section `csr` at its earlier place.', csrFields, {
         deprecated: 'move it to csr, at the top of the file',
       }),
       heartbeatIntervalSeconds: option(integer(10, 60), {
         default: 60,
-        why: 'Interval at which used sessions are reported to controllers.',
+        why: 'Interval at which the router reports to controllers which sessions are in use.',
       }),
       db: ignoredSection('the data model is kept in memory alone'),
       dbSaveIntervalSeconds: ignoredSection('the data model is kept in memory alone'),
@@ -219,19 +219,19 @@ export const routerFields = {
     }),
     linkDialQueueLength: option(queueLength, {
       default: 1000,
-      why: 'Maximum link dials that wait.',
+      why: 'Maximum number of link dials that wait.',
     }),
     linkDialWorkerCount: option(workerCount, {
       default: 32,
-      why: 'Maximum links dialed at the same time.',
+      why: 'Maximum number of links that are dialed at the same time.',
     }),
     rateLimitedQueueLength: option(integer(1, 50_000), {
       default: 5000,
-      why: 'Rate-limited operations to the controllers that may wait: creations, changes and removals of terminators.',
+      why: 'Maximum number of rate-limited operations that wait: requests to controllers that create, change or remove terminators.',
     }),
     rateLimitedWorkerCount: option(workerCount, {
       default: 5,
-      why: 'Maximum rate-limited operations at the same time.',
+      why: 'Maximum number of rate-limited operations in progress at the same time.',
     }),
     xgressCloseCheckInterval: option(milliseconds(0, DAY_MS), {
       default: 5000,
@@ -243,20 +243,20 @@ export const routerFields = {
     }),
     xgressDialQueueLength: option(queueLength, {
       default: 1000,
-      why: 'Maximum service dials that wait.',
+      why: 'Maximum number of service dials that wait.',
     }),
     xgressDialWorkerCount: option(workerCount, {
       default: 128,
-      why: 'Maximum services dialed at the same time.',
+      why: 'Maximum number of service dials at the same time.',
     }),
     latencyProbeInterval: ignoredSection('latency is measured by heartbeats', { isQuiet: true }),
     unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
       default: MINUTE_MS,
-      why: 'Time without a response after which a link takes no new circuits.',
+      why: 'Time without a response to a heartbeat after which the link gets no new circuits.',
     }),
   }),
   healthChecks: section('Health checks of the `web` listener.', {
-    ctrlPingCheck: section('Whether a controller answers.', {
+    ctrlPingCheck: section('Health check that fails if no controller answers.', {
       interval: option(duration(100, DAY_MS), {
         default: 30_000,
         why: 'Interval of pings to the controllers.',
@@ -270,7 +270,7 @@ export const routerFields = {
         why: 'Delay before the first ping.',
       }),
     }),
-    linkCheck: section('Whether the router has enough links.', {
+    linkCheck: section('Health check that fails if the router has too few links.', {
       interval: option(duration(100, DAY_MS), { default: 5000, why: 'Interval of the check.' }),
       initialDelay: option(duration(0, DAY_MS), {
         default: 1000,
@@ -278,7 +278,7 @@ export const routerFields = {
       }),
       minLinks: option(integer(0, 1_000_000), {
         default: 0,
-        why: 'With fewer links the check fails; 0: links are shown, and it never fails.',
+        why: 'If the router has fewer links than this, the check fails; 0: the check shows the links and never fails.',
       }),
     }),
   }),
@@ -286,11 +286,11 @@ export const routerFields = {
   listeners: list(64, 'Ports that are open to clients.', {
     binding: option(text(`a binding: ${listenerBindings.join(', ')}`), {
       default: REQUIRED_OPTION,
-      why: 'proxy, proxy_udp: each connection, or each source of datagrams, is a circuit to `service`. transport, transport_udp: the same, to the service that the client names in its first line.',
+      why: 'proxy, proxy_udp: the router creates a circuit to `service` for each connection, or for each source of datagrams. transport, transport_udp: the same, but to the service that the client names in its first line.',
     }),
     bind: option(optional(address(addressProtocols.stream)), {
       default: null,
-      why: 'Where it listens. Required but for `tunnel`. transport and proxy listen on `tcp:` or `tls:`, transport_udp and proxy_udp on `udp:`.',
+      why: 'Listen address. Required for all bindings except `tunnel`. transport and proxy listen on `tcp:` or `tls:`, transport_udp and proxy_udp on `udp:`.',
       aliases: ['address'],
     }),
     advertise: option(optional(advertisedAddress(addressProtocols.stream)), {
@@ -299,43 +299,49 @@ export const routerFields = {
     }),
     service: option(optional(text()), {
       default: null,
-      why: 'proxy and proxy_udp: id or name of the service, perhaps after the instance of its host and `@`.',
+      why: 'proxy and proxy_udp: id or name of the service. To select an instance of the host, put the instance and `@` before it.',
     }),
     options: variants('binding', 'Options of the binding.', listenerOptions),
   }),
   metrics: section('Reports to the controllers.', {
     reportInterval: option(duration(100, DAY_MS), {
       default: MINUTE_MS,
-      why: 'Interval of metrics messages.',
+      why: 'Interval at which the router reports metrics.',
     }),
     messageQueueSize: option(integer(1, 10_000), {
       default: 10,
-      why: 'Messages of metrics that may wait; the oldest are dropped.',
+      why: 'Maximum number of metrics reports that wait while no controller is connected; the oldest are dropped.',
     }),
     intervalAgeThreshold: option(duration(0, DAY_MS), {
       default: 80_000,
-      why: 'Age of a batch before it is sent, counted from the start of its interval.',
+      why: 'Age at which a batch of reports is sent, counted from the start of its interval.',
     }),
     eventQueueSize: ignoredSection('metrics are not queued one by one'),
     enableDataDelayMetric: ignoredSection(
       'the time that data spends in this router is not measured',
     ),
   }),
-  trace: optionalSection('Messages that come and go, decoded, into a file. To debug.', {
-    path: option(path(), { default: REQUIRED_OPTION, why: 'The file, mode 0600.' }),
-  }),
+  trace: optionalSection(
+    'For debugging: writes all received and sent messages, decoded, to a file.',
+    {
+      path: option(path(), { default: REQUIRED_OPTION, why: 'The file, mode 0600.' }),
+    },
+  ),
   transport: transportSection,
-  profile: optionalSection('Profiles of this process. To debug.', {
-    cpu: optionalSection('Where time is spent, written when the router ends.', {
+  profile: optionalSection('For debugging: profiles of this process.', {
+    cpu: optionalSection('CPU profile, written when the router stops.', {
       path: option(path(), { default: REQUIRED_OPTION, why: 'The file.' }),
     }),
-    memory: optionalSection('Memory benchmark buffers.', {
-      path: option(path(), { default: REQUIRED_OPTION, why: 'The file.' }),
-      intervalMs: option(milliseconds(100, DAY_MS), {
-        default: 15_000,
-        why: 'Interval of memory profiles.',
-      }),
-    }),
+    memory: optionalSection(
+      'Sampling profile of the JavaScript heap, written at an interval and when the router stops.',
+      {
+        path: option(path(), { default: REQUIRED_OPTION, why: 'The file.' }),
+        intervalMs: option(milliseconds(100, DAY_MS), {
+          default: 15_000,
+          why: 'Interval of memory profiles.',
+        }),
+      },
+    ),
   }),
   web: webList,
   proxy: optionalSection(
@@ -370,14 +376,17 @@ export const routerFields = {
   interfaceDiscovery: section(
     'Network interfaces reported to controllers.',
     {
-      disabled: option(boolean(), { default: false, why: 'Whether interfaces are not reported.' }),
+      disabled: option(boolean(), {
+        default: false,
+        why: 'If true, the router does not report its network interfaces.',
+      }),
       checkInterval: option(duration(1000, DAY_MS), {
         default: MINUTE_MS,
         why: 'Interval of checks for changed interfaces.',
       }),
       minReportInterval: option(duration(1000, 365 * DAY_MS), {
         default: DAY_MS,
-        why: 'Interval of reports without changes.',
+        why: 'Interval at which the router reports its interfaces even if they have not changed.',
       }),
     },
     { refusesMisspellings: true },
@@ -388,7 +397,7 @@ export const routerFields = {
   enableDebugOps: ignoredSection('there are no debugging operations'),
   plugins: ignoredSection('plugins of other routers cannot be loaded'),
   managedConfig: ignoredSection('controllers push no configuration to this router'),
-  ha: ignoredSection('the members of the cluster are followed without it'),
+  ha: ignoredSection('the router always follows the members of the cluster'),
 } as const
 
 /** Validated values of a configuration file, with defaults and absolute paths. */

@@ -113,7 +113,7 @@ export function advertisedAddress(protocols: readonly string[]): ValueType<HostP
   const whole = address(protocols, true)
   const short = hostPort()
   return {
-    expected: `<host>:<port> with a port from 1 to 65535, perhaps with the protocol ${protocols.join(' or ')} before it`,
+    expected: `<host>:<port> with a port from 1 to 65535, optionally after a protocol (${protocols.join(' or ')}) and a colon`,
     read: (raw, folder) => short.read(raw, folder) ?? whole.read(raw, folder),
     show: formatHostPort,
   }

@@ -14,10 +14,11 @@ export function failureText(error: unknown): string {
   if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader
   if (error.code === 'NODE_QUARANTINED') return failure.quarantined
   const { fault, message, detail } = error
-  // A preview names a field below the position of its change.
+  // In errors of a preview, the position of the change precedes the name of the field
+  // (`changes.N.data.`); the user must see only the field.
   const field = fault?.field.replace(/^changes\.\d+\.(?:data\.)?/, '') ?? ''
   if (fault !== null) return texts.faults.at(field, faultText(fault))
-  // The general message says only that something is wrong; the detail says what.
+  // Prefers the detail, because the general message says only that something is wrong.
   return detail === '' ? message : detail
 }
 

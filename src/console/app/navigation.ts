@@ -37,7 +37,7 @@ export function pathTo(...names: readonly string[]): string {
 
 export const place = signal<ConsolePage>({ names: [], query: new URLSearchParams() })
 
-/** Asked before the user leaves a page; if it returns false, the page stays. */
+/** Called before the user leaves a page; if it returns false, the user stays on the page. */
 let mayLeave: () => boolean = () => true
 
 /**

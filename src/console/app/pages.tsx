@@ -27,11 +27,14 @@ interface NavigationLink {
   readonly key: string
   /** Permissions that the page requires; without them, it shows nothing. */
   readonly needs: readonly string[]
-  /** One of these permissions is enough, beside those of `needs`. */
+  /** In addition to the permissions in `needs`, the page requires at least one of these. */
   readonly needsOneOf?: readonly string[]
 }
 
-/** To read some kind of record, or the events of the network. */
+/**
+ * Permissions of which one is enough for the activity page: to read the events of the network, or
+ * to read any kind of record.
+ */
 const activityPermissions = ['ops.read', ...allKinds.map(({ permission }) => `${permission}.read`)]
 
 export const navigation: readonly {
@@ -187,7 +190,7 @@ export function usableLinks(links: readonly NavigationLink[]): readonly Navigati
 export const START_PAGE = 'home'
 
 export function pageAt({ names }: ConsolePage): Page {
-  // An address of an earlier version.
+  // Earlier versions showed the live events at `events`, so that address still opens them.
   const known = names[0] === 'events' ? ['activity', 'live'] : names
   const [first = START_PAGE, second = null] = known
   if (first === START_PAGE) return { title: texts.pages.home, show: () => <HomePage /> }

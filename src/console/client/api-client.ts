@@ -129,7 +129,7 @@ export class ApiClient {
       return { ...answer, header: (name) => response.headers.get(name) }
     } catch (error) {
       if (signal?.aborted === true) throw new CancelledError(path, { cause: error })
-      // Counted as sent, because a browser does not report whether the request was sent.
+      // The request counts as sent, because a browser does not report whether it was sent.
       throw new NoAnswerError(String(error), true, error)
     }
   }

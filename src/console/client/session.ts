@@ -23,7 +23,7 @@ const CLIENT = '/edge/client/v1'
 /** Maximum buttons of the log-in form. */
 const PROVIDERS_MAX = 10
 
-/** The session of this tab; `isPartial`: it lacks a second factor. */
+/** The session of this tab; `isPartial`: the session lacks a second factor. */
 export interface Session {
   readonly token: string
   readonly identityId: string

@@ -5,14 +5,17 @@ import { agoText } from './time.tsx'
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 
-/** Usual distances of an end from now. */
+/** Times from now that the input offers, after which access ends. */
 const presets = [
   { text: texts.ends.presets.day, ms: DAY_MS },
   { text: texts.ends.presets.week, ms: 7 * DAY_MS },
   { text: texts.ends.presets.month, ms: 30 * DAY_MS },
 ] as const
 
-/** An end in words; null: there is none. */
+/**
+ * The time at which access ends or has ended, in words relative to now; null: access has no such
+ * time.
+ */
 export function endText(end: unknown, nowMs = Date.now()): string | null {
   const ms = typeof end === 'string' ? Date.parse(end) : NaN
   if (Number.isNaN(ms)) return null
@@ -27,13 +30,16 @@ export function localTimeValue(end: unknown): string {
   return local.toISOString().slice(0, 16)
 }
 
-/** RFC 3339 of the value of such an input; undefined for an empty or incomplete one. */
+/**
+ * Converts the value of an input of type datetime-local to RFC 3339; undefined for an empty or
+ * incomplete value.
+ */
 export function endOfLocalTime(value: string): string | undefined {
   const date = new Date(value)
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
-/** The time after this long, as a whole minute. */
+/** The time that is `ms` after now, rounded up to a whole minute, in RFC 3339 format. */
 export function endAfter(ms: number, nowMs = Date.now()): string {
   return new Date(Math.ceil((nowMs + ms) / MINUTE_MS) * MINUTE_MS).toISOString()
 }
@@ -45,12 +51,15 @@ interface EndInputProps {
     readonly 'aria-invalid': boolean
   }
   readonly value: unknown
-  /** Subject of the end, for the names of the buttons; '' if the page has no other end. */
+  /**
+   * Name of the policy or role attribute that ends, for the labels of the buttons; '' if the page
+   * has only one such input.
+   */
   readonly about: string
   readonly onChange: (end: string | undefined) => void
 }
 
-/** A time, chosen in the user's zone or by its distance from now. */
+/** Input for a time: a time in the user's zone, or one of the offered times from now. */
 export function EndInput({ ids, value, about, onChange }: EndInputProps) {
   const shown = endText(value)
   const named = (text: string): string => (about === '' ? text : texts.ends.about(about, text))

@@ -66,7 +66,7 @@ function runsConfiguration(pid: number, configPath: string): boolean {
     const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
     return realpathSync(named) === realpathSync(configPath)
   } catch {
-    // The process has ended, or belongs to another user.
+    // The process does not run this configuration: it has ended, or belongs to another user.
     return false
   }
 }

@@ -56,7 +56,7 @@ export class AdminSocket {
     return new AdminSocket(server, address)
   }
 
-  /** Also aborts requests in progress. */
+  /** Closes the socket and aborts requests in progress. */
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const socket of this.#connections) socket.destroy()

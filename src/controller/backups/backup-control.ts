@@ -61,7 +61,7 @@ async function listed(folder: Pick<BackupFolder, 'list'> | null): Promise<Schedu
   try {
     return { isScheduled: true, backups: await folder.list() }
   } catch (error) {
-    // A missing folder is no error, because the first scheduled backup creates the folder.
+    // A missing folder is not an error, because the first scheduled backup creates the folder.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return { isScheduled: true, backups: [] }
   }

@@ -15,8 +15,8 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 /** Interval of the check whether a backup is due. */
 const LOOK_MS = 1000
 /**
- * Maximum delay of a retry after a failure; if the schedule's interval is shorter, that is the
- * delay.
+ * Maximum delay of a retry after a failure; if the interval of the schedule is shorter, the delay
+ * is that interval.
  */
 const RETRY_MS_MAX = 5 * 60_000
 

@@ -110,7 +110,8 @@ function nodeOptions(
     boot,
     proposeTimeoutMs: limits.writeTimeoutMs,
     outstandingMax: limits.outstandingWritesMax,
-    // High, so that the alarm is raised long before the log stops accepting entries.
+    // Limit for the alarm about free space; high, so that the alarm is raised long before the log
+    // stops accepting entries.
     lowSpaceBytes: 8 * log.lowSpaceBytes,
     retention: {
       entries: log.retainEntries,

@@ -25,8 +25,8 @@ export async function boundAddresses(bind: string): Promise<HostPort[]> {
 
 /**
  * Opens the TLS ports of a controller. If routers and HTTP clients share a port, both listeners'
- * limits apply. Which listener a connection is for is known only after its first message. Until
- * then the higher limits apply, because with separate ports one of the listeners would admit the
+ * limits apply. Only the first message of a connection shows for which listener it is. Until then
+ * the higher limits apply, because with separate ports one of the listeners would admit the
  * connection.
  */
 export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {

@@ -426,8 +426,9 @@ function certificateJudge(machine: Pick<StateMachine, 'get'>) {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
     const { fingerprint, certPem, nextFingerprint, nextCertPem } = router
-    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing. A renewed
-    // router may open links before a controller has activated its pending certificate.
+    // Accepts a fingerprint only together with the stored certificate, because the fingerprint of a
+    // certificate that was not adopted yet proves nothing. Also accepts the pending certificate: a
+    // renewed router may open links before a controller has activated it.
     return (
       (certPem !== null && isAmong(fingerprints, fingerprint)) ||
       (nextCertPem !== null && isAmong(fingerprints, nextFingerprint))

@@ -17,7 +17,7 @@ export function rosterVoters(roster: MembershipRecord | null): KnownMembership |
   return { configuration, index: roster.index }
 }
 
-/** Whether the newest of these configurations contains voters other than `selfId`. */
+/** Whether the newest of the given configurations contains voters other than `selfId`. */
 export function hasOtherVoters(
   selfId: string,
   known: readonly (KnownMembership | null)[],

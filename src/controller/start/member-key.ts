@@ -28,8 +28,8 @@ export function checkMemberKey({
 }: MemberKeyDeps): boolean {
   const member = configuration().members.find(({ id }) => id === config.id)
   if (member === undefined) return false
-  // This member record is about another store. The record for this store may still be in the log;
-  // if not, the peers refuse the store.
+  // Nothing to compare: this member record is about another store. The record for this store may
+  // still be in the log; if not, the peers refuse the store.
   if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
   if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
     throw new CommandFailure(

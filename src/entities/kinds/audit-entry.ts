@@ -16,7 +16,7 @@ export const auditEntry = defineEntity({
     index: integer(),
     /** Identity id, `controller:ID` for a controller, or `uid:N (name)` for a user of its host. */
     actor: text(),
-    /** Name that the actor had at that time. */
+    /** Name that the actor had when the entry was written. */
     actorName: text(),
     session: text(),
     address: text(),

@@ -6,8 +6,8 @@ import { attributes, boolean, nameText, object, text } from '../fields.ts'
 import { shownInEvents, hiddenFromEvents } from '../published.ts'
 
 /**
- * A third-party certificate authority. After its verification, its certificates may be used to
- * enroll and log in.
+ * A third-party certificate authority. After its verification, certificates that it issued may be
+ * used to enroll and log in.
  */
 export const ca = defineEntity({
   name: 'ca',
@@ -29,7 +29,9 @@ export const ca = defineEntity({
     isOttCaEnrollmentEnabled: boolean({ required: true }),
     isVerified: boolean({ settable: 'never' }),
     ...hiddenFromEvents({
-      /** Common name that a certificate must have by which the owner proves control of the CA. */
+      /**
+       * Token that proves control of the CA: its owner issues a certificate with this common name.
+       */
       verificationToken: text({
         settable: 'proposer',
         shown: { field: 'isVerified', is: [false] },

@@ -16,7 +16,9 @@ export const configType = defineEntity({
   },
   fields: shownInEvents({
     name: nameText(),
-    /** Validated before it is proposed. An empty schema accepts all data. */
+    /**
+     * The schema is validated before the config type is proposed. An empty schema accepts all data.
+     */
     schema: object({ type: 'object', additionalProperties: true }, {}, { nullIfEmpty: true }),
     target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
   }),

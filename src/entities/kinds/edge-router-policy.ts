@@ -20,7 +20,7 @@ export const edgeRouterPolicy = defineEntity({
     edgeRouterRoles: roleList('edgeRouter'),
     /**
      * True for the policy that was created together with a tunneling router for the router's
-     * identity; it is deleted together with the router.
+     * identity; the policy is deleted together with the router.
      */
     isSystem: boolean({ settable: 'never' }),
     identityRolesDisplay: computed(

@@ -15,8 +15,8 @@ import { arraySchema, flag, text, wholeObject } from '../shapes.ts'
 const listenerList = arraySchema(wholeObject({ address: text, protocol: text }))
 
 /**
- * Any router, as the fabric API shows it. There, routers are created with a given id and without
- * enrollment.
+ * Any router, as the fabric API shows it. Through the fabric API, routers are created with a given
+ * id and without enrollment.
  */
 export const fabricRouter = defineEntity({
   name: 'fabricRouter',
@@ -44,8 +44,8 @@ export const fabricRouter = defineEntity({
     versionInfo,
   },
   body: {
-    // The id appears in paths, in filters and as common name of the router's certificate, so its
-    // characters are limited.
+    // The id appears in paths, in filters and as common name of the router's certificate, so the
+    // characters of an id are restricted.
     id: createOnlyMember(
       { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' },
       'required',

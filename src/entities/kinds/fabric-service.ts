@@ -3,7 +3,10 @@ import { defineEntity } from '../define.ts'
 import { boolean, choice, integer, nameText } from '../fields.ts'
 import { terminatorStrategies } from './service.ts'
 
-/** Any service, as the fabric API shows it. A service created there is fabric-only. */
+/**
+ * Any service, as the fabric API shows it. A service that is created through the fabric API is
+ * fabric-only.
+ */
 export const fabricService = defineEntity({
   name: 'fabricService',
   plural: 'fabricServices',

@@ -13,8 +13,8 @@ interface IntegrityFinding {
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A consistency check of data that is derived from records, with its results; served by dedicated
- * operations.
+ * A consistency check of the data that is derived from records, and the results of the check;
+ * served by dedicated operations.
  */
 export const integrityRun = defineEntity({
   name: 'integrityRun',

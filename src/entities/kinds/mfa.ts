@@ -28,8 +28,8 @@ export const mfa = defineEntity({
     isVerified: boolean({ settable: 'never' }),
     ...hiddenFromEvents({
       /**
-       * New random ids for each new secret and each new set of recovery codes. A check that was
-       * made with an earlier id is void.
+       * `secretId` is a new random id for each new secret, and `codesId` for each new set of
+       * recovery codes. The result of a code check that used an earlier id is void.
        */
       secretId: text(hidden),
       codesId: text(hidden),

@@ -4,9 +4,9 @@ import { integer, reference, timestamp } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Wrong passwords for one authenticator since the last success, if its auth policy limits them. The
- * record's id is the authenticator's id, so there is at most one record per authenticator; not
- * served by any API.
+ * Wrong passwords for one authenticator since the last success, if the auth policy limits wrong
+ * passwords. The record's id is the authenticator's id, so there is at most one record per
+ * authenticator; not served by any API.
  */
 export const passwordAttempts = defineEntity({
   name: 'passwordAttempts',

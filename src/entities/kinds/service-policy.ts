@@ -23,13 +23,16 @@ export const servicePolicy = defineEntity({
     identityRoles: roleList('identity'),
     serviceRoles: roleList('service'),
     /**
-     * A posture check that the policy names cannot be deleted: without it, the policy would grant
-     * access to devices that it must exclude.
+     * A posture check that a policy references by id cannot be deleted: without the check, the
+     * policy would grant access to devices that the policy must exclude.
      */
     // @guard posture-checks-taken-away--named
     postureCheckRoles: roleList('postureCheck', { refusedFrom: 2 }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),
-    /** Null: without end. A PUT that omits it keeps it, because clients of OpenZiti omit it. */
+    /**
+     * Null: the policy never expires. A PUT without this member leaves the stored expiry unchanged,
+     * because OpenZiti clients do not know the member and omit it.
+     */
     expiresAt: timestamp({ settable: 'proposer', shown: 'whenSet', since: 3 }),
     /** Log time has reached `expiresAt`, so the policy grants nothing. */
     isEnded: boolean({ settable: 'never', shown: 'whenSet', since: 3 }),

@@ -5,8 +5,9 @@ import { referenceField } from '../refs.ts'
 import { text } from '../shapes.ts'
 
 /**
- * Permission of an API session to dial or bind one service; at most one per service and type. Its
- * token for routers is signed for each request and not stored; in a detail, `token` is the id.
+ * Permission of an API session to dial or bind one service; at most one per service and type. The
+ * token that routers accept for it is signed for each request and not stored; in the detail of a
+ * service session, `token` is the session's id.
  */
 export const session = defineEntity({
   name: 'session',

@@ -5,7 +5,7 @@ const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
 
 /**
- * Where in a client certificate the holder's external id is. A type alias, not an interface,
+ * Location of the holder's external id in a client certificate. A type alias, not an interface,
  * because only a type alias is assignable to JSON.
  */
 export type ExternalIdClaim = {
@@ -26,7 +26,7 @@ export const claimSchema = wholeObject({
   parserCriteria: { type: 'string', maxLength: 4096 },
 })
 
-/** The claim into which a patch is merged if no claim is stored. Its location is unset. */
+/** The claim into which a patch is merged if no claim is stored. This claim has no location. */
 export const unsetClaim = {
   index: 0,
   location: '',

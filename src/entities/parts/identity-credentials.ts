@@ -62,8 +62,8 @@ const ownEnrollments = computed(
 )
 
 /**
- * Lockout of password log-in after too many wrong attempts. A lockout without an end lasts until an
- * administrator unlocks it.
+ * Lockout of password log-in after too many wrong attempts. A lockout without an expiry time lasts
+ * until an administrator unlocks the password.
  */
 const passwordLock = computed(
   { from: 'passwordLock' },

@@ -1,6 +1,9 @@
 import { wholeObject } from '../shapes.ts'
 
-/** Subjects of checks on a client's machine, as in request bodies. */
+/**
+ * JSON Schemas for the objects that posture checks examine on a client's machine, as in request
+ * bodies.
+ */
 const osTypes = ['Windows', 'WindowsServer', 'Android', 'iOS', 'Linux', 'macOS'] as const
 const osType = { type: 'string', enum: osTypes } as const
 const bounded = { type: 'string', maxLength: 512 } as const

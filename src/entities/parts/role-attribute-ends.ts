@@ -3,8 +3,9 @@ import { shownInEvents } from '../published.ts'
 import { expirySchema } from './expiry.ts'
 
 /**
- * Ends of role attributes in a body, by attribute. Null removes an end. A PATCH keeps the ends that
- * it does not name, and a PUT those that have passed.
+ * Expiry times of role attributes in a request body, by attribute. Null removes the expiry time of
+ * an attribute. A PATCH leaves the expiry times of all other attributes unchanged; a PUT leaves
+ * only those unchanged that have already passed.
  */
 export const roleEndsSchema = {
   type: 'object',
@@ -12,13 +13,17 @@ export const roleEndsSchema = {
   additionalProperties: { anyOf: [expirySchema, { type: 'null' }] },
 } as const
 
-/** Role attributes of an identity, each of which may end at a time. */
+/** Role attributes of an identity; each attribute may have an expiry time. */
 export const roleFields = shownInEvents({
-  /** Only attributes in force: log time removes one at its end. */
+  /**
+   * Only attributes in force: an attribute is removed when log time reaches the attribute's expiry
+   * time.
+   */
   roleAttributes: attributes(),
   /**
-   * RFC 3339 in UTC, by attribute. An attribute that has ended stays here, so that a client that
-   * still lists it in `roleAttributes` does not give it again. A PUT that omits the field keeps it.
+   * Expiry times by attribute, RFC 3339 in UTC. An expired attribute stays listed here, so that a
+   * client that still lists the attribute in `roleAttributes` does not assign it again. A PUT
+   * without this member leaves the stored times unchanged.
    */
   roleAttributesExpireAt: {
     ...map<string | null>({
@@ -29,7 +34,9 @@ export const roleFields = shownInEvents({
     }),
     mergedOnto: {},
   },
-  /** The next end of an attribute in force; null: none of them ends. */
+  /**
+   * The earliest expiry time among the attributes in force; null: none of these attributes expires.
+   */
   roleAttributeEndsAt: timestamp({ settable: 'never', shown: 'whenSet', since: 3 }),
 })
 

@@ -37,8 +37,8 @@ export const interfaces = computed({ from: 'routerStatus', shows: 'interfaces' }
 const ofSystem = { since: 3, settable: 'never' } as const
 
 /**
- * Since when the router is connected to a controller, or to none; at most one of them is set. The
- * log contains them with a delay.
+ * Since when the router is connected to a controller (`onlineSince`), or connected to none
+ * (`offlineSince`); at most one of the two fields is set. Both are written to the log with a delay.
  */
 const presence = {
   onlineSince: timestamp({
@@ -60,9 +60,9 @@ export const routerFields = {
   ctrlChanListeners: object(listeners, {}, { shown: 'whenSet' }),
   configs: references('config', 'strip', { nullIfEmpty: true }),
   /**
-   * Hosts that the router's server certificate may contain, even hosts of other routers. If empty,
-   * it may contain the hosts in its enrollment request, except hosts of other routers. Only
-   * administrators can set this field.
+   * Hosts that the router's server certificate may contain, even hosts of other routers. If the
+   * list is empty, the certificate may contain the hosts in the router's enrollment request, except
+   * hosts of other routers. Only administrators can set this field.
    */
   allowedNames: texts(hosts),
   /** Hosts in the router's server certificate, each normalized. */
@@ -79,12 +79,15 @@ export const routerFields = {
 /** Fields of a router that is enrolled by a one-time token. */
 export const enrolledFields = {
   isOnline: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
-  /** Certificate that was issued to the router and that it has not used yet. */
+  /** Certificate that was issued to the router, but that the router has not used yet. */
   unverifiedCertPem: computed({ from: 'field', field: 'nextCertPem' }, nullableText),
   unverifiedFingerprint: computed({ from: 'field', field: 'nextFingerprint' }, nullableText),
 } as const
 
-/** Token of the router's open enrollment; the enrollment's field `by` references the router. */
+/**
+ * Token of the router's open enrollment. `by` is the field of the enrollment that references the
+ * router.
+ */
 export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
   const from = (field: string) => ({ from: 'fieldOfNaming', of: 'enrollment', by, field }) as const
   const whenSet = { shown: 'whenSet' } as const

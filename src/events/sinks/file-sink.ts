@@ -68,7 +68,10 @@ export class FileSink {
     this.#file?.close()
   }
 
-  /** Writes the line by which the next process recognizes that no event is missing in between. */
+  /**
+   * Writes the last line of this process. By this line, the next process recognizes that no event
+   * is missing between the two processes.
+   */
   async #writeEnd(): Promise<void> {
     const { bus } = this.#deps
     await this.#file?.write(Buffer.from(`${endOfFileLine(bus.selfId, bus.nextPosition())}\n`))

@@ -84,7 +84,9 @@ export class ManagementChannel implements StreamOutput {
     return this.#send(messages.event, headers, encodeText(text))
   }
 
-  /** This stream always begins with the next event, so it has no gap. */
+  /**
+   * Sends nothing: a stream on this channel always begins with the next event, so it has no gap.
+   */
   gap(_from: EventPosition, _to: EventPosition): boolean {
     return true
   }

@@ -16,16 +16,20 @@ export const entityChange: EventSubject = {
     {
       name: 'committed',
       emitter: 'every',
-      when: 'after all changes of a log entry, once for each',
+      when: 'one event for each change, after the events of all changes in the same log entry',
     },
   ],
   fields: [
     { name: 'eventType', type: 'string', meaning: 'The type.' },
-    { name: 'eventId', type: 'string', meaning: 'ID of the change; `committed` repeats it.' },
+    {
+      name: 'eventId',
+      type: 'string',
+      meaning: 'ID of the change; the event `committed` has the same ID.',
+    },
     {
       name: 'entityType',
       type: 'string',
-      meaning: 'The kind of the record, in the plural.',
+      meaning: 'Kind of the record, in the plural.',
       isOptional: true,
     },
     {
@@ -37,13 +41,13 @@ export const entityChange: EventSubject = {
     {
       name: 'initialState',
       type: 'object',
-      meaning: 'The record as it was before; its secrets are left out.',
+      meaning: 'The record before the change, without its secrets.',
       isOptional: true,
     },
     {
       name: 'finalState',
       type: 'object',
-      meaning: 'The record as it is now; its secrets are left out.',
+      meaning: 'The record after the change, without its secrets.',
       isOptional: true,
     },
     {

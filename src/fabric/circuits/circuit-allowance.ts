@@ -23,7 +23,7 @@ export class CircuitAllowance {
   readonly #table: CircuitAllowanceDeps['table']
   readonly #ofRouters: KeyedRate
   readonly #ofClients: KeyedRate
-  /** Number of circuits being created, by the client's router. */
+  /** Number of circuits that are being created, keyed by the router of the dialing client. */
   readonly #waiting = new KeyedCounts()
 
   constructor({ table, clock }: CircuitAllowanceDeps) {

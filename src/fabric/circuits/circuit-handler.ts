@@ -231,7 +231,10 @@ export class CircuitHandler implements ChannelHandler {
     this.upkeep.onSessionsEnded(sessionIds)
   }
 
-  /** Ends circuits at forbidden routers, and also prevents pending ones from opening. */
+  /**
+   * Ends the circuits of clients at routers that these clients may no longer use, and prevents
+   * pending circuits of these clients there from opening.
+   */
   endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitUpkeep['endAtForbidden']>): void {
     for (const lay of this.#lays.values()) {
       const isMeant = lay.sessionId !== NO_SESSION && identityIds?.has(lay.clientId) !== false
@@ -394,7 +397,7 @@ export class CircuitHandler implements ChannelHandler {
 
   /**
    * Waits for a host. After a restart, the controller knows the hosts of a service before their
-   * routers have reconnected and reported their links.
+   * routers have reconnected and reported their links; without the wait, such dials would fail.
    * @throws {CircuitRefusedError} when the right to dial ends while waiting.
    */
   async #awaited(
@@ -523,8 +526,8 @@ export class CircuitHandler implements ChannelHandler {
     const attempt = this.#attempts.get(id)
     // @guard circuits-of-others--answer
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
-      // The reply may arrive after its attempt has ended. Unrouting must not remove the route of a
-      // later attempt.
+      // The reply may arrive after its attempt has ended. The router is unrouted only if no later
+      // attempt and no established circuit uses it.
       const isLaid = attempt?.routerIds.includes(router.id) === true
       if (!isLaid && this.upkeep.carriedBy(router.id, id) === undefined) {
         channel.send(unrouteMessage(id, true))

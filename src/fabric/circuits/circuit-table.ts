@@ -60,7 +60,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
     return this.#openAt.get(terminatorId) ?? 0
   }
 
-  /** Whether the client may open one more circuit that begins at the router. */
+  /** Whether the client may open another circuit that begins at the router. */
   hasRoomFor(routerId: string, clientId: string): boolean {
     // @guard circuits-of-one-router--clients, circuits-of-one-router--room
     return this.#ofRouters.hasRoomFor(routerId) && this.#ofClients.hasRoomFor(clientId)

@@ -20,7 +20,7 @@ import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits
 import type { IsTunnelGranted } from '../clients/tunnel-handler.ts'
 
 const NS_PER_MS = 1_000_000n
-/** Circuits examined before other work gets a turn. */
+/** Maximum circuits examined before other work gets a turn. */
 const SLICE = 1000
 /**
  * Error code when a router has lost a link of the path; the router has already reported the lost
@@ -77,8 +77,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * This controller has become the owner. It checks the circuit, because the session may have ended
-   * or the path may have broken before the takeover.
+   * Called when this controller has become the owner of a circuit. It checks the circuit, because
+   * the session may have ended or the path may have broken before the takeover.
    */
   #onTakenOver(circuit: Circuit): void {
     const { shared, links, isGranted } = this.#deps
@@ -104,7 +104,7 @@ export class CircuitUpkeep {
   ): Generator<void, void> {
     const { circuitIds, idleTimes } = yield* decodeIncrementally(CircuitConfirmationSchema, body)
     // A circuit is unknown to all controllers if its controller restarted, or ended it while the
-    // router was disconnected.
+    // router was disconnected. The router must drop such a circuit.
     for (const id of circuitIds) {
       const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
       const circuit = this.#answeredFor(router.id, id)
@@ -140,8 +140,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * The circuit that a router reports about, if this controller owns it or can claim it: another
-   * controller may have taken it over while its owner restarted.
+   * The circuit that a router reports about, if this controller owns the circuit or can claim it. A
+   * claim is needed if another controller took the circuit over while this controller restarted.
    */
   #answeredFor(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     return this.carriedBy(routerId, id) ?? this.#deps.shared?.claim(routerId, id, hasEnded)

@@ -29,8 +29,8 @@ export class UnknownTerminatorHandler {
   }
 
   /**
-   * Starts the write for this host. If the write fails, the next failed dial of the terminator
-   * starts it again.
+   * Starts the write that handles this host's terminator. If the write fails, the next failed dial
+   * of the terminator starts it again.
    */
   note(host: Host): void {
     const { terminatorId: id, routerId } = host

@@ -9,7 +9,7 @@ import { type IdentityTrace, type IdentityTraces, traceMsMax } from '../../ports
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export const traceLimits = {
-  /** Identities that one controller can trace at the same time. */
+  /** Maximum identities that one controller can trace at the same time. */
   tracesMax: 1000,
 } as const
 
@@ -64,7 +64,8 @@ export class TracedIdentities implements IdentityTraces {
       this.#drop(identityId)
       return
     }
-    // Long enough to outlast the traces of other controllers, which have the same maximum duration.
+    // The record that ends the traces must outlast the traces of other controllers, which have the
+    // same maximum duration.
     const untilMs = this.#deps.clock.nowMs() + traceMsMax
     this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
   }

@@ -28,8 +28,8 @@ export function claimRefusalMessage(use: 'dial' | 'bind', fault: ClaimFault): st
 
 /**
  * Retry hint for a refused host. With `start over`, the client requests a new service session from
- * a controller, which makes the final decision. With `not retriable`, the client may close its
- * listener until it is restarted.
+ * a controller, and the controller makes the final decision. With `not retriable`, the client may
+ * close its listener until the client is restarted.
  */
 export const claimFaultHints: Readonly<Record<ClaimFault, number>> = {
   apiSession: retryHint.startOver,

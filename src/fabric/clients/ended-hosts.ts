@@ -6,7 +6,7 @@ import type { ChannelHandler } from '../channel-handler.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { terminatorRemoval } from './terminator-removal.ts'
 
-/** Hosts examined between two turns of the event loop. */
+/** Maximum hosts examined between two turns of the event loop. */
 const SLICE = 50
 
 export interface EndedHostsDeps {
@@ -22,8 +22,8 @@ export interface EndedHostsDeps {
     mayUse: HostedTerminators['mayUse'],
   ) => void
   /**
-   * Ends the hosting of a removed terminator at its router, so that its client starts to host
-   * again.
+   * Ends the hosting of a removed terminator at the terminator's router, so that the hosting client
+   * starts to host again.
    */
   readonly endHosting: (terminator: UnauthorizedTerminator) => void
   readonly log: RouterLogger

@@ -11,7 +11,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
 import type { PresentedSessionTokens } from './shown-sessions.ts'
 
-/** Reports to a router which of the service sessions it asks about have ended. */
+/** Responds to a router that asks about service sessions: sends the sessions that have ended. */
 export function* sendEndedSessions(
   channel: Pick<Channel, 'send'>,
   clients: Pick<RouterClients, 'goneSession'>,

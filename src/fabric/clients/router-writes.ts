@@ -90,8 +90,8 @@ export class RouterWrites {
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
         msg: reasonOf(outcome),
-        // Without this hint, the client would start over and its listener would replace the other
-        // host.
+        // Without this hint, the client would start over, and its new listener would replace the
+        // other host.
         ...(isOfInstance
           ? { errorCode: edgeErrorCode.invalidInstanceId, retryHint: retryHint.notRetriable }
           : { errorCode: edgeErrorCode.internal }),

@@ -21,7 +21,9 @@ import { SentSessionIndex } from './sent-sessions.ts'
 const { wholeSessionsEveryMs } = routerLimits
 /** Maximum sessions in one message. Routers wait for the last message of a list. */
 const CHUNK_SESSIONS = 100
-/** Checks before other work gets a turn; one check is one session at one router. */
+/**
+ * Maximum checks before other work gets a turn. One check decides about one session at one router.
+ */
 const SLICE_CHECKS = 20_000
 const STRATEGY = 'instant'
 
@@ -257,8 +259,8 @@ export class SessionHandler implements ChannelHandler {
       for (const [id, apiSessionId] of ended) {
         const token = shown.take(router.id, id)
         if (token === null && !this.#sent.has(connection, apiSessionId)) continue
-        // Older routers match the token at the same position as the ID; newer routers use only the
-        // ID.
+        // Older routers identify each session by the token, which is at the same position in its
+        // list as the ID; newer routers use only the ID.
         tokens.push(token ?? id)
         ids.push(id)
       }
@@ -291,7 +293,8 @@ export class SessionHandler implements ChannelHandler {
 
   /**
    * Called after policies or attributes have changed. Sends each session that a router may now
-   * know, and removes those that it may no longer know. Works in slices, because both can be many.
+   * know, and removes each session that the router may no longer know. Works in slices, because
+   * there may be many sessions of both kinds.
    */
   async #sendMoved(): Promise<void> {
     this.#isMoving = true

@@ -27,7 +27,7 @@ import { terminatorRemoval } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
-/** Terminators checked between two turns of the event loop. */
+/** Maximum terminators checked between two turns of the event loop. */
 const SLICE = 250
 /** If the last check was less than this ago, a change is checked by the next sweep. */
 const LOOK_MS_MIN = 250
@@ -45,7 +45,7 @@ export interface TunnelHandlerDeps {
   readonly proposer: Proposer
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly isLeader: () => boolean
-  /** Ends the circuits of tunnels that are no longer permitted. */
+  /** Ends circuits of tunnels for which the permission has ended. */
   readonly endCircuits: (isGranted: IsTunnelGranted) => void
   readonly clock: Clock
   readonly log: RouterLogger

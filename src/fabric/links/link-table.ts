@@ -41,20 +41,20 @@ interface LinkTableDeps {
    * for an unknown router, which may be new.
    */
   readonly isBarred: (routerId: string) => boolean
-  /** Informs a router that a link is gone, so that it closes its end. */
+  /** Informs a router that a link is gone, so that the router closes its side of the link. */
   readonly sendGone: (routerId: string, link: LiveLink) => void
   /** Called when a link is new, has other sockets, or was reported again. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /**
-   * Called when a link was lost or removed, but not when its router only disconnected from this
-   * controller.
+   * Called when a link was lost or removed, but not when the router that reported the link only
+   * disconnected from this controller.
    */
   readonly onGone: (link: LiveLink) => void
 }
 
 interface Kept {
   link: ReportedLink
-  /** The same link in the form that circuit paths use. */
+  /** The link in the form that circuit paths use. */
   path: PathLink
   readonly sourceRouterId: string
   isDown: boolean
@@ -64,9 +64,9 @@ interface Kept {
 }
 
 /**
- * Links between routers, as reported by the routers that dialed them. A router reports to every
- * controller that it is connected to. When its channel closes, its links leave the table; it
- * reports all of them again over its next channel.
+ * Links between routers, as reported by the routers that dialed them. A router reports its links to
+ * every controller to which it is connected. When the router's channel closes, its links leave the
+ * table; the router reports all of them again over its next channel.
  */
 export class LinkTable implements LiveLinks {
   readonly #deps: LinkTableDeps
@@ -111,8 +111,8 @@ export class LinkTable implements LiveLinks {
   report(sourceRouterId: string, reported: ReportedLink): boolean {
     const link = bounded(reported)
     if (!this.#add(sourceRouterId, link)) return false
-    // The link was dialed while the peer was barred, and nothing else informs the router that
-    // dialed it.
+    // The link was dialed while the peer was barred. Nothing else informs the dialing router that
+    // the link is refused.
     if (this.#deps.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
     return true
   }

@@ -28,7 +28,7 @@ const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimit
 interface ModelHandlerDeps {
   readonly model: RouterModel
   /**
-   * Changes whenever the history of the model changes; a router discards its model if it has
+   * Changes whenever the history of the model changes; a router discards its model if the model has
    * another timeline ID.
    */
   readonly timelineId: () => string
@@ -48,9 +48,9 @@ interface Subscription {
 }
 
 /**
- * Keeps the data model of edge routers up to date. Routers use it to decide about access without a
- * request to a controller. A router subscribes to one controller at a time. It gets the changes
- * that it missed if they are retained, otherwise the full model.
+ * Keeps the data model of edge routers up to date. Edge routers use the model to decide about
+ * access without a request to a controller. A router subscribes to one controller at a time. The
+ * router gets the changes that it missed if they are retained, otherwise the full model.
  */
 export class ModelHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -161,7 +161,8 @@ export class ModelHandler implements ChannelHandler {
       return
     }
     const index = Number(asked.index)
-    // A router that is ahead of the leader has followed a log that no longer exists.
+    // A router that is ahead of the leader has followed a log that no longer exists, so it needs
+    // the full model.
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
@@ -358,7 +359,7 @@ export class ModelHandler implements ChannelHandler {
   }
 }
 
-/** Events encoded before other work gets a turn. */
+/** Maximum events encoded before other work gets a turn. */
 const SLICE_EVENTS = 500
 
 interface WholeModel {

@@ -17,8 +17,8 @@ import { AccessBeforeAndAfter } from './sides.ts'
 /** Maximum identities without a session whose grants are cached until a record changes. */
 const visitorsMax = 8
 /**
- * If a policy change affects more services than this, the index drops the cached view of the class,
- * because rebuilding the view is cheaper.
+ * If a policy change affects more services than this, the index drops the cached view of an access
+ * class instead of updating it, because rebuilding the view is cheaper.
  */
 const followedServicesMax = 512
 

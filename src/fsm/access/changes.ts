@@ -26,7 +26,7 @@ export type AccessChanges = { readonly [K in WatchedKind]: ChangesOf<K> }
 
 /**
  * Creates the recorder for writes that affect access. Followers of changes have separate recorders,
- * because the apply step clears this one at the end of each entry.
+ * because the apply step clears this recorder at the end of each entry.
  */
 export function accessWrites(): RecordChanges {
   return new RecordChanges(Object.keys(nothingChanged()) as WatchedKind[])
@@ -53,8 +53,8 @@ export function takeAccessChanges(
 }
 
 /**
- * The change of a kind: a record outside of its scope counts as missing, before and after, and so
- * does a policy that has ended.
+ * The change as the kind sees it: before and after, a record outside of the kind's scope counts as
+ * missing, and so does an expired policy.
  */
 export function changeWithinScope<K extends KindName>(
   entity: Entity,

@@ -11,8 +11,12 @@ import { SortedIds } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { AccessClass } from './classes.ts'
 
-/** Maximum cached views, and maximum ids in all views together. */
-export const classViewLimits = { classViewsMax: 1_024, classViewIdsMax: 2_000_000 } as const
+export const classViewLimits = {
+  /** Maximum cached views; above that, the least recently used view is evicted. */
+  classViewsMax: 1_024,
+  /** Maximum ids in all cached views; above that, the least recently used view is evicted. */
+  classViewIdsMax: 2_000_000,
+} as const
 
 /** The services that a class may use, sorted by id. */
 export class AccessClassGrants implements PolicyGrants {

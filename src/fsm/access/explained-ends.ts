@@ -6,11 +6,14 @@ import type { DialBind } from '../../ports/state-view.ts'
 import { isInForce, matchesRoles, policiesSelecting } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
-/** Ends that took a right from a pair: without them, a policy would grant it. */
+/**
+ * Expiries through which a pair lost a right: without these expiries, a policy would grant the
+ * right.
+ */
 export interface PastEnds {
-  /** Policies that have ended and select both records, in id order. */
+  /** Expired policies that select both records, in id order. */
   readonly policies: readonly ServicePolicy[]
-  /** Role attributes of the identity that have ended, and with which a policy would select it. */
+  /** Expired role attributes of the identity with which a policy would select the identity. */
   readonly attributes: readonly { readonly attribute: string; readonly atMs: number }[]
 }
 
@@ -23,7 +26,7 @@ function endsOf({ roleAttributesExpireAt }: Identity): ReadonlyMap<string, numbe
   )
 }
 
-/** Why a right that no policy grants was granted before. */
+/** Finds the expiries through which an identity lost a right that no policy grants now. */
 export function pastEnds(
   state: State,
   identity: Identity,
@@ -49,7 +52,10 @@ export function pastEnds(
   }
 }
 
-/** When the last of the granting policies ends for the identity, UTC ms; null: not at a time. */
+/**
+ * Time at which the last of the granting policies stops granting the right to the identity, UTC ms;
+ * null: the right does not expire.
+ */
 export function grantsEndMs(identity: Identity, granting: readonly ServicePolicy[]): number | null {
   const ends = endsOf(identity)
   const latest = Math.max(...granting.map((policy) => grantEndMs(identity, ends, policy)))

@@ -28,8 +28,14 @@ import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './neares
  * limited.
  */
 export const explanationLimits = {
+  /** Maximum policies in each list of one explanation; further policies are only counted. */
   explainedPoliciesMax: 50,
+  /** Maximum posture checks listed for one granting policy; further checks are only counted. */
   explainedChecksMax: 50,
+  /**
+   * Maximum common edge routers for which the linking policies are searched; policies that link
+   * only further routers are not listed.
+   */
   explainedRoutersMax: 25,
   /**
    * Maximum terminators of a service that are searched for an online router; the rest is not
@@ -45,8 +51,8 @@ export interface LimitedList<T> {
 }
 
 /**
- * A policy that links two records, with those roles in each of its lists that select one of the
- * two.
+ * A policy that links two records, and, for each of its role lists, the roles in the list that
+ * select one of the two records.
  */
 export interface LinkingPolicy {
   readonly policy: Policy
@@ -61,9 +67,12 @@ export interface LinkingPolicy {
 export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean
-  /** When the last granting policy ends for the identity, UTC ms; null: not at a time. */
+  /**
+   * Time at which the last of the granting policies stops granting the right to the identity, UTC
+   * ms; null: the right does not expire.
+   */
   readonly endsAtMs: number | null
-  /** Ends that took the right; empty if it is granted. */
+  /** Expiries through which the right was lost; empty if the right is granted. */
   readonly ended: PastEnds
   readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
   /** Policies of the matching type that select the identity; empty if the right is granted. */
@@ -169,7 +178,9 @@ function explainedRight(
   }
 }
 
-/** The policy, with those roles in each of its lists that select the given record. */
+/**
+ * The policy, and, for each of its role lists, the roles in the list that select the given record.
+ */
 function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): LinkingPolicy {
   const roles = Object.entries(sides).map(([field, record]) => [
     field,

@@ -25,10 +25,11 @@ function movedAt(state: State, identityId: string, key: string): number {
 }
 
 /**
- * Notes which client views a log entry has changed. If the view of a whole class changes, one mark
- * covers the class, so that a change to a service that a hundred thousand identities see does not
- * cost a hundred thousand writes. An identity has a separate mark once its view has changed alone,
- * or once it has joined a class whose earlier marks do not apply to it.
+ * Stores a mark (the log time of the change) for each client view that a log entry has changed. If
+ * the view of a whole class changes, one mark covers the class, so that a change to a service that
+ * a hundred thousand identities see does not cost a hundred thousand writes. An identity has a
+ * separate mark once its view has changed alone, or once it has joined a class whose earlier marks
+ * do not apply to it.
  */
 export class AccessMarker {
   readonly #state: State
@@ -51,7 +52,8 @@ export class AccessMarker {
   /** Writes new marks. Call it before the classes are updated. */
   mark(): void {
     const { groups, moves, classes } = this.#judgement
-    // Read the marks of all classes first, and write only after that.
+    // All marks are read before any mark is written, so that no group reads a mark that this entry
+    // has already changed.
     const writes = groups.flatMap((group) => this.#writesOf(group))
     for (const write of writes) write()
     for (const { from } of moves.moves) this.#leftKeys.add(from.key)

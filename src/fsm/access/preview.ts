@@ -66,7 +66,7 @@ export function previewAccess(
   return { outcome: 'judged', difference: differenceOf(current, before, after) }
 }
 
-/** Index and log time for the preview: those that follow the last applied entry. */
+/** Position of the preview: the index after the last applied entry, and the current log time. */
 function placeIn({
   position,
   logTimeMs,

@@ -254,7 +254,9 @@ export class RelationChange {
     }
   }
 
-  /** Splits the left side, token by token, until each token covers only whole groups. */
+  /**
+   * Splits the groups of left records, token by token, until each token covers only whole groups.
+   */
   *#grouped(
     lefts: ReadonlySet<string>,
     tokens: readonly Token[],

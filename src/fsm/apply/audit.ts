@@ -45,13 +45,13 @@ const unaudited: ReadonlySet<number> = new Set([
 const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
-  // It may only announce an end, or come twice.
+  // This command may announce expiries without ending any access, or may be applied twice.
   CommandKind.ACCESS_END,
 ])
 
 /**
- * Commands whose changes the audit log keeps: those of people. Sessions, routers and housekeeping
- * write far more often, and nobody undoes that.
+ * Commands whose changes the audit log stores: only commands that people send. Sessions, routers
+ * and housekeeping write far more often, and nobody needs to undo their writes.
  */
 export const keptCommands: ReadonlySet<number> = new Set([
   CommandKind.ENTITY_CREATE,
@@ -82,7 +82,7 @@ export function entryAuditRecord(
   result: {
     readonly outcome: Outcome
     readonly touched: readonly AuditedWrite[]
-    /** Net changes of the kinds whose changes are kept. */
+    /** Net changes to records of the kinds with a history. */
     readonly changes: readonly RecordChange[]
   },
 ): AuditRecord | null {
@@ -99,7 +99,8 @@ export function entryAuditRecord(
   const session = actorSessionId(actor)
   const name = state.get('identity', who)?.name ?? ''
   const entityId = named?.id ?? (outcome.ok ? outcome.id : '')
-  // Some commands write a record without naming it as their own.
+  // For some commands, no written record is named as the main record; the kind is then taken from
+  // the changes.
   const { changes } = result
   const changed = changes.length === 0 ? undefined : changes.find(({ id }) => id === entityId)
   return {
@@ -121,7 +122,10 @@ export function entryAuditRecord(
   }
 }
 
-/** Name of a record after the entry, or before its deletion; '' below the level of the history. */
+/**
+ * Name of a record after the entry or, if the entry deleted the record, before it; '' below the
+ * feature level that introduced the history.
+ */
 function recordName(
   state: State,
   named: AuditedWrite | undefined,
@@ -137,7 +141,10 @@ function recordName(
   return typeof name === 'string' ? name : ''
 }
 
-/** An action that is no record write: a command reports that it is planned or done. */
+/**
+ * The action of a command that writes no record itself, but reports an action that is planned or
+ * done; null for other commands.
+ */
 function recordedAction(
   { kind, payload }: Command,
   touched: readonly AuditedWrite[],
@@ -156,7 +163,7 @@ function recordedAction(
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
-/** The reason in the audit record of a restore, which identifies the backup. */
+/** The reason in the audit record of a restore: a text that identifies the backup. */
 function restoreReason({ kind, payload }: Command): string {
   if (kind !== CommandKind.RESTORE_END) return ''
   return fromBinary(RestoreEndSchema, payload).reason

@@ -125,6 +125,10 @@ export const mfaLimits = {
   attemptsMax: 10,
   /** Duration of the first pause; each further pause is twice as long as the previous one. */
   pauseMsMin: 30_000,
+  /**
+   * Maximum duration of one pause after wrong TOTP codes; the duration stops growing at this
+   * value.
+   */
   pauseMsMax: 15 * 60_000,
 } as const
 
@@ -159,8 +163,8 @@ function asksFor({ secondary }: AuthPolicy, field: keyof SecondaryRules): boolea
 }
 
 /**
- * Auth policy for a recovered administrator: the current policy or the default policy, if it
- * accepts a password alone. Undefined: the recovery must create a policy.
+ * Auth policy for a recovered administrator: the current policy if it accepts a password alone,
+ * otherwise the default policy if that one does. Undefined: the recovery must create a policy.
  */
 export function recoveryAuthPolicy(
   records: RecordSource,

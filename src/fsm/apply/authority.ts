@@ -146,8 +146,8 @@ function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject 
 }
 
 /**
- * Whether an administrator permitted names for the router's certificate. They may be the names of a
- * controller.
+ * Whether an administrator permitted names for the router's certificate. The permitted names may be
+ * the names of a controller.
  */
 export function hasPermittedNames(router: JsonObject | undefined): boolean {
   return namesOf(router).length > 0

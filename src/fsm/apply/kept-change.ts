@@ -14,7 +14,7 @@ function isUnset(value: Json | undefined): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0
 }
 
-/** All kept fields of a record that have a value. */
+/** All fields of a record that the audit log stores and that have a value. */
 export function wholeRecord(record: EntityRecord, { kept }: HistoryFields): JsonObject {
   const whole: Record<string, Json> = {}
   for (const name of kept) {
@@ -45,8 +45,8 @@ export function keptChange({ kind, id, before, after }: RecordChange): KeptChang
 }
 
 /**
- * The text of the changes of one entry: a list with the change of its main record first, and at the
- * end the number of the others that did not fit.
+ * The changes of one entry as text: a list that begins with the change of the main record. If some
+ * changes do not fit, the list ends with their number.
  */
 export function keptChanges(changes: readonly RecordChange[], mainId: string): string {
   if (changes.length === 0) return ''

@@ -4,9 +4,9 @@ import type { CommandContext, Consequences } from './context.ts'
 import { newConsequences } from './references.ts'
 
 // Callers with few rights may read the enrollment tokens of identities without rights, and of
-// routers. If such an identity later gains rights, or an administrator permits names for a router,
-// these callers could use its open enrollments to get more rights, or a certificate with these
-// names. So its open enrollments are withdrawn at that time.
+// routers. If such an identity later gains rights, or an administrator permits names for such a
+// router, these callers could use open enrollments of that identity or router to get more rights,
+// or a certificate with these names. So its open enrollments are withdrawn at that time.
 
 /** Feature level from which an identity that gains a right loses its open enrollments. */
 export const WITHDRAWN_FROM_LEVEL = 2

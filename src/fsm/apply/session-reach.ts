@@ -14,8 +14,9 @@ type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
 const SAID_FROM_LEVEL = 2
 
 /**
- * Whether the session's client may use routers, which see its token. If the identity has rights, it
- * may use them only if the token is useless without the key of the session's certificate.
+ * Whether the session's client may use routers, which see the session's token. A client whose
+ * identity has rights may use routers only if the token is useless without the key of the session's
+ * certificate.
  */
 export function canUseRouters(session: ApiSession, identity: Identity | undefined): boolean {
   const { api } = session
@@ -44,8 +45,9 @@ export function isNotBoundToApi({ api, clientId }: ApiSession): boolean {
 }
 
 /**
- * Whether APIs other than the client API accept the session. If the session does not record its API
- * and its client has a certificate, routers may know its token, so these APIs refuse it.
+ * Whether APIs other than the client API accept the session. If a session does not record its API,
+ * and the session's client has a certificate, routers may know the session's token; so these APIs
+ * refuse the session.
  */
 export function isAcceptedByManagement(records: Records, session: ApiSession): boolean {
   // @guard sessions-at-a-stolen-router--manages
@@ -56,8 +58,8 @@ export function isAcceptedByManagement(records: Records, session: ApiSession): b
 
 /**
  * Whether a client may use the session at the client API with the given certificate. Routers know
- * the tokens of their clients, so a session that is bound to a key can be used only with its
- * certificate.
+ * the tokens of their clients, so a session that is bound to a key can be used only with the
+ * certificate of that key.
  * @param fingerprint fingerprint of the certificate whose key the client proved to have; null:
  * none.
  */

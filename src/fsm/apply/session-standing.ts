@@ -11,7 +11,7 @@ import type { CommandContext, Consequences } from './context.ts'
 import { isSessionSignerAccepted } from './external-tokens.ts'
 import { newConsequences } from './references.ts'
 
-/** Validity of a session according to the records, without its expiry. */
+/** Validity of a session according to the records, regardless of the session's expiry. */
 interface SessionStanding {
   readonly session: ApiSession
   readonly identity: Identity
@@ -104,7 +104,7 @@ export function endSessionsReferencing(
 
 /**
  * Ends the sessions that a changed record makes invalid. Otherwise the controllers would only
- * refuse their requests, and routers would keep their circuits.
+ * refuse the requests of these sessions, and routers would keep the circuits of these sessions.
  */
 export function endSessionsInvalidatedBy(
   consequences: Consequences,

@@ -27,18 +27,32 @@ import { removeWrappedSecrets, missingSecret, addWrappedSecrets } from './secret
 
 /** Limits for the records that joining controllers create in the state. */
 export const joiningLimits = {
+  /**
+   * Maximum lifetime of a join ticket, without the tolerance `ticketSlackMs`; a longer lifetime
+   * is refused.
+   */
   ticketLifetimeMsMax: 7 * 24 * 60 * 60_000,
   /**
    * Tolerance above the maximum lifetime of a ticket: the clock of the issuing controller sets the
    * expiry, but the lifetime is computed with log time.
    */
   ticketSlackMs: 5 * 60_000,
+  /** Maximum stored join tickets in the cluster; above that: 429 SERVER_TOO_MANY_REQUESTS. */
   ticketsMax: 256,
   /** Maximum number of expired tickets that one command removes. */
   ticketsPrunedMax: 32,
+  /**
+   * Maximum admitted controllers of a cluster; a further controller is refused with
+   * MEMBERSHIP_REFUSED.
+   */
   admissionsMax: 64,
+  /**
+   * Maximum characters of the PEM certificate of a joining controller; a longer one is refused.
+   */
   certificateCharactersMax: 64 * 1024,
+  /** Maximum bytes of the public key of a joining controller; a longer key is refused. */
   publicKeyBytesMax: 2048,
+  /** Maximum characters of the address of a joining controller; a longer address is refused. */
   addressCharactersMax: 300,
 } as const
 

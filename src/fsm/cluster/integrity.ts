@@ -19,8 +19,14 @@ import { detachReference } from '../apply/references.ts'
 export const integrityLimits = {
   /** Maximum number of findings that a run stores. If there are more, the result says so. */
   findingsMax: 1000,
+  /** Maximum characters of the description of one finding; longer descriptions are truncated. */
   descriptionCharactersMax: 512,
+  /**
+   * Maximum characters of an index element that a description quotes; longer elements are
+   * truncated.
+   */
   elementCharactersMax: 128,
+  /** Maximum characters of the error that a run stores; longer errors are truncated. */
   errorCharactersMax: 512,
 } as const
 

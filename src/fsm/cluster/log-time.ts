@@ -60,8 +60,8 @@ function moveBack(state: State, targetMs: number, revision: number): void {
       if (isMoved) state.put(kind, { ...record, ...Object.fromEntries(changes), revision })
     }
   }
-  // Times after the new log time are set to it: such sessions count as used now, and such client
-  // views as changed now.
+  // Times after the new log time are set to the new log time: such sessions count as used now, and
+  // such client views as changed now.
   each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
     // Sessions created before feature level 2 lack `codeRedeemedAt` and must not get it.

@@ -23,8 +23,14 @@ import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/out
 export const secretLimits = {
   /** Maximum versions of one secret; adding another version removes the oldest. */
   versionsMax: 8,
+  /** Maximum characters of one wrapped secret, a compact JWE; a longer one counts as missing. */
   wrappedCharactersMax: 32 * 1024,
+  /** Maximum characters of the PEM certificate of a rotated secret; a longer one is refused. */
   certificateCharactersMax: 64 * 1024,
+  /**
+   * Maximum log time for which the versions before a rotation remain valid; a later end is
+   * reduced to this.
+   */
   overlapMsMax: 7 * 24 * 60 * 60_000,
 } as const
 
@@ -181,8 +187,8 @@ function rotateFault(name: SharedSecretName, message: SecretRotate): Outcome | n
 const allInUse = 'second factors are still encrypted by every version that is kept'
 
 /**
- * The versions to keep; null: every version is still in use, so there is no slot for another
- * version.
+ * The versions that must be retained; null: every version is still in use, so there is no slot for
+ * another version.
  */
 function keptVersions(
   state: State,

@@ -7,17 +7,19 @@ import { settleIdentityEnds, settlePolicyEnd } from './settle-ends.ts'
 import type { State } from '../records/state.ts'
 import { type AccessEnds, endPosition, type PendingEnd, positionAfter } from './pending-ends.ts'
 
-/** The state, with the ends that are to come. */
+/** The state, with the index of the expiries that log time has not reached yet. */
 type StateWithEnds = State & { readonly ends: AccessEnds }
 
 export const accessEndLimits = {
-  /** Maximum number of ends that one log entry carries out; the next entry continues. */
+  /** Maximum number of expiries that one log entry applies; the next entry continues. */
   endsPerEntryMax: 256,
-  /** Maximum number of ends that one log entry announces, a day before and an hour before. */
+  /**
+   * Maximum number of expiries that one log entry announces a day ahead, and also an hour ahead.
+   */
   noticesPerEntryMax: 256,
 } as const
 
-/** An end is announced when this time is left. */
+/** An expiry is announced when this time is left until it. */
 const leads = [
   { field: 'announcedDay', leadMs: 24 * 60 * 60_000 },
   { field: 'announcedHour', leadMs: 60 * 60_000 },
@@ -25,8 +27,8 @@ const leads = [
 type Announced = Readonly<Record<(typeof leads)[number]['field'], string>>
 
 /**
- * Ends the access whose end log time has reached, and announces ends that came near. All
- * controllers do so at this entry. A repeated command changes nothing.
+ * Ends the access whose expiry log time has reached, and announces expiries that are near. All
+ * controllers do this when they apply the same entry. A repeated command changes nothing.
  */
 export function endAccess(
   state: StateWithEnds,
@@ -47,7 +49,10 @@ export function endAccess(
   return acceptedOutcome('')
 }
 
-/** The next time at which `endAccess` has something to do; null: never, as the records are now. */
+/**
+ * The next time at which `endAccess` has something to do, according to the current records; null:
+ * never.
+ */
 export function nextAccessEndMs(state: StateWithEnds): number | null {
   const times: number[] = []
   const first = state.ends.firstAfter('')
@@ -60,7 +65,10 @@ export function nextAccessEndMs(state: StateWithEnds): number | null {
   return times.length === 0 ? null : Math.min(...times)
 }
 
-/** Positions up to which ends are announced; after a reset of log time, not beyond it. */
+/**
+ * Positions up to which expiries have been announced. After a reset of log time they are lowered,
+ * so that later expiries are announced again.
+ */
 function announcedPositions(state: StateWithEnds, logTimeMs: number): Announced {
   const known = state.get('accessEnd', accessEndId)
   const positions = leads.map(({ field, leadMs }) => {
@@ -90,10 +98,12 @@ function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
     moved[field] = near.length < max ? limit : endPosition(last)
     const shorterMs = leads[at + 1]?.leadMs ?? 0
     for (const end of near) {
-      // An end that is this near is announced by the shorter lead, or it has come.
+      // An expiry that is so near is announced by the shorter lead time, or has already been
+      // reached.
       if (end.atMs - logTimeMs <= shorterMs) continue
       const record = state.get(end.kind, end.id)
-      // The end was set when less than this time was left, so its author knows.
+      // The record was last written when less than this time was left, so its author knows of the
+      // expiry.
       if (record === undefined || record.updatedAt >= end.atMs - leadMs) continue
       notices.push(noticeOf('approaching', end, record.name))
     }

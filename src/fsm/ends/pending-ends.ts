@@ -4,7 +4,7 @@ import { dateTimeMs } from '../../lib/text/date-time.ts'
 import { SortedIds } from '../records/sorted-ids.ts'
 import type { State, WriteFollower } from '../records/state.ts'
 
-/** An end of access that log time has not reached yet. */
+/** An expiry of access that log time has not reached yet. */
 export interface PendingEnd {
   readonly atMs: number
   readonly kind: 'servicePolicy' | 'identity'
@@ -15,19 +15,19 @@ export interface PendingEnd {
 
 /** Digits of the latest time that RFC 3339 can write, in ms. */
 const TIME_DIGITS = 15
-/** Kinds of tables whose records have ends. */
+/** Kinds of tables whose records can have expiry times. */
 export const kindsWithEnds: ReadonlySet<KindName> = new Set(['servicePolicy', 'identity'])
 
 function timeKey(atMs: number): string {
   return String(Math.max(0, Math.floor(atMs))).padStart(TIME_DIGITS, '0')
 }
 
-/** The position in the order of ends after all that end at this time or earlier. */
+/** A position in the order of expiries: after all expiries at this time or earlier. */
 export function positionAfter(atMs: number): string {
   return `${timeKey(atMs)}~`
 }
 
-/** The position of an end: ends are ordered by time, then by record and attribute. */
+/** The position of an expiry. Expiries are ordered by time, then by record and attribute. */
 export function endPosition({ atMs, kind, id, attribute }: PendingEnd): string {
   return `${timeKey(atMs)}${JSON.stringify([kind, id, attribute])}`
 }
@@ -41,7 +41,7 @@ function endAt(position: string): PendingEnd {
   return { atMs: Number(position.slice(0, TIME_DIGITS)), kind, id, attribute }
 }
 
-/** Ends of a record that are still to come. */
+/** Expiries of a record that have not been applied yet. */
 export function* pendingEnds(kind: KindName, record: EntityRecord): Iterable<PendingEnd> {
   const { id } = record
   if (kind === 'servicePolicy') {
@@ -62,8 +62,8 @@ export function* pendingEnds(kind: KindName, record: EntityRecord): Iterable<Pen
 }
 
 /**
- * The ends of service policies and role attributes that are still to come, in order. They are
- * derived from the records alone and are not part of the state.
+ * The future expiries of service policies and role attributes, in order. They are derived from the
+ * records alone and are not part of the state.
  */
 export class AccessEnds implements WriteFollower {
   readonly #state: State
@@ -93,7 +93,7 @@ export class AccessEnds implements WriteFollower {
     for (const position of found) this.#ends.add(position)
   }
 
-  /** The first ends after one position and not after another. */
+  /** The first expiries after one position, up to another position. */
   between(after: string, until: string, max: number): readonly PendingEnd[] {
     const start = this.#ends.rank(`${after}\0`)
     return this.#ends
@@ -102,7 +102,7 @@ export class AccessEnds implements WriteFollower {
       .map(endAt)
   }
 
-  /** The first end after a position; null: none. */
+  /** The first expiry after a position; null: none. */
   firstAfter(position: string): PendingEnd | null {
     const [found] = this.#ends.slice(this.#ends.rank(`${position}\0`), 1)
     return found === undefined ? null : endAt(found)

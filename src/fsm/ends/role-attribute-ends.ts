@@ -18,14 +18,14 @@ function endsIn(of: Written | undefined): Ends {
   return new Map(Object.entries(of?.roleAttributesExpireAt ?? {}))
 }
 
-/** UTC ms of an end in its stored form; null for another value. */
+/** UTC ms of an expiry time in its stored form; null for another value. */
 function endMs(end: Json | undefined): number | null {
   if (typeof end !== 'string') return null
   const ms = dateTimeMs(end)
   return ms !== null && new Date(ms).toISOString() === end ? ms : null
 }
 
-/** The fault in the ends that a write sets; null: none. */
+/** The fault in the expiry times that a write sets; null: none. */
 export function roleAttributeEndFault(
   before: Identity | undefined,
   after: Written,
@@ -52,12 +52,11 @@ export function roleAttributeEndFault(
 }
 
 /**
- * Role attributes and their ends after a write, in which every end belongs to an attribute in force
- * or to one that has ended.
- *
- * A later end brings an ended attribute back, and only null forgets an end that has passed. An
- * attribute that has ended stays removed even if the write lists it, because clients that do not
- * know the ends write back what they have read.
+ * Role attributes and their expiry times after a write. Every expiry time belongs to an attribute
+ * in force or to an expired attribute. A later expiry time puts an expired attribute in force
+ * again, and only null removes an expiry time that has passed. An expired attribute stays removed
+ * even if the write lists it, because clients that do not know expiry times write back the
+ * attributes that they have read.
  */
 export function writtenRoleAttributes(
   before: Identity | undefined,
@@ -87,8 +86,8 @@ export function writtenRoleAttributes(
 }
 
 /**
- * Role attributes at a log time: without those that have ended, and with those whose end is later
- * because log time was set back. Null: nothing changes.
+ * Role attributes at a log time: expired attributes are removed, and attributes whose expiry time
+ * is in the future again, because log time was set back, are added. Null: nothing changes.
  */
 export function settledRoleAttributes(
   identity: Identity,

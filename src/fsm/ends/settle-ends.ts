@@ -3,17 +3,20 @@ import type { State } from '../records/state.ts'
 import { settledRoleAttributes } from './role-attribute-ends.ts'
 
 /**
- * Ends all access whose end log time has reached, and restores access that ends later: log time was
- * set back, or a restore has replaced the records.
+ * Ends all access whose expiry log time has reached. Restores access whose expiry is in the future
+ * again, because log time was set back or a restore has replaced the records.
  */
 export function settleEnds(state: State, context: CommandContext): void {
-  // The audit record of the entry does not list each of them.
+  // The audit record of the entry does not list each of these changes.
   const quiet = { ...context, logTimeMs: state.logTimeMs, touched: [] }
   for (const id of Array.from(state.table('servicePolicy').ids)) settlePolicyEnd(state, id, quiet)
   for (const id of Array.from(state.table('identity').ids)) settleIdentityEnds(state, id, quiet)
 }
 
-/** Ends a policy whose end log time has reached; a later end puts it in force again. */
+/**
+ * Takes a policy out of force once log time has reached its expiry, and puts the policy in force
+ * again if its expiry is in the future.
+ */
 export function settlePolicyEnd(state: State, id: string, context: CommandContext): void {
   const policy = state.get('servicePolicy', id)
   const { logTimeMs: updatedAt, index: revision } = context
@@ -24,7 +27,10 @@ export function settlePolicyEnd(state: State, id: string, context: CommandContex
   context.touched.push({ action: 'patch', entity: 'servicePolicy', id, fields: ['isEnded'] })
 }
 
-/** The same for the role attributes of an identity. */
+/**
+ * Removes expired role attributes of an identity, and restores attributes whose expiry is in the
+ * future again.
+ */
 export function settleIdentityEnds(state: State, id: string, context: CommandContext): void {
   const identity = state.get('identity', id)
   const { logTimeMs: updatedAt, index: revision } = context

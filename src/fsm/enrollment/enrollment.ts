@@ -57,8 +57,8 @@ export function enroll(state: State, payload: Uint8Array, context: CommandContex
 
 /**
  * Removes the other enrollments of a router. A migrated router may have a token from each former
- * controller. If the others stayed valid after one was used, a second router could enroll in its
- * place.
+ * controller. If the other tokens stayed valid after one of them was used, a second router could
+ * enroll in place of the first one.
  */
 function withdrawOthersOfRouter(
   state: State,
@@ -186,8 +186,9 @@ function addAuthenticator(
 }
 
 /**
- * Maximum certificate authenticators of an identity, which has one for each machine on which it
- * enrolled. The limit is far above normal use, and far below what would fill the state.
+ * Maximum certificate authenticators of an identity. An identity has one of them for each machine
+ * on which it enrolled. The limit is far above normal use, and far below the number that would fill
+ * the state.
  */
 export const authenticatorsPerIdentityMax = 100
 

@@ -19,7 +19,10 @@ export function verifyCa(state: State, payload: Uint8Array, context: CommandCont
   return acceptedOutcome(id)
 }
 
-/** Requests that the client replaces its certificate at the next log-in with it. */
+/**
+ * Requests that a client replace its certificate when the client next logs in with that
+ * certificate.
+ */
 export function requestCertificateExtension(
   state: State,
   payload: Uint8Array,

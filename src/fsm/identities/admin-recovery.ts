@@ -88,8 +88,9 @@ function putPassword(
 }
 
 /**
- * The identity's own policy or the default policy, if it allows the recovered administrator to log
- * in. Otherwise the id of a new policy, so that other identities are not affected.
+ * The id of the identity's own policy if it allows the recovered administrator to log in, otherwise
+ * of the default policy if that one does. Otherwise the id of a new policy, so that other
+ * identities are not affected.
  */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
   const known = recoveryAuthPolicy(state, identity)

@@ -228,7 +228,8 @@ function endMfa(state: State, known: Mfa, context: CommandContext): void {
 }
 
 /**
- * Stores the same secret and codes, encrypted with a new key. Earlier checks of them remain valid.
+ * Stores the same secret and recovery codes, encrypted with a new key. The results of earlier code
+ * checks remain valid.
  */
 export function resealMfa(
   state: State,

@@ -35,7 +35,9 @@ export interface ListOrder {
 export interface ListRecords {
   /** Ids, sorted and without duplicates. */
   readonly ids: Iterable<string>
-  /** Set if the records are exactly those whose value of a unique field is in this range. */
+  /**
+   * Set if the records are exactly the records whose value of a unique field is in this range.
+   */
   readonly stretch: IndexRange | null
 }
 
@@ -53,8 +55,8 @@ export function* collectPage(
   turns: ScanPacer,
 ): Listing {
   const stretch = walkable(table, source, order)
-  // With a test, scanning the table and sorting the matches is faster than the walk, unless the
-  // source is itself this range.
+  // With a test, scanning the table and sorting the matches is faster than visiting the records in
+  // index order, unless the source is itself this range.
   if (stretch !== null && (test === null || stretch === source.stretch)) {
     return yield* walk(table, stretch, order?.isDescending ?? false, test, page, turns)
   }

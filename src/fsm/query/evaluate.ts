@@ -18,7 +18,7 @@ import {
 import { type Comparison, valueTest, type ValueTest } from './value-tests.ts'
 import type { QueryWork } from './work.ts'
 
-/** Number of characters of a text whose search takes as long as one test of a term. */
+/** Searching this many characters of a text takes as long as testing one term. */
 const testCharacters = 32
 
 export type Predicate = (record: EntityRecord) => boolean

@@ -26,14 +26,18 @@ import { queryLimits } from './scanner.ts'
 import { ScanPacer, QueryWork } from './work.ts'
 
 export const pageLimits = {
+  /** Records on a page if the request has no `limit`, or a `limit` below 1 other than -1. */
   limitDefault: 10,
+  /** Maximum records on a page; a larger `limit` counts as this value. */
   limitMax: 500,
   /**
    * Maximum rows of a list that is requested without a limit. A client assumes that such a list is
    * complete, so a longer one is refused and never truncated.
    */
   wholeListRowsMax,
+  /** Maximum `offset` of a page; a larger `offset` counts as this value. */
   offsetMax: 100_000,
+  /** Maximum entries in `roleFilter` of one request; above that: 400 COULD_NOT_VALIDATE. */
   roleFiltersMax: 100,
 } as const
 
@@ -227,8 +231,8 @@ function sourceOf(
   const { size, isExact, stretch } = found
   if (scope === null) {
     // If the candidates are exact and already in the requested order, a page is a slice, however
-    // many candidates there are. Otherwise each candidate has to be looked up, so a scan is faster
-    // for many.
+    // many candidates there are. Otherwise each candidate has to be looked up, so for many
+    // candidates a scan is faster.
     const isInOrder = order === null && isExact && stretch === null
     const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
     if (!isInOrder && !isStretch && isTooMany(table, size)) return { ...all, isExact: false }

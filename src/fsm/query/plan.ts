@@ -56,8 +56,8 @@ function postings(ids: SortedIds): Candidates {
 }
 
 /**
- * The union of the candidates; null when one of the parts is null, or when they are too many
- * together.
+ * The union of the candidates; null when one of the parts is null, or when the union may contain
+ * too many candidates.
  */
 function union(table: Records, parts: readonly (Candidates | null)[]): Candidates | null {
   const [first] = parts
@@ -137,7 +137,7 @@ function byValues(table: Records, field: string, operation: Comparison): Candida
   return operation.operator === '=' ? lookUp(table, field, value) : null
 }
 
-/** The bounds that a comparison sets for a text that is sorted in the index. */
+/** The bounds that a comparison sets for the text values of a sorted index. */
 function boundsOf(
   table: Records,
   expression: Expression,

@@ -1,6 +1,6 @@
 import { invalidFilterProblem, queryLimits } from './scanner.ts'
 
-/** Units of a scan after which it yields to other work: about a tenth of a millisecond. */
+/** Units of work after which a scan yields to other work: about a tenth of a millisecond. */
 const turnUnits = 2000
 
 /**

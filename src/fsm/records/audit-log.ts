@@ -25,12 +25,14 @@ interface Block {
   readonly lanes: DigestLanes
   /** Number of records of each actor in the block, by the stored name of the actor. */
   readonly counts: ReadonlyMap<string, number>
-  /** Characters of the kept changes of each actor. */
+  /** Characters of the stored changes, by actor. */
   readonly changes: ReadonlyMap<string, number>
   readonly size: number
 }
 
-/** Blocks that lose changes at one entry at most: each costs about half a millisecond. */
+/**
+ * Maximum blocks from which one log entry drops changes; each block costs about half a millisecond.
+ */
 const STRIPPED_BLOCKS_MAX = 8
 
 const PREFIX = 'a/'
@@ -65,7 +67,10 @@ function addCount(counts: Map<string, number>, actor: string, more: number): voi
   else counts.delete(actor)
 }
 
-/** The actor with the most, if it exceeds its share of a maximum; null: none does. */
+/**
+ * The actor with the highest count, if the count exceeds an actor's share of the maximum; null: no
+ * count exceeds it.
+ */
 function busiestOf(counts: ReadonlyMap<string, number>, maximum: number): string | null {
   let found: string | null = null
   let most = maximum / auditLimits.actorPartMax
@@ -90,12 +95,12 @@ export class AuditLog {
   /** Number of records in all full blocks. */
   #size = 0
   readonly #counts = new Map<string, number>()
-  /** Characters of the kept changes in all full blocks, by actor. */
+  /** Characters of the stored changes in all full blocks, by actor. */
   readonly #changes = new Map<string, number>()
   #changesSize = 0
   /** Lines of the last block, which is not full yet. */
   #lines: string[] = []
-  /** Characters of the kept changes in these lines. */
+  /** Characters of the stored changes in these lines. */
   #openChanges = 0
   #openKey = ''
   /** Changed blocks by key that have not been written to the store yet; null: removed. */
@@ -232,9 +237,9 @@ export class AuditLog {
   }
 
   /**
-   * Drops the oldest changes, but not their records, while all changes together are too large. An
-   * actor with too large a part of them loses its own first.
-   * @returns the number of characters that it changes in the store.
+   * Drops the oldest changes, but not their records, while all changes together are too large. If
+   * one actor has too large a part of the changes, that actor's oldest changes are dropped first.
+   * @returns the number of characters by which the store changes.
    */
   #forgetChanges(): number {
     let stored = 0
@@ -323,7 +328,7 @@ export class AuditLog {
     for (const line of this.newestLines()) yield lineRecord(line)
   }
 
-  /** The record of the entry at a log index; undefined if it is not kept. */
+  /** The audit record of the entry at a log index; undefined if it is not stored. */
   at(index: number): EntityRecord | undefined {
     const key = keyOf(index)
     const isOpen = this.#lines.length > 0 && key >= this.#openKey

@@ -12,8 +12,8 @@ export const requestWindowMs = 15 * 60_000
  */
 export const requestAheadMsMax = 5 * 60_000
 /**
- * Maximum memory for stored request ids. Above it, new request ids are refused, because dropping an
- * id early could execute a repeated write again.
+ * Maximum memory for stored request ids. Above this limit, new request ids are refused, because
+ * dropping an id early could execute a repeated write again.
  */
 export const requestsBytesMax = 96 * 1024 * 1024
 /** Maximum memory for the request ids of one caller; the rest remains for other callers. */
@@ -208,7 +208,7 @@ function refusal(
 interface Weight {
   count: number
   bytes: number
-  /** Size as release 0.1.0 computes it. */
+  /** Bytes of the stored requests, computed as in release 0.1.0. */
   formerBytes: number
 }
 

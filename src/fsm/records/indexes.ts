@@ -222,7 +222,8 @@ export class Indexes {
   }
 
   /**
-   * The set with a key, for a change; if the set belongs to the layer below, it is copied first.
+   * The set with this key, which the caller may change; if the set belongs to the layer below, the
+   * set is copied first.
    */
   #writable(own: Set<SortedIds>, sets: Map<string, SortedIds>, key: string): SortedIds | undefined {
     const ids = sets.get(key)

@@ -177,7 +177,7 @@ export function unorderedRoleMembers(
 /** A record with role lists, which all have the same semantic. */
 export type Policy = EntityRecord & { readonly semantic: string }
 
-/** Whether a policy grants anything: false for a service policy that has ended. */
+/** Whether a policy grants anything: false for an expired service policy. */
 export function isInForce(policy: EntityRecord): boolean {
   // @guard access-that-ended--policy
   return policy['isEnded'] !== true
@@ -192,7 +192,7 @@ export function policiesMatching<P extends Policy>(
   return policiesSelecting(policies, field, record).filter(isInForce)
 }
 
-/** Like `policiesMatching`, with the policies that have ended. */
+/** Like `policiesMatching`, but includes expired policies. */
 export function policiesSelecting<P extends Policy>(
   policies: Table<P>,
   field: Extract<keyof P, string>,
@@ -227,8 +227,8 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
 }
 
 /**
- * Records that policies grant to an identity or a service, by type of policy: the services, or the
- * identities.
+ * The services that policies grant to an identity, or the identities to which policies grant a
+ * service; by type of policy.
  */
 export interface PolicyGrants {
   readonly bind: IdScope
@@ -238,8 +238,8 @@ export interface PolicyGrants {
 }
 
 /**
- * The union of two scopes. If one scope contains the other (as the scope of all records does), it
- * is returned itself.
+ * The union of two scopes. If one scope contains the other (as the scope of all records does), the
+ * larger scope itself is returned.
  */
 function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   const [small, large] = a.size < b.size ? [a, b] : [b, a]

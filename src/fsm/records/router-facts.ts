@@ -33,8 +33,8 @@ export function liveRouterField(status: RouterStatus | null, fact: LiveRouterFie
       return status === null ? {} : { ...status.protocols }
     case 'syncStatus':
       if (status === null) return 'SYNC_UNKNOWN'
-      // A known host name shows that the router has reported its listeners, and then the controller
-      // sends the data model.
+      // A known host name shows that the router has reported its listeners. After that report, the
+      // controller sends the data model to the router.
       return status.hostname === '' ? 'SYNC_HELLO' : 'SYNC_DONE'
     case 'version':
       return status?.version.version ?? ''

@@ -275,7 +275,9 @@ export class State {
     this.#history.note(name, id, before?.record)
   }
 
-  /** Returns and clears the changes of the current entry, of the kinds whose changes are kept. */
+  /**
+   * Returns and clears the changes of the current entry to records of the kinds with a history.
+   */
   takeHistory(): readonly RecordChange[] {
     return this.#history.take(this.tables)
   }
@@ -306,7 +308,7 @@ export class State {
 
   /** Called before each entry: drops data that is too old by log time. */
   forget(): void {
-    // Changes of earlier entries, which no audit record keeps.
+    // Discard changes of earlier entries that no audit record took.
     if (!this.#history.isEmpty) this.#history.clear()
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
@@ -397,7 +399,7 @@ export class State {
     this.#sumInto(this.#digestOf(digest), digest)
   }
 
-  /** Whether a digest equals the sum over its records, all of which are read. */
+  /** Whether a digest equals the sum of the digests of its records. Reads all these records. */
   isDigestRight(digest: Entity['digest']): boolean {
     const sum = new SetDigest()
     this.#sumInto(sum, digest)

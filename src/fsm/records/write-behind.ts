@@ -4,7 +4,12 @@ import type { State } from './state.ts'
 import type { Schedule } from './waiters.ts'
 
 export const writeBehindDefaults = {
+  /**
+   * Maximum time from the first unwritten change to the start of a write to the store, while no
+   * other write is in progress.
+   */
   flushPeriodMs: 200,
+  /** Characters of unwritten changes from which a write to the store starts at once. */
   flushBytes: 1024 * 1024,
   dirtyCharactersMax: 2 * 1024 * 1024,
 } as const
@@ -13,8 +18,8 @@ export interface WriteBehindLimits {
   readonly flushPeriodMs: number
   readonly flushBytes: number
   /**
-   * Maximum characters of changes that were not passed to the store yet; above it, the apply step
-   * waits.
+   * Maximum characters of changes that were not passed to the store yet; above this limit, the
+   * apply step waits.
    */
   readonly dirtyCharactersMax: number
 }

@@ -86,9 +86,9 @@ function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): Mo
   }
   return [...ids].sort().flatMap((id): ModelEvent[] => {
     const value = modelIdentity(state, id)
-    // No event if the identity was created by the same entry: its creation event already contains
-    // its overrides. An update event does not suffice, because `isSame` compares both versions with
-    // the new overrides.
+    // No event if the identity was created by the same entry: the creation event already contains
+    // the identity's overrides. An update event does not suffice, because `isSame` compares both
+    // versions with the new overrides.
     return value === undefined || made.has(id)
       ? []
       : [{ kind: 'identity', action: 'update', value }]

@@ -31,12 +31,21 @@ export const hostedTerminatorLimits = {
   /** Maximum terminators that one identity hosts, over all routers. */
   terminatorsPerIdentityMax: 4096,
   /**
-   * Maximum number of peer data keys that a host sends to dialing clients, and maximum characters
-   * of each value.
+   * Maximum number of peer data keys that a host sends to dialing clients; the router's request is
+   * refused above that.
    */
   peerDataKeysMax: 32,
+  /** Maximum characters of one peer data value; the router's request is refused above that. */
   peerDataCharactersMax: 4096,
+  /**
+   * Maximum characters of the terminator id that a router sends; the request is refused above
+   * that.
+   */
   idCharactersMax: 128,
+  /**
+   * Maximum characters of the instance id of a hosted terminator; the request is refused above
+   * that.
+   */
   instanceIdCharactersMax: 512,
 } as const
 const limits = hostedTerminatorLimits
@@ -54,9 +63,10 @@ const TUNNELS_LEVEL = 2
 
 /**
  * Creates a terminator for a service that is hosted at a router. The service session determines the
- * host and ends with its bind permission, so a router can host only services that one of its
- * clients may host. The router's tunnel has no session; instead, the router's identity needs the
- * bind permission. Repeating the same request, for example after a lost response, succeeds.
+ * host. The session ends when the host loses the bind permission, so a router can host only
+ * services that one of its clients may host. The router's tunnel has no session; instead, the
+ * router's identity must have the bind permission. Repeating the same request, for example after a
+ * lost response, succeeds.
  */
 export function createHostedTerminator(
   state: State,
@@ -257,8 +267,9 @@ function boundsFault(message: HostedTerminatorCreate): Outcome | null {
 }
 
 /**
- * Fault of a host whose identity or secret differs from the other hosts of the same service
- * instance. They must be equal, so that no other host can receive the instance's dials.
+ * Fault of a host whose identity or secret differs from that of the other hosts of the same service
+ * instance. Identity and secret must be equal, so that no other host can receive the instance's
+ * dials.
  */
 function instanceFault(
   state: State,

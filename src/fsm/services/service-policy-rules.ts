@@ -15,7 +15,9 @@ export const servicePolicyRules: KindRules<ServicePolicy> = {
   afterWrite: settleEnd,
 }
 
-/** A write may keep an end that has passed, but set only one in the future. */
+/**
+ * A write may leave an expiry that has passed unchanged, but may set only an expiry in the future.
+ */
 function judgeServicePolicy(
   _state: State,
   { before, after }: AllowedWrite<ServicePolicy>,
@@ -26,7 +28,10 @@ function judgeServicePolicy(
   return fieldFaultOutcome({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
 }
 
-/** A later end, or none, puts an ended policy in force again. */
+/**
+ * Updates whether the policy is in force: a later expiry, or none, puts an expired policy in force
+ * again.
+ */
 function settleEnd({ after }: CompletedWrite<ServicePolicy>, { context, put }: Consequences): void {
   const { id, expiresAt } = after
   const isEnded = expiresAt !== null && expiresAt <= context.logTimeMs

@@ -12,15 +12,16 @@ export const apiSessionRules: KindRules<ApiSession> = {
 }
 
 /**
- * Stores the activity of a session that ends with its identity. The revision stays, so that a
- * log-out refuses no conditional write of an administrator.
+ * When a session ends, stores its last activity in the identity. The revision of the identity stays
+ * the same, so that a conditional write by an administrator is not refused only because a session
+ * ended.
  */
 function keepLastSeen(session: ApiSession, { state, context }: Consequences): void {
   if (state.featureLevel < SEEN_LEVEL || isBegunSession(session)) return
   const identity = state.get('identity', session.identityId)
   if (identity === undefined) return
   const usedMs = session.lastActivityAt ?? session.createdAt
-  // The request that ends its own session is its last activity.
+  // A request that ends its own session counts as the last activity of that session.
   const isOwnRequest = context.sessionId === session.id
   const seenMs = wholeMinute(isOwnRequest ? Math.max(usedMs, context.logTimeMs) : usedMs)
   if (seenMs <= (identity.lastSeenAt ?? 0)) return

@@ -18,6 +18,10 @@ export const revocationLimits = {
    * which end with their session.
    */
   lifetimeMs: 24 * 60 * 60_000,
+  /**
+   * Maximum revocations in force, other than those of API sessions; above that: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   revocationsMax: 10_000,
   /**
    * Longer than the lifetime of any access token, because routers must refuse these tokens until

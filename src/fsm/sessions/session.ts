@@ -76,7 +76,7 @@ function noteClient(
 
 /**
  * Stores whether the certificate used for the last log-in chains to a root certificate of the
- * network, so that operators can plan its renewal.
+ * network, so that operators can plan the renewal of the certificate.
  */
 function noteChain(
   state: State,

@@ -11,8 +11,8 @@ import { unsupportedNode } from './supported-node.ts'
 export const PEER_CHAIN_BYTES_MAX = 32 * 1024
 
 /**
- * Other Node versions never free a chain of several certificates that `getPeerX509Certificate()`
- * returned.
+ * Whether Node frees a chain of several certificates that `getPeerX509Certificate()` returned;
+ * other Node versions never free such a chain.
  */
 const freesChains = unsupportedNode() === null
 

@@ -26,7 +26,7 @@ export function createNetwork(text: string, prefix: number): Network | null {
   return own < 0 || own > widths[address.family] ? null : { address, prefix: own }
 }
 
-/** False if the address is of the other family (IPv4 or IPv6). */
+/** False if the address is of another IP version than the network. */
 export function networkContains(network: Network, ip: IpAddress): boolean {
   return network.address.family === ip.family && offsetOf(network, ip) !== null
 }

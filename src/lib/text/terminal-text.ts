@@ -4,7 +4,7 @@
  */
 const UNPRINTABLE =
   '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
-/** Those of the characters above that JSON and YAML neither escape nor use between values. */
+/** The subset of `UNPRINTABLE` that JSON and YAML neither escape nor use between values. */
 const UNESCAPED = '\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
 
 const one = new RegExp(`[${UNPRINTABLE}]`)

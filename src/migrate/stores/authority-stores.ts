@@ -149,8 +149,8 @@ const PASSWORD_CHARACTERS_MIN = 5
 const PASSWORD_CHARACTERS_MAX = 100
 
 /**
- * Minimum password length. Flotilla enforces the rule when a password is set; OpenZiti only stores
- * it.
+ * Minimum password length. Flotilla enforces the minimum when a password is set; OpenZiti only
+ * stores it.
  */
 function passwordLengthOf(record: StoredRecord): number {
   const name = 'primary.updb.minPasswordLength'

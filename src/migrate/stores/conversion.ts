@@ -15,7 +15,7 @@ export const SCHEMA_VERSION_MAX = 48
 export const FLAT_SERVICES_VERSION = 47
 /**
  * Schema version of OpenZiti 1.7.2 and 2.0. Claims are JSON pointers from 2.0, so with this schema
- * version they may be either.
+ * version a claim may be a JSON pointer or a plain name.
  */
 export const CLAIM_POINTERS_VERSION = 44
 
@@ -65,7 +65,10 @@ export function unmigratedStore(store: string, why: string): StoreTable {
   return { store, kind: null, why, rows: {}, convert: () => undefined }
 }
 
-/** The precedence: OpenZiti stores its index in this list. */
+/**
+ * The precedence of a terminator or identity. OpenZiti stores it as an index in the list
+ * `precedences`.
+ */
 export function precedenceOf(record: StoredRecord, name: string, index: Json | undefined) {
   const found = precedences[Number(index ?? 0)]
   if (found === undefined) record.note('changed', name, 'an unknown precedence became default')

@@ -124,7 +124,7 @@ function numbersOf(record: StoredRecord, name: string): Record<string, number> {
   return found
 }
 
-/** Each service has one config for each config type. */
+/** Migrates the config overrides of an identity: for each service, one config per config type. */
 function putServiceConfigs(record: StoredRecord, conversion: Conversion): void {
   for (const [serviceId, configs] of Object.entries(record.map('serviceConfigs'))) {
     for (const [configTypeId, configId] of membersOf(configs)) {
@@ -253,8 +253,9 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
 }
 
 /**
- * Fields for a certificate of which only the fingerprint is stored. Without the certificate, its
- * issuer is unknown; so it is accepted at first use only if the network's own authority issued it.
+ * Fields for a certificate of which only the fingerprint is stored. The fingerprint does not reveal
+ * the issuer; so the certificate is accepted at first use only if the network's own authority
+ * issued it.
  */
 function adoptableFieldsOf(record: StoredRecord, stored: string) {
   const adoptable = adoptableFingerprintOf(stored)

@@ -111,8 +111,8 @@ function leafOf(
 }
 
 /**
- * Fields that identify the router. Without its certificate, it is identified by the SHA-1 until its
- * first connection.
+ * Fields that identify the router. If its certificate is not stored, the SHA-1 of the certificate
+ * identifies the router until it first connects.
  */
 function credentialOf(record: StoredRecord, leaf: CertificateText | null) {
   if (leaf !== null) return { fingerprint: leaf.certificate.sha1, certPem: leaf.pem }
@@ -198,9 +198,9 @@ export const terminators: StoreTable = {
 }
 
 /**
- * Whether a router's tunnel hosts the terminator, which needs no session. Such terminators are
- * migrated, because a router recreates them only 10 s after it has reconnected, and the service
- * would be down until then.
+ * Whether a router's tunnel hosts the terminator; such a terminator has no session. Such
+ * terminators are migrated, because a router recreates them only 10 s after it has reconnected, and
+ * the service would be down until then.
  */
 function isOfTunnel(record: StoredRecord): boolean {
   return record.text('binding') === 'tunnel' && record.text('hostId') === record.text('router')

@@ -94,7 +94,9 @@ export interface LocalCircuit {
    * share one turn. Absent: this endpoint has its own turn.
    */
   readonly sharer?: string
-  /** Options of its dialer or listener; absent: the defaults. */
+  /**
+   * Options of the dialer or listener that opened this circuit endpoint; absent: the defaults.
+   */
   readonly options?: XgressOptions
 }
 
@@ -102,8 +104,8 @@ export interface LocalCircuit {
 export interface DialRequest {
   readonly circuit: LocalCircuit
   /**
-   * Dialing identity, whose share of the resources is used; the id of the controller if it sends no
-   * identity.
+   * Dialing identity, whose share of the resources the dial uses; the id of the controller if the
+   * controller sends no identity.
    */
   readonly dialedBy: string
   /** Address of the terminator. */

@@ -20,7 +20,7 @@ export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type Transmit = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
 
 interface OutboxDeps {
-  /** Id of the circuit in its wire form. */
+  /** Id of the circuit, as the bytes that frames contain. */
   readonly circuitId: Uint8Array
   /** Flag in all messages of this circuit endpoint. */
   readonly sideFlag: number
@@ -148,7 +148,8 @@ export class Outbox {
     const payload = this.#unsent?.peek()
     if (payload === undefined) return false
     if (payload.sequence === -1) this.#number(payload)
-    // Added to the buffer before sending, because its acknowledgment may arrive synchronously.
+    // The payload is added to the buffer before it is sent, because its acknowledgment may arrive
+    // synchronously.
     this.#sent.add(payload, this.#nowMs())
     if (this.#transmitOne(payload, 'payload') === 'full') {
       this.#sent.remove(payload)

@@ -97,7 +97,10 @@ export class Xgress implements CircuitEndpoint {
   #sendHalf: SendHalf = 'open'
   #receiveHalf: ReceiveHalf = 'open'
   #chunks: ChunkJoiner | null = null
-  /** Sequences to acknowledge, and the stamp of the last one. */
+  /**
+   * Sequence numbers to acknowledge; the next field is the time stamp of the last of these
+   * payloads.
+   */
   #taken: number[] = []
   #takenStamp = 0
   #bufferedSaid = 0
@@ -143,7 +146,7 @@ export class Xgress implements CircuitEndpoint {
     return this.#deps.circuitId
   }
 
-  /** Closed for its application; sent data may still be in flight. */
+  /** True once the endpoint is closed for its application; sent data may still be in flight. */
   get isClosed(): boolean {
     return this.#isApplicationGone
   }
@@ -336,7 +339,10 @@ export class Xgress implements CircuitEndpoint {
     return randomDrops && (this.#deps.random ?? Math.random)() * drop1InN < 1
   }
 
-  /** Reports at intervals to a sender whose payloads are dropped that this endpoint is alive. */
+  /**
+   * Called when a payload was dropped. At intervals, sends an update that shows the sender that
+   * this endpoint is alive.
+   */
   #onDropped(): void {
     const nowMs = this.#nowMs()
     if (nowMs - this.#droppedAnsweredMs < DROPPED_ANSWERED_EVERY_MS) return
@@ -370,7 +376,10 @@ export class Xgress implements CircuitEndpoint {
     return this.bufferedBytes === 0 || this.#deps.room?.hasRoom() !== false
   }
 
-  /** While this is false, data is in flight, and ticks check it again. */
+  /**
+   * Whether the application may send another payload. While it may not, data is in flight, and each
+   * tick checks again.
+   */
   get #hasRoomToSend(): boolean {
     const { hasRoom, bytes } = this.#outbox
     // @guard circuits-that-take-nothing--sent
@@ -522,7 +531,7 @@ export class Xgress implements CircuitEndpoint {
     }
     if (this.#sendHalf === 'finishing') this.#judgeFinished(nowMs)
     if (this.#sendHalf !== 'closed' || this.#receiveHalf === 'open') return
-    // The other endpoint may still need acknowledgments that were lost.
+    // Stays open for a while: the other endpoint may need acknowledgments again that were lost.
     if (this.#hasEnded && nowMs - this.#endedMs < LINGER_MS) return
     this.#over(this.#reason, true)
   }

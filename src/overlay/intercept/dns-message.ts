@@ -9,7 +9,10 @@ export const dnsType = { a: 1, any: 255 } as const
 export interface DnsQuery {
   readonly bytes: Buffer
   readonly id: number
-  /** Lower case; null when its labels have characters that host names cannot have. */
+  /**
+   * The queried name in lower case; null when its labels contain characters that host names cannot
+   * have.
+   */
   readonly name: string | null
   readonly type: number
   readonly isInternet: boolean

@@ -66,7 +66,7 @@ export interface InterceptedServicesDeps {
   readonly resolverFile: string
 }
 
-/** An intercepted service and its open circuit ends. */
+/** An intercepted service, and its open circuits. */
 interface Taken {
   readonly key: string
   readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
@@ -318,7 +318,7 @@ export class InterceptedServices {
     const fault = this.#protected.faultOf(network)
     if (fault !== null) return fault
     if (networkContains(network, namesRange.address)) {
-      return 'its network contains the addresses of names of services (dnsSvcIpRange)'
+      return 'its network contains the an address from the range for service names (dnsSvcIpRange)'
     }
     // @guard addresses-a-service-takes--range
     if (networkContains(namesRange, network.address)) {

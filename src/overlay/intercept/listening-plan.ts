@@ -46,7 +46,7 @@ export function listeningPortKey({ protocol, family, address, port }: ListeningP
 /** Ports of a network that a service needs, for one protocol. */
 interface Asked {
   readonly network: Network
-  /** False for the address of a name, which leads to this host already. */
+  /** False for the address of a name: such an address already leads to this host. */
   readonly needsRoute: boolean
   readonly protocol: TunnelProtocol
   readonly range: PortRange
@@ -85,7 +85,7 @@ export class ListeningPlan {
     this.#redirectFault = redirectFault
   }
 
-  /** Ports without those that are covered by a port on all addresses. */
+  /** The planned ports, except ports that a planned port on all addresses already covers. */
   get places(): ReadonlyMap<string, ListeningPort> {
     const left = new Map(this.#places)
     for (const [key, place] of this.#places) {

@@ -21,7 +21,9 @@ interface LocalRoutesDeps {
 
 /** Route protocol number of this program, unused by routing daemons (rt_protos). */
 const PROTOCOL = '187'
-/** Metrics that identify a router, far above those that administrators use. */
+/**
+ * Lowest route metric that identifies a router; far above the metrics that administrators use.
+ */
 const METRIC_MIN = 0x4000_0000
 const METRICS = 0x3fff_ffff
 const FAMILIES = ['-4', '-6'] as const
@@ -82,7 +84,7 @@ export class LocalRoutes {
 
   /**
    * Removes leftovers of an earlier process, and checks that routes can be added.
-   * @throws {ProgramFailure} when this machine does not allow it.
+   * @throws {ProgramFailure} when this machine does not allow routes to be added.
    */
   async start(first: Network): Promise<void> {
     try {

@@ -101,7 +101,7 @@ export class PortRedirects {
 
   /**
    * Changes the rules to match the given redirects.
-   * @throws {Error} when the host does not allow it.
+   * @throws {Error} when the host does not allow changes of its rules.
    */
   async set(redirects: readonly Redirect[]): Promise<void> {
     if (redirects.length === 0) return await this.stop()

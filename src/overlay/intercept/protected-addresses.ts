@@ -25,9 +25,9 @@ const REVERSE_DOMAINS = ['in-addr.arpa', 'ip6.arpa']
 const LOOKUPS_AT_ONCE = 1
 
 /**
- * Addresses and names that no service may intercept at this host: its own, those of its links, and
- * those of hosts that it depends on. Intercepting them would disconnect the router, or send traffic
- * to a service that is meant for another host.
+ * Addresses and names that no service may intercept at this host: those of the host itself, those
+ * of its links, and those of hosts on which it depends. Intercepting them would disconnect the
+ * router, or redirect traffic that is meant for another host to a service.
  */
 export class ProtectedAddresses {
   readonly #deps: ProtectedAddressesDeps

@@ -33,7 +33,10 @@ function processRegistry(): Registry {
   return ofProcess
 }
 
-/** The metrics and those of the process (`process_…`, `nodejs_…`) in the Prometheus text format. */
+/**
+ * The given metrics, and the metrics of the process (`process_…`, `nodejs_…`), in the Prometheus
+ * text format.
+ */
 export async function expose(metrics: Iterable<Metric>): Promise<string> {
   const registry = new Registry()
   for (const metric of metrics) add(registry, metric)

@@ -34,7 +34,7 @@ export interface MonitoringServerOptions {
   readonly readTimeoutMs: number
   readonly writeTimeoutMs: number
   readonly idleTimeoutMs: number
-  /** Further headers of every answer. */
+  /** Additional headers that every response contains. */
   readonly headers: Readonly<Record<string, string>>
   readonly answer: (request: IncomingMessage) => Promise<MonitoringAnswer>
   readonly log: ProgramLogger

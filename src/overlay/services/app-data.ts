@@ -15,7 +15,7 @@ export interface AppData {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws {DialFailure} when it is not a JSON object whose values are strings. */
+/** @throws {DialFailure} when the data is not a JSON object whose values are strings. */
 export function readAppData(bytes: Uint8Array | undefined): AppData {
   const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
   const text = (key: string): string | null => {

@@ -90,7 +90,7 @@ export class HostedServices {
     return this.#terminators.get(id)
   }
 
-  /** Updates the hosted services to the permissions of the identity. */
+  /** Hosts and removes services according to the current permissions of the identity. */
   refresh(): void {
     const wanted = this.#wanted()
     for (const id of Array.from(this.#services.keys())) {
@@ -135,7 +135,8 @@ export class HostedServices {
     }
     const { service, identity, type, config } = wanted
     const { name, encryptionRequired } = service
-    // If the config refers to the identity, its instance name may change with the identity.
+    // If the config refers to the identity, the instance name of its terminators may change when
+    // the identity changes.
     const instance = config.dataJson.includes('dentity')
       ? [identity.name, Buffer.from(identity.appDataJson).toString('utf8')]
       : []

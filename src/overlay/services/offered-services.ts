@@ -56,7 +56,7 @@ interface Listener {
   readonly close: () => Promise<void>
 }
 
-/** All addresses of this host; hosts get an empty address instead. */
+/** All addresses of this host; also the `dst_ip` that hosts of offered services receive. */
 export const ANY_ADDRESS = '0.0.0.0'
 const PROXY_CONFIG_TYPE = 'proxy.v1'
 const SERVICE = /^(.+):([0-9]{1,5})(?::(tcp|udp))?$/

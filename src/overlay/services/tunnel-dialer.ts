@@ -34,8 +34,9 @@ export interface DialedTerminator {
   /** Absent: each circuit has its own key pair. */
   readonly keyPair?: KeyPair
   /**
-   * Registers a new circuit, which the terminator closes when its service is no longer hosted.
-   * @returns a function that unregisters it.
+   * Registers a new circuit. The terminator closes the circuit when its service is no longer
+   * hosted.
+   * @returns a function that unregisters the circuit.
    */
   readonly hold: (end: Pick<CircuitEndpoint, 'close'>) => () => void
 }

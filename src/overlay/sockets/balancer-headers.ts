@@ -49,7 +49,10 @@ export class BalancerHeaders {
     })
   }
 
-  /** Calls back once the socket has the address of its client; never if it is closed before. */
+  /**
+   * Calls back once the socket has the address of its client; never calls back if the socket is
+   * closed before.
+   */
   read(socket: Socket, done: () => void): void {
     const { remoteAddress: address = '' } = socket
     // @guard client-address-of-a-stranger--from

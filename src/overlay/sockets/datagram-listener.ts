@@ -30,7 +30,7 @@ export interface DatagramListenerDeps extends ListenerDeps {
 interface Peer {
   readonly key: string
   readonly from: RemoteInfo
-  /** null while its circuit is requested, and after a refusal. */
+  /** null while the peer's circuit is requested, and after a refusal. */
   application: DatagramApplication | null
   isRefused: boolean
   readonly waiting: Uint8Array[]

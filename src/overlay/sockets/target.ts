@@ -5,11 +5,11 @@ import { misconfigurationFailure } from './dial-fault.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /**
- * Keys of the addresses of the connection to a target, in the data that the ends of a circuit
- * exchange.
+ * Keys in the data that the endpoints of a circuit exchange, for the two addresses of the
+ * connection to a target.
  */
 
-/** @throws {DialFailure} when it is not an address with one of these protocols. */
+/** @throws {DialFailure} when `destination` is not an address with one of these protocols. */
 export function parseTarget(destination: string, protocols: readonly string[]): Address {
   const address = parseAddress(destination)
   if (address === null || address.port === 0) {

@@ -71,7 +71,8 @@ export class TlsListener {
 
   /**
    * @param place configuration path of the listener.
-   * @param outer server that accepts the connections, in place of `server`, and its protocol.
+   * @param outer a server that accepts the connections instead of `server`, and the application
+   * protocol of that server.
    * @throws {ProgramFailure} when it cannot listen.
    */
   async listen(

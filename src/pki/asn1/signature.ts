@@ -106,7 +106,7 @@ export function isSignedBy(
     const parameters = { key, padding, saltLength: algorithm.saltBytes }
     return verify(algorithm.hash, bytes, parameters, signature)
   } catch {
-    // OpenSSL throws for some malformed signatures.
+    // OpenSSL throws for some malformed signatures; they count as invalid.
     return false
   }
 }

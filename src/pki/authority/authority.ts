@@ -193,7 +193,7 @@ interface ControllerLeafOptions {
   readonly issuer: CertifiedKey
   readonly trustDomain: string
   readonly id: string
-  /** Every host name and address at which peers or clients reach it. */
+  /** Every host name and address at which peers or clients reach the controller. */
   readonly hosts: readonly string[]
   readonly validity: ValidityPeriod
 }

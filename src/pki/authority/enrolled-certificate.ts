@@ -52,7 +52,9 @@ export interface CertificateSigner {
   readonly key: KeyObject
   readonly hash: HashAlgorithm
   readonly signatureAlgorithm: Buffer
-  /** Content of the authority key identifier extension in the leaves that it issues. */
+  /**
+   * Content of the authority key identifier extension in the leaves that the authority issues.
+   */
   readonly authorityKeyIdentifier: DerTree
   /** The authority's certificate and its intermediates, without the root. */
   readonly intermediatesPem: string
@@ -87,7 +89,7 @@ export interface EnrolledSubject {
 }
 
 /**
- * @param authority its own certificate first, then the certificates above it.
+ * @param authority the authority's own certificate first, then the certificates above it.
  * @throws {CertificateError} `unreadable`, `key-mismatch`.
  */
 export function parseCertificateSigner(authority: {

@@ -165,8 +165,8 @@ export function certificatesPem(certificates: readonly Certificate[]): string {
 }
 
 /**
- * A stamp that changes when one of the files is written or replaced; a missing file has a stamp,
- * too. Reads only file metadata.
+ * A string that changes when one of the files is created, written, replaced or removed. It is built
+ * from the metadata of the files, without reading their content.
  */
 export function fileStamp(paths: { readonly [name in 'cert' | 'key' | 'ca']?: string }): string {
   const { cert, key, ca } = paths

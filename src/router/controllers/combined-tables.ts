@@ -1,6 +1,6 @@
 import type { ControlMessageHandler, ControlMessageTable } from './control-connection.ts'
 
-/** Combines several tables; a message goes to each of them that handles its type. */
+/** Combines several tables. A message is passed to each table that handles the message's type. */
 export function combineMessageTables(tables: readonly ControlMessageTable[]): ControlMessageTable {
   const all = new Map<number, ControlMessageHandler>()
   for (const [contentType, handler] of tables.flatMap((table) => [...table])) {

@@ -42,7 +42,7 @@ interface DialControllerDeps {
   readonly refusal: (id: string, keySha256: string) => string | null
   /**
    * Reserves the controller for one connection, until `release` or the end of the connection. False
-   * if it is connected or another connection is pending.
+   * if the controller is connected, or if another connection to it is pending.
    */
   readonly reserve: (id: string) => boolean
   readonly release: (id: string) => void
@@ -165,7 +165,7 @@ function limitsOf({
 }: RouterConfig['ctrl']): ChannelLimits {
   return {
     ...channelLimits,
-    // A full data model arrives in a single message.
+    // A full data model arrives in a single message, so the limit must be large enough for it.
     frameBodyBytesMax: Math.max(channelLimits.frameBodyBytesMax, messageBounds.dataState.bytesMax),
     heartbeatEveryMs: heartbeats.sendInterval,
     checkEveryMs: heartbeats.checkInterval,

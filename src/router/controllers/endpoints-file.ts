@@ -13,7 +13,10 @@ export interface KnownController {
   readonly id: string
   /** Each in the form `tls:host:port`. */
   readonly addresses: readonly string[]
-  /** Hex SHA-256 of its public key as reported by a majority; null: any key. */
+  /**
+   * Hex SHA-256 of the controller's public key, as a majority reports it; null: any key is
+   * accepted.
+   */
   readonly keySha256: string | null
   /**
    * IDs of the controllers that list this controller, while they are not a majority; null if a
@@ -25,14 +28,14 @@ export interface KnownController {
    * depend on the lists of controllers.
    */
   readonly answeredAt?: readonly string[]
-  /** Addresses of its client API as listed by a majority: `https://host:port`. */
+  /** Addresses of the controller's client API, as a majority lists them: `https://host:port`. */
   readonly apis?: readonly string[]
 }
 
 /** A controller's ID and key. */
 export interface ControllerKey {
   readonly id: string
-  /** Hex SHA-256 of its public key. */
+  /** Hex SHA-256 of the controller's public key. */
   readonly keySha256: string
 }
 

@@ -26,7 +26,8 @@ export function terminatorDialers(deps: DialersDeps): ReadonlyMap<string, Termin
   const dialers = new Map<string, TerminatorDialer>(
     deps.config.map((each) => [each.binding, dialerOf(each, deps)]),
   )
-  // Controllers use this binding for terminators that were created with a udp: address only.
+  // Controllers use the binding `udp` for terminators that were created with a `udp:` address and
+  // without a binding.
   const datagrams = dialers.get('transport_udp')
   if (datagrams !== undefined) dialers.set('udp', datagrams)
   return dialers

@@ -157,7 +157,8 @@ export class ApiSessions {
     const changed = new Set<string>()
     for (const session of sessions) {
       const { token, id } = session
-      // Controllers cannot end sessions that the router verifies itself.
+      // Controllers cannot end sessions that the router verifies itself, so these sessions are
+      // skipped.
       if (BearerSessions.isMeant(token)) continue
       for (const sync of this.#syncs.values()) sync.sessions.set(token, session)
       const before = this.#byToken.get(token)

@@ -12,11 +12,11 @@ import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 
 export interface EdgeClient {
   readonly session: EdgeApiSession
-  /** Hex SHA-1 of its certificate. */
+  /** Hex SHA-1 of the client's certificate. */
   readonly fingerprint: string
   /**
-   * True: its certificate contains the id of its session, so the certificate need not be in the
-   * list of fingerprints.
+   * True: the client's certificate contains the id of the client's session, so the certificate need
+   * not be in the list of fingerprints.
    */
   readonly isNamedBySpiffe: boolean
 }

@@ -65,7 +65,7 @@ export interface ClientChannelDeps {
   /** Aborted when the channel closes. */
   readonly closeSignal: AbortSignal
   readonly services: ClientRequestHandlers
-  /** Options of the listener for its circuit endpoints. */
+  /** Options that the listener sets for the circuit endpoints of its clients. */
   readonly options: XgressOptions
   /** Address and port. */
   readonly remoteAddress: string

@@ -17,7 +17,11 @@ export class ClientFlow {
     this.#channel = channel
   }
 
-  /** Sends data. @returns false if it was not sent; `onceWritable` calls back when to retry. */
+  /**
+   * Sends data.
+   * @returns false if the data was not sent; `onceWritable` then calls back when the caller should
+   * retry.
+   */
   trySend(outgoing: OutboundMessage): boolean {
     // @guard client-that-never-reads--out
     return this.#channel.trySend(outgoing, clientUnsentBytesMax)

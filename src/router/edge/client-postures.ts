@@ -50,7 +50,8 @@ export class ClientPostures {
   }
 
   take(client: ClientChannel, { body }: ChannelMessage): void {
-    // Clients with other sessions report their posture to controllers directly.
+    // Only reports of OIDC clients are forwarded; clients with other sessions report their posture
+    // to controllers directly.
     if (!BearerSessions.isMeant(client.client.session.token)) return
     const sent = this.#sent.get(client) ?? {
       known: new Map<string, PostureResponse>(),

@@ -56,7 +56,8 @@ export class TerminatorChangeReporter {
       // @guard host-that-changes-its-mind--latest
       cost: cost ?? before.cost,
       precedence: precedence ?? before.precedence,
-      // Health is also reported as a precedence. Of the two, the later report counts.
+      // A host may report its health directly or as a precedence. The later of the two reports
+      // counts.
       isHealthy: precedence === null ? before.isHealthy : null,
     })
   }

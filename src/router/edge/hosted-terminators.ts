@@ -175,7 +175,8 @@ export class HostedTerminatorRegistry {
   }
 
   /**
-   * Removes the services that the client hosted: its channel is closed, so they are unreachable.
+   * Removes the services that the client hosted: the client's channel is closed, so these services
+   * are unreachable.
    */
   onClientClosed(client: ClientChannel): void {
     for (const terminator of Array.from(this.#byClient.get(client)?.values() ?? [])) {
@@ -353,8 +354,8 @@ export class HostedTerminatorRegistry {
   }
 
   /**
-   * Sends the request when it is its turn. Resolves when the response was passed to `#onAnswer`,
-   * or, if no response came, when the request must be repeated.
+   * Sends the request about a terminator when the turn of its identity comes. Resolves when the
+   * response was passed to `#onAnswer`, or, if no response came, when the request must be repeated.
    */
   async #askInTurn(terminator: HostedTerminator): Promise<void> {
     const { controllerFor, postureSettled, clock } = this.#deps

@@ -55,11 +55,10 @@ const PATH = '/ws'
 /**
  * A listener for clients that run in a browser: HTTPS, a web socket, and inside it the TLS
  * connection of the client's channel. The outer TLS connection presents the server certificate and
- * requests no client certificate. In the inner TLS connection the client proves its certificate,
- * which a browser does not present for a page.
- *
- * As in OpenZiti, the origin of a request is not checked: a browser adds nothing that authorizes
- * the request, and pages of any origin may use the network with their own certificate.
+ * requests no client certificate. In the inner TLS connection, the client presents its certificate,
+ * which the browser does not do for a page. As in OpenZiti, the origin of a request is not checked:
+ * a browser adds nothing that authorizes the request, and pages of any origin may use the network
+ * with their own certificate.
  */
 export class WebSocketAcceptor {
   readonly server: Server

@@ -487,7 +487,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
         : destination.forward(message)
     if (!isTaken) return 'full'
     this.#traffic.sent(trafficSide(isTerminator), message)
-    // A stream counts the bytes that it delivers itself, because payloads may arrive twice or too
+    // A stream itself counts the bytes that it delivers, because payloads may arrive twice or too
     // late.
     if (!isStream) this.#use(circuit, `${trafficSide(isTerminator)}.tx`, message)
     this.#count(message)

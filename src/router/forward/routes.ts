@@ -32,7 +32,8 @@ export interface RoutedCircuits {
   /** Returns the circuit, which is created if necessary; null if the limit is reached. */
   admit(circuitId: string, ownerId: string): CarriedCircuit | null
   /**
-   * Makes this controller the owner of the circuit, which receives all further reports about it.
+   * Makes this controller the owner of the circuit. From then on, the controller receives all
+   * reports about the circuit.
    */
   handOver(circuit: CarriedCircuit, to: ControlConnection): void
   circuit(circuitId: string): CarriedCircuit | undefined
@@ -199,7 +200,7 @@ export class Routes {
       throw new DialFailure(dialError.misconfiguredTerminator, reason)
     }
     const { signal } = abort
-    // Created only when it is thrown: the stack trace of an error takes 1/30 of the time to set up
+    // The error is created only when it is thrown: its stack trace takes 1/30 of the time to set up
     // a whole circuit.
     const late = (): DialFailure =>
       new DialFailure(dialError.timedOut, 'the terminator was not reached in time')

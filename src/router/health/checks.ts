@@ -64,7 +64,7 @@ export class HealthCheck {
     this.#lastMs = clock.nowMs()
   }
 
-  /** Null before its first run. */
+  /** Null before the first run of the check. */
   get isHealthy(): boolean | null {
     return this.#lastMs === null ? null : this.#error === null
   }

@@ -152,9 +152,9 @@ export class HealthServers {
 }
 
 /**
- * Whether the peer proved with a certificate of `flotilla pki issue` that it is a monitoring
- * system. Routers, identities and controllers also have certificates of this authority, but are not
- * monitoring systems.
+ * Whether the peer proved that it is a monitoring system, with a certificate that `flotilla pki
+ * issue` issued. Routers, identities and controllers also have certificates from this authority,
+ * but are not monitoring systems.
  */
 function isMonitor(socket: Socket): boolean {
   // @guard metrics-of-a-router--chain

@@ -83,7 +83,8 @@ export class RouterCertificateRenewer {
     this.#isDone = isDone
     if (isDone) this.#isForced = false
     const { certificatesJudgedEveryMs, extensionAgainMs } = certificateLimits
-    // Short-lived certificates are due before the next regular check.
+    // Short-lived certificates may be due before the next regular check, so the next check is then
+    // earlier.
     const leftMs = Math.max(1000, renewAtMs - clock.nowMs())
     const waitMs = isDone
       ? Math.min(certificatesJudgedEveryMs, isDue ? certificatesJudgedEveryMs : leftMs)

@@ -48,8 +48,8 @@ interface LinkAcceptorDeps {
 }
 
 /**
- * Listeners for other routers. The certificate and a controller identify the router, and its hello
- * must match.
+ * Listeners for other routers. The certificate identifies the dialing router, a controller confirms
+ * the certificate, and the router's hello must match it.
  */
 export class LinkAcceptor {
   readonly #deps: LinkAcceptorDeps
@@ -129,7 +129,8 @@ export class LinkAcceptor {
           clearTimeout(deadline)
           this.#waiting.end(endpoint)
           link = admitted
-          // The channel may have closed before the router was identified.
+          // The channel may have closed before the router was identified; then its end must be
+          // handled here.
           if (admitted !== null && channel.isClosed)
             this.#onClosed(admitted, channel, 'closed at once')
         })
@@ -148,7 +149,7 @@ export class LinkAcceptor {
     this.#listener.channels.add(channel)
   }
 
-  /** Handles the end of a socket. A link ends with its first socket. */
+  /** Called when a socket has closed. A link ends when its first socket closes. */
   #onClosed(link: Link, channel: Channel, reason: string): void {
     if (link.channel === channel) this.#deps.registry.remove(link, reason)
     else link.removeSocket(channel)
@@ -226,7 +227,8 @@ export class LinkAcceptor {
     message: ChannelMessage,
     hello: LinkHello,
   ): Link | null {
-    // While the controller verified the certificate, the link may have ended or got other sockets.
+    // The link is looked up again, because it may have ended or got other sockets while the
+    // controller verified the certificate.
     const { link, type, fault } = this.#joined(hello)
     if (link === null || fault !== null) return this.#refuse(channel, socket, hello, fault ?? '')
     link.addSocket(channel, type)
@@ -235,8 +237,9 @@ export class LinkAcceptor {
   }
 
   /**
-   * The link that an additional socket joins: of the same router, with the secret given to its
-   * first socket, and within the limit. The certificate must still be verified.
+   * The link that an additional socket joins. The link must be one of the same router, the socket
+   * must present the secret that the link's first socket received, and the limit of sockets must
+   * not be reached. The certificate must still be verified.
    */
   #joined({ group, type, routerId }: LinkHello): {
     readonly link: Link | null

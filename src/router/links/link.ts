@@ -16,12 +16,12 @@ export interface LinkFields {
   readonly peerId: string
   /** Incremented with each dial. */
   readonly iteration: number
-  /** True if this router dialed it. */
+  /** True if this router dialed the link. */
   readonly isDialed: boolean
   readonly dialAddress: string
   readonly localAddress: string
   readonly remoteAddress: string
-  /** Its first socket; the link ends with it. */
+  /** The first socket of the link; the link ends when this socket closes. */
   readonly channel: Channel
   readonly queues: LinkQueues
   /** Null if the link can have only one socket. */
@@ -35,7 +35,9 @@ interface LinkSocket {
   readonly acknowledgements: SendQueue
 }
 
-/** A link to another router over one or several sockets; it ends with the first one. */
+/**
+ * A link to another router over one or several sockets; the link ends when its first socket closes.
+ */
 export class Link implements Omit<LinkFields, 'queues'> {
   readonly id: string
   readonly peerId: string
@@ -104,7 +106,7 @@ export class Link implements Omit<LinkFields, 'queues'> {
     if (this.socketCount < before) this.onSocketLost()
   }
 
-  /** Closes all its sockets, the first one last. */
+  /** Closes all sockets of the link, the first one last. */
   close(reason: string): void {
     this.onSocketLost = () => undefined
     for (const { channel } of [...this.#acknowledgementSockets, ...this.#payloadSockets]) {
@@ -114,8 +116,8 @@ export class Link implements Omit<LinkFields, 'queues'> {
   }
 
   /**
-   * As `Channel.trySend` for one of its sockets, with the message limits of the options. Messages
-   * of one circuit use the same socket and thus keep their order.
+   * As `Channel.trySend` for one of the link's sockets, with the message limits of the options.
+   * Messages of one circuit use the same socket and thus keep their order.
    */
   trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean {
     const isAcknowledgement = outgoing.contentType === circuitMessage.acknowledgement
@@ -126,12 +128,15 @@ export class Link implements Omit<LinkFields, 'queues'> {
     return socket.channel.trySend(outgoing, queuedBytesMax, queue)
   }
 
-  /** As `Channel.onceWritable`; called when one of its sockets has room. */
+  /** As `Channel.onceWritable`; called when one of the link's sockets has room. */
   onceWritable(callback: () => void): void {
     for (const { channel } of this.#payloadSockets) channel.onceWritable(callback)
   }
 
-  /** Acknowledgements that share a socket with payloads may use the limits of both. */
+  /**
+   * If acknowledgements share a socket with payloads, the queue limit of the acknowledgements is
+   * the sum of both limits.
+   */
   #socketOf(channel: Channel, type: LinkSocketType): LinkSocket {
     const { payloadsMax, acknowledgementsMax } = this.#queues
     const behindMax = type === 'link.ack' ? 0 : payloadsMax

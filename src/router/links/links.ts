@@ -157,7 +157,7 @@ export class Links {
     for (const change of changes) this.#onPeer(change)
   }
 
-  /** Closes a link for an operator; it may be dialed again. */
+  /** Closes a link at the request of an operator; the link may be dialed again. */
   #onFault(fault: { readonly id: string; readonly iteration: number } | null): void {
     if (fault === null) return
     this.#registry.closeById(fault.id, fault.iteration, 'closed by an operator')

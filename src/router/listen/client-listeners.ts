@@ -35,7 +35,7 @@ export class ClientListeners {
     this.#deps = deps
   }
 
-  /** Ports of its stream listeners. */
+  /** Ports of the stream listeners. */
   get ports(): ReadonlySet<number> {
     return new Set(this.#streams.map(({ port }) => port))
   }

@@ -97,7 +97,7 @@ export class ModelSubscription {
   }
 
   onConnected(): void {
-    // Messages can be sent when the channel is open, which happens in a later turn.
+    // Messages can be sent only once the channel is open, which happens in a later turn.
     setImmediate(() => this.#judge())
   }
 

@@ -74,7 +74,7 @@ export class TerminatorOffers implements OfferedTerminators {
     this.#deps = deps
   }
 
-  /** IDs, and whether the controllers have the terminator. */
+  /** The terminator IDs, and for each of them whether the controllers have the terminator. */
   get offers(): readonly { readonly id: string; readonly isEstablished: boolean }[] {
     return [...this.#offers.values()]
       .filter(({ wanted }) => wanted !== null)
@@ -104,7 +104,8 @@ export class TerminatorOffers implements OfferedTerminators {
   }
 
   /**
-   * Reports the health of a terminator's target; the report is lost if its controller disconnects.
+   * Reports the health of a terminator's target to a controller; the report is lost if that
+   * controller disconnects.
    */
   sendHealth(id: string, isHealthy: boolean): void {
     this.#controller()?.channel.send(tunnelHealthMessage(id, isHealthy))
@@ -121,7 +122,8 @@ export class TerminatorOffers implements OfferedTerminators {
       this.#repeatTimer = null
       for (const offer of this.#offers.values()) {
         if (offer.wanted === null || offer.sent === null) continue
-        // Creating the same terminator twice has no further effect.
+        // The terminator is sent again, even if nothing has changed: creating the same terminator
+        // twice has no further effect.
         offer.isRepeated = true
         this.#retry(offer)
       }

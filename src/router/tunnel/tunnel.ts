@@ -88,7 +88,7 @@ export class Tunnel {
 
   onConnected(): void {
     this.#offers.onConnected()
-    // Protects the addresses again: the controller may have an address that no service may
+    // Protects the addresses again: the controller may have a new address, which no service may
     // intercept.
     this.#services.protectAddresses()
   }

@@ -83,8 +83,8 @@ export class ReplaceableEntryChains {
   #makeRoom(): void {
     const from = this.#start * SLOT_BYTES
     const end = (this.#start + this.#length) * SLOT_BYTES
-    // If at least half of the buffer is unused below the oldest entry, moving the entries costs
-    // less than a larger buffer.
+    // If at least half of the buffer is unused below the oldest entry, the entries are moved,
+    // because that costs less than a larger buffer.
     if (this.#start > this.#length) {
       this.#bytes.copyWithin(0, from, end)
     } else {

@@ -285,7 +285,7 @@ export class FileDisk implements Disk {
     this.#meta.write({
       hardState: this.#hardState,
       // Stores at most the index of the last durable entry: a start must not find a commit index
-      // beyond its log (zoo 5).
+      // beyond its log (bug 5 in `test/zoo/`).
       commit: Math.min(this.#commit, this.#durableLast.index),
       boot: this.#boot,
       firstSegment: first.sequence,

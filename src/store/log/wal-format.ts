@@ -98,7 +98,9 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
   return page
 }
 
-/** @returns null if the page is damaged; a number if it has this newer format. */
+/**
+ * @returns null if the page is damaged; if the page has a newer format, the number of that format.
+ */
 export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number | null {
   if (bytes.length < SEGMENT_HEADER_BYTES) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset, SEGMENT_HEADER_BYTES)

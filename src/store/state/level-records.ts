@@ -36,7 +36,7 @@ const RECORD_PREFIX = 'r'
 const AFTER_RECORDS = 's'
 const CHECK_CHARS = 8
 const READ_RECORDS = 1000
-/** Records added to a batch before other work gets a turn. */
+/** Maximum records added to a batch before other work gets a turn. */
 const SLICE_RECORDS = 2000
 
 /**

@@ -82,8 +82,8 @@ export class LevelStateStore implements StateStore {
     try {
       const mark = await readMark(database, path)
       const receivedIndex = await readReceivedIndex(database, path)
-      // The other folder is removed only after the one in use was opened, because nothing may
-      // change if that one is damaged.
+      // The other folder is removed only after the folder in use was opened: if the folder in use
+      // is damaged, nothing may change.
       files.remove(`${folder}/${otherHalf(half)}`)
       files.remove(`${folder}/${CURRENT_NAME}.new`)
       files.syncFolder(folder)

@@ -20,8 +20,8 @@ export function encodeMark(mark: StorePosition): string {
 }
 
 /**
- * @returns null if the text is not a mark; a number if the mark has that format, of a newer program
- * or from before the first release.
+ * @returns null if the text is not a mark; if the mark has another format (of a newer program, or
+ * from before the first release), the number of that format.
  */
 export function decodeMark(text: string): StorePosition | number | null {
   let value: unknown

@@ -90,7 +90,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(session, token)).headers).not.toHaveProperty('www-authenticate')
   })
 
-  test('can write with a JWT: apply accepts the write', async () => {
+  test('can write with a JWT: the write is also accepted when its log entry is applied', async () => {
     const alice = sessionOf('alice-id')
     const body = { currentPassword: user.password, tags: { with: 'token' } }
     const path = `${own}/authenticators/alice-updb`
@@ -137,7 +137,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own, bearer(ofOther))).status).toBe(401)
   })
 
-  test('becomes partial when the JWT expires', async () => {
+  test('becomes partially authenticated when the JWT expires', async () => {
     const alice = sessionOf('alice-id')
     const exp = Math.floor(controller.clock.nowMs() / 1000) + 60
     const token = bearer(await provider.token('alice-id', { claims: { exp } }))
@@ -146,7 +146,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own, token)).status).toBe(401)
   })
 
-  test('becomes partial when the signer is changed or disabled', async () => {
+  test('becomes partially authenticated when the signer is changed or disabled', async () => {
     const alice = sessionOf('alice-id')
     const token = bearer(await provider.token('alice-id'))
     expect((await alice.get(own, token)).status).toBe(200)
@@ -162,7 +162,7 @@ describe('a session whose policy requires an external JWT', () => {
   })
 })
 
-test('apply refuses a write if the signer changed after the JWT was verified', async () => {
+test('a write is refused when its log entry is applied if the signer changed after the JWT was verified', async () => {
   const alice = sessionOf('alice-id')
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

@@ -73,7 +73,7 @@ describe('guesses', () => {
     }
   })
 
-  test('of a code are limited per identity, over all log-ins together', async () => {
+  test('of a TOTP code are limited per identity, over all log-ins together', async () => {
     const { username, app } = await newPersonWithCodes()
     const statuses: number[] = []
     for (let flow = 0; flow < 3; flow += 1) {
@@ -166,7 +166,7 @@ describe('a request parameter', () => {
     expect((await oidc.send('POST', '/oidc/oauth/token', more, form)).status).toBe(200)
   })
 
-  test('that is a secret is not accepted in the address of a form', async () => {
+  test('that is a secret is not accepted in the URL to which a form is posted', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const id = await oidc.begin()

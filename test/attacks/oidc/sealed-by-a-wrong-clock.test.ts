@@ -30,10 +30,10 @@ function sealsOf(aheadMs: number): FlowStateSealer {
 }
 
 test.each([
-  ['sealed by a controller that is ahead', DAY_MS, 0],
-  ['shown to a controller that is behind', 0, -DAY_MS],
+  ['encrypted by a controller whose clock is ahead', DAY_MS, 0],
+  ['decrypted by a controller whose clock is behind', 0, -DAY_MS],
 ])(
-  'an encrypted value that is %s is valid no longer than other values',
+  'an encrypted value that is %s is not valid for longer than other values',
   async (_what, sealsAheadMs, opensAheadMs) => {
     const passed = { flow, proof: null }
     const text = await sealsOf(sealsAheadMs).seal('code', passed, MINUTE_MS)

@@ -28,7 +28,7 @@ describe('the response to a log-in', () => {
   })
 })
 
-test('only valid addresses are read from a list of controllers', () => {
+test('from a list of controllers, only valid API addresses are read', () => {
   const good = { apiAddresses: { 'edge-management': [{ url: 'https://a.test:1280/x' }, null, 7] } }
   const odd = [null, 7, {}, { apiAddresses: null }, { apiAddresses: { 'edge-management': 'x' } }]
   expect(managementOrigins([...odd, good])).toEqual(['https://a.test:1280'])

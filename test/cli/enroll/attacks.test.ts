@@ -92,7 +92,7 @@ async function enroll(jwt: string): Promise<{ code: number | null; stderr: strin
 describe('an enrollment token', () => {
   const claims = { iss: 'https://127.0.0.1:1', exp: Math.floor(Date.now() / 1000) + 60 }
 
-  test('is verified only with the key of the certificate, even if it names another algorithm', async () => {
+  test('is verified only with the key of the server’s certificate, even if the token names another algorithm', async () => {
     const leaf = await newLeaf()
     const [certificate] = parseCertificates(leaf.certificatePem)
     const jwt = await sign(leaf, claims)
@@ -159,7 +159,7 @@ describe('an enrollment token', () => {
   })
 })
 
-describe('a server at the address in a token', () => {
+describe('a server at the address in an enrollment token', () => {
   test('receives nothing if its certificate did not sign the token', async () => {
     const asked: string[] = []
     const iss = await serve(await newLeaf(), ({ url = '' }, answer) => {

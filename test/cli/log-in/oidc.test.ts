@@ -146,7 +146,7 @@ test('a log-in by certificate yields tokens that are valid only with the key of 
   await person.out('logout', '--context', 'by-cert')
 })
 
-test('a cluster that does not announce OpenID Connect is used through the log-in of its REST API', async () => {
+test('at a cluster that does not announce OpenID Connect, login uses the log-in of the REST API', async () => {
   const opening = {
     controllers: [person.origin],
     caPem: person.caPem,
@@ -161,8 +161,8 @@ test('a cluster that does not announce OpenID Connect is used through the log-in
   )
 })
 
-describe('a session', () => {
-  test('renews a token that is about to expire before using it, and stores the new tokens', async () => {
+describe('a stored session', () => {
+  test('renews a token that is about to expire before using the token, and stores the new tokens', async () => {
     const before = context()
     endSoon()
     await person.out('list', 'identities')
@@ -206,7 +206,7 @@ describe('a session', () => {
     expect(context().controllers[0]).toBe(person.origin)
   })
 
-  test('is reported, with the log-in command, if it has ended elsewhere', async () => {
+  test('is reported as ended, together with the log-in command, if another program has ended it', async () => {
     const { refreshToken: token } = context().renewal ?? { refreshToken: '' }
     const body = new URLSearchParams({ token, client_id: 'native' }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }

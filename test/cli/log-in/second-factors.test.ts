@@ -61,7 +61,7 @@ const token =
 const enrolled = { typeId: 'TOTP', isTotpEnrolled: true }
 
 describe('a log-in that requires an unknown second factor', () => {
-  test('is refused in the code flow with the factor and the next step, alone or beside known factors', async () => {
+  test('is refused in the code flow with the name of the factor and the next step, whether the factor is required alone or beside known factors', async () => {
     const passkey = { typeId: 'PASSKEY' }
     const alone = refusal(`${unknown('PASSKEY')}; ${onPage}`)
     expect(await byCodeFlow([passkey])).toEqual(alone)
@@ -72,7 +72,7 @@ describe('a log-in that requires an unknown second factor', () => {
     )
   })
 
-  test('is refused in the code flow with the factor and the next step, also after the one-time code', async () => {
+  test('is refused in the code flow with the name of the factor and the next step, also after a one-time code was accepted', async () => {
     expect(await byCodeFlow([enrolled], [{ typeId: 'PASSKEY' }])).toEqual(
       refusal(`${unknown('PASSKEY')}; ${onPage}`),
     )

@@ -91,7 +91,7 @@ describe('an invalid file for apply', () => {
       /^line \d: is nested deeper than|^line \d: refers to an anchor|alias/i,
     ],
   ] as [string, number, ...(string | RegExp)[]][])(
-    'is refused in one sentence with its line: %j',
+    'is refused with one sentence and the line: %j',
     async (text, count, ...sentences) => {
       const path = person.file('network.yml', text)
       const done = await person.run('apply', '-f', path, '--prune', '--yes')
@@ -106,7 +106,7 @@ describe('an invalid file for apply', () => {
     },
   )
 
-  test('is refused, with each line, if its records form a cycle of references', async () => {
+  test('is refused, with the line of each record, if its records form a cycle of references', async () => {
     const path = person.file('circle.yml', circle())
     const done = await person.run('apply', '-f', path)
     expect(done.code).toBe(2)
@@ -124,7 +124,7 @@ describe('an invalid file for apply', () => {
 })
 
 /** The remedy that the refusal names. */
-test('a cycle of records that reference each other can be created in two steps', async () => {
+test('records that reference each other in a cycle can be created by applying two files', async () => {
   const half = person.file('half.yml', circle().replace('    enrollAuthPolicy: by-token\n', ''))
   await person.out('apply', '-f', half)
   const whole = person.file('circle.yml', circle())

@@ -124,7 +124,7 @@ describe('identity import', () => {
     )
   })
 
-  test('gives tokens for user names', async () => {
+  test('writes enrollment tokens for user names', async () => {
     const done = await imported('name,enrollment.updb\numa,uma.berg\n')
     expect([done.code, done.stderr]).toEqual([0, ''])
     const [, payload = ''] = readFileSync(join(tokens, 'uma.jwt'), 'utf8').split('.')

@@ -63,7 +63,7 @@ describe('router check', () => {
   })
 
   test.each(['wiki:70000', 'wiki:0', 'wiki'])(
-    'refuses the service %s of a tunnel',
+    'refuses the service %s in a tunnel configuration',
     async (service) => {
       const options = `{mode: proxy, services: ["${service}"]}`
       writeFileSync(path, `${GOOD}listeners: [{binding: tunnel, options: ${options}}]\n`)
@@ -133,7 +133,7 @@ describe('router check', () => {
     expect(done.code).toBe(1)
   })
 
-  test('does not test the ports of a router that runs with the configuration', async () => {
+  test('does not test the ports of a router that is already running with the configuration', async () => {
     const server = createServer()
     await listenAt(server, { host: '127.0.0.1', port: 0 })
     const bind = `tcp:127.0.0.1:${listeningPort(server)}`
@@ -165,7 +165,7 @@ describe('router check', () => {
     })
   })
 
-  test('prints the documentation of every key with router options', async () => {
+  test('prints the documentation of every configuration key with router options', async () => {
     const { stdout } = await runHere(['router', 'options'])
     const page = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
     expect(stdout).toBe(readFileSync(page, 'utf8'))

@@ -67,7 +67,7 @@ describe('router init', () => {
     expect(valueOf('ctrl.endpoints')).toContain('tls:ctrl1.example.net:1380')
   })
 
-  test('writes a comment about what each router type serves', async () => {
+  test('writes for each router type a comment about the services of a router of this type', async () => {
     const keysOf = async (type: string): Promise<string[]> => {
       await runHere(['router', 'init', type, at(`${type}.yml`), '--advertise', 'r1'])
       const text = readFileSync(at(`${type}.yml`), 'utf8')

@@ -21,7 +21,7 @@ test('a generated document has a row for each key with its type, default and pur
   ])
 })
 
-test('a generated document has a section, with its purpose, for each section, list and kind', () => {
+test('a generated document has a section, with its purpose, for each section, list and kind of the configuration', () => {
   const text = configTables(tableOf(null))
   expect(text.split('\n').filter((line) => line.startsWith('## '))).toEqual([
     '## At the top',

@@ -32,7 +32,7 @@ const dial = (destination: string, idleMs = 60_000) =>
 
 describe('A dialed UDP target', () => {
   test.each(['udp', 'udp4'])(
-    'with %s: receives a datagram for each piece of data, and its replies are returned in the same way',
+    'with %s receives a datagram for each piece of data, and the router returns its replies in the same way',
     async (protocol) => {
       await dial(`${protocol}:127.0.0.1:${server.address().port}`)
       const far = new FarEnd(circuits)
@@ -70,7 +70,7 @@ describe('A dialed UDP target', () => {
     ['unixgram:/tmp/socket', dialError.misconfiguredTerminator],
     ['tcp:127.0.0.1:53', dialError.misconfiguredTerminator],
     ['udp:127.0.0.1:0', dialError.misconfiguredTerminator],
-  ])('%s cannot be dialed', async (destination, code) => {
+  ])('is refused as a target if it is %s', async (destination, code) => {
     const error = await dial(destination).catch((thrown: unknown) => thrown as DialFailure)
     expect(error).toMatchObject({ code })
   })

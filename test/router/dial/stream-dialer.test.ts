@@ -91,7 +91,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.text).toBe('got hello')
   })
 
-  test('can close its sending direction with the flag and the end of payloads, and still receives data', async () => {
+  test('can close its sending direction, which the circuit signals by a FIN flag and its last payload, and still receives data', async () => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -107,9 +107,9 @@ describe('A dialed TCP target', () => {
   })
 
   test.each([
-    ['the flag', (far: FarEnd) => far.send('that was all', FIN)],
-    ['the end of payloads', (far: FarEnd) => (far.send('that was all'), far.end.finish())],
-  ])('receives the end by %s, and can still answer', async (_, end) => {
+    ['a payload with the flag FIN', (far: FarEnd) => far.send('that was all', FIN)],
+    ['the end of all payloads', (far: FarEnd) => (far.send('that was all'), far.end.finish())],
+  ])('sees the end of the client’s data after %s, and can still send data', async (_, end) => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -199,7 +199,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.closedFor).toMatch(/ECONNRESET/)
   })
 
-  test('is closed when its circuit ends, after it received everything', async () => {
+  test('is closed when its circuit ends, after the target has received everything', async () => {
     const { far, socket } = await bridged()
     let heard = 0
     socket.on('data', (chunk: Buffer) => (heard += chunk.length))
@@ -211,7 +211,7 @@ describe('A dialed TCP target', () => {
     expect(heard).toBe(1024 * 1024)
   })
 
-  test('is closed when the circuit ends, even if it keeps its side open', async () => {
+  test('is closed when the circuit ends, even if the target keeps its side open', async () => {
     const { far, socket } = await bridged()
     far.end.close('done')
     socket.on('data', () => undefined)
@@ -222,7 +222,7 @@ describe('A dialed TCP target', () => {
   })
 })
 
-describe('A failed dial is reported with the cause', () => {
+describe('A failed dial is reported with its cause:', () => {
   test('that the connection was refused', async () => {
     expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialError.refused)
   })

@@ -91,7 +91,7 @@ describe('A client that hosts a service', () => {
     expect(created()[0]?.fingerprints).toHaveLength(1)
   })
 
-  test('has its terminator requested again if the controller was busy', async () => {
+  test('has its terminator requested again after the controller was busy', async () => {
     let asked = 0
     bench.controller.terminators = () => {
       asked += 1
@@ -122,8 +122,8 @@ describe('A client that hosts a service', () => {
 
   test.each([
     ['unbinds', () => host.send(60_791, 3, token)],
-    ['is gone', () => host.channel.close('over')],
-    ['has no session any more', () => bench.controller.endServiceSession('bind1', 'bind1')],
+    ['disconnects', () => host.channel.close('over')],
+    ['loses its service session', () => bench.controller.endServiceSession('bind1', 'bind1')],
   ])('loses its terminator when it %s', async (_, end) => {
     const id = await bound()
     end()
@@ -146,7 +146,7 @@ describe('A client that hosts a service', () => {
     expect(bench.edge.terminatorIds).toEqual([second])
   })
 
-  test('can change its cost and precedence, and report its health', async () => {
+  test('can change the cost and precedence of its terminator, and report its health', async () => {
     const id = await bound()
     host.send(60_794, 3, token, [[1004, Uint8Array.of(5, 0)]])
     await eventually(() => bench.controller.ofType(20_209)).toHaveLength(1)
@@ -205,8 +205,8 @@ describe('A client’s terminator', () => {
   })
 })
 
-describe('A dial', () => {
-  test('reaches the host with a connection ID from the router, and the host’s data arrives from the first byte on', async () => {
+describe('A dial to a client that hosts a service', () => {
+  test('reaches the host with a connection ID that the router chose, and the host’s data arrives from the first byte on', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType !== dial) return
@@ -238,7 +238,7 @@ describe('A dial', () => {
     await eventually(() => host.textsOf(connectionId)).toEqual(['answer'])
   })
 
-  test('leaves no state if the host refuses it', async () => {
+  test('leaves no state in the router if the host refuses the dial', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType === dial) host.reply(message, 60_789, 'not today')
@@ -282,10 +282,10 @@ describe('A dial', () => {
   })
 
   test.each([
-    ['that it uses already', 3],
-    ['of those that the router gives', 0x80_00_00_05],
+    ['already in use by the host', 3],
+    ['in the range that the router assigns', 0x80_00_00_05],
   ])(
-    'leaves no state when an older host responds with a connection ID that is %s',
+    'leaves no state in the router when an older host responds with a connection ID that is %s',
     async (_, named) => {
       await host.request(60_790, 3, token, [[1024, encodeFlag(true)]])
       await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)

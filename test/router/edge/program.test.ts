@@ -121,7 +121,7 @@ test('A host and a client exchange bytes in both directions until one of them cl
   await eventually(() => controller.ofType(1004).length).toBeGreaterThan(0)
 })
 
-test('A circuit that a controller unroutes is closed at both endpoints', async () => {
+test('A circuit that a controller removes is closed at both endpoints', async () => {
   const [host, client] = [await connected('host'), await connected('ann')]
   await dialed(client, 7, await hosting(host))
   controller.send(unrouteMessage('circuit-7', true))

@@ -47,7 +47,7 @@ function told({ forwarder }: TestRouter): readonly object[] {
   )
 }
 
-test('each router reports once the bytes that it received and sent at its circuit endpoints and links', async () => {
+test('each router reports once the bytes that it received and sent at its circuit endpoints and over its links', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')], { tags })
   const ingress = one.attach(controller, circuit, false)
@@ -65,7 +65,7 @@ test('each router reports once the bytes that it received and sent at its circui
   expect([told(one), told(two)]).toEqual([[], []])
 })
 
-test('bytes carried before a circuit ended are also reported after its end', async () => {
+test('bytes that a circuit carried before its end are also reported if the report is due after the end', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
   one.attach(controller, circuit, false).send('hello')
@@ -113,7 +113,7 @@ test('usage counts are kept until a controller is connected, and then cover a lo
   ])
 })
 
-test('a new circuit causes a report if the limit of circuits is reached, and bytes that cannot be counted are counted as lost', () => {
+test('if the limit of counted circuits is reached, a new circuit triggers a report, and bytes that still cannot be counted are recorded as lost', () => {
   const usages = new CircuitUsages(clock, 2)
   let isThere = false
   const reports: UsageReport[] = []
@@ -126,7 +126,7 @@ test('a new circuit causes a report if the limit of circuits is reached, and byt
   expect(usages.lostBytes).toBe(7)
 })
 
-test('the largest report is within the limits of controllers, and decoded completely', () => {
+test('the largest usage report is within the limits of controllers, and is decoded completely', () => {
   const usages = new CircuitUsages(clock)
   const kinds: UsageCounterKind[] = [
     'ingress.rx',

@@ -42,7 +42,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
   return permitted
 }
 
-describe('the data model that a router keeps', () => {
+describe('the data model in a router', () => {
   test('is the same whether it is updated entry by entry or received completely, and permits exactly what controllers permit', async () => {
     let permitted = 0
     for (let seed = 1; seed <= 20; seed += 1) {
@@ -159,15 +159,15 @@ describe('the data model that a router keeps', () => {
     ['the identity leaves the policy', [members('identity', ['i1'], false)]],
     ['the service leaves the policy', [members('service', ['s1'], false)]],
     ['the policy is deleted', [{ ...policy('p1', 'Bind'), action: 'delete' } as ModelEvent]],
-    ['the policy is of another type now', [policy('p1', 'Dial')]],
+    ['the policy changes its type', [policy('p1', 'Dial')]],
     ['the identity is deleted', [{ ...identity('i1'), action: 'delete' } as ModelEvent]],
     ['the service is deleted', [{ ...service('s1'), action: 'delete' } as ModelEvent]],
     ['the identity is disabled', [identity('i1', { disabledAt: -1 })]],
     [
-      'the identity is deleted and another one gets its id',
+      'the identity is deleted and another identity gets its id',
       [{ ...identity('i1'), action: 'delete' } as ModelEvent, identity('i1')],
     ],
-  ])('permits nothing any more when %s', async (_what, events) => {
+  ])('no longer permits the identity to host the service when %s', async (_what, events) => {
     const model = await modelOf(open)
     expect([...model.servicesOf('i1', 'Bind')]).toEqual(['s1'])
     expect(finished(model.change(changesBody(events, 2, 1), true))).toBe('applied')
@@ -175,7 +175,7 @@ describe('the data model that a router keeps', () => {
     expect([...model.servicesOf('i1', 'Bind')]).toEqual([])
   })
 
-  test('rejects a change that is old, from another timeline, or not the next change', async () => {
+  test('rejects a change that is old, that belongs to another timeline, or that is not the next change', async () => {
     const model = await modelOf(open, 10)
     const gone = [members('identity', ['i1'], false)]
     const outcome = (body: Uint8Array, isOfSubscription = true) =>
@@ -189,7 +189,7 @@ describe('the data model that a router keeps', () => {
     expect([model.mayUse('i1', 's1', 'Bind'), model.index]).toEqual([false, 10n])
   })
 
-  test('is discarded, and permits nothing, if it is too large', async () => {
+  test('is discarded, and then permits nothing, if it is too large', async () => {
     const model = await modelOf(open, 10, { modelRecordsMax: 3 })
     expect(model.isFilled).toBe(true)
     expect(finished(model.change(changesBody([service('s2')], 11, 10), true))).toBe('too large')
@@ -204,7 +204,7 @@ describe('the data model that a router keeps', () => {
     expect((await modelOf(open, 1, { modelBytesMax: 500 })).isFilled).toBe(false)
   })
 
-  test('reports its changes once per event loop turn', async () => {
+  test('notifies its users of changes once per event loop turn', async () => {
     const model = await modelOf(open, 10)
     let count = 0
     const stop = model.onChanged(() => {
@@ -218,7 +218,7 @@ describe('the data model that a router keeps', () => {
     stop()
   })
 
-  test('shows how it differs from a controller’s data model', async () => {
+  test('can be compared with a controller’s data model, and lists the differences', async () => {
     const model = await modelOf(open, 10)
     const theirs = await wholeBody([...open.slice(1), service('s2')], 10)
     const message = create(ValidateModelSchema, { state: create(DataStateSchema, {}) })
@@ -239,7 +239,7 @@ describe('the data model that a router keeps', () => {
     ])
   })
 
-  test('applies the change of a policy with a hundred thousand members at once, within the message limits', async () => {
+  test('accepts a policy with a hundred thousand members in one message, within the message limits', async () => {
     const ids = Array.from({ length: 100_000 }, (_, at) => `i${at}`)
     const body = await wholeBody([policy('p1', 'Bind'), members('identity', ids)], 1)
     const { schema, elementsMax } = messageBounds.dataState

@@ -105,16 +105,16 @@ describe('An encrypted circuit', () => {
       'changed',
       ([header, one]) => [header, { ...one, body: flipped(one?.body) }] as PayloadContent[],
     ],
-    ['left out', ([header, , two]) => [header, two] as PayloadContent[]],
+    ['omitted', ([header, , two]) => [header, two] as PayloadContent[]],
     ['repeated', ([header, one]) => [header, one, one] as PayloadContent[]],
-    ['moved', ([header, one, two]) => [header, two, one] as PayloadContent[]],
+    ['out of order', ([header, one, two]) => [header, two, one] as PayloadContent[]],
     [
       'cut short',
       ([header, one]) => [header, { ...one, body: one?.body.subarray(0, 9) }] as PayloadContent[],
     ],
-    ['in the clear', ([header]) => [header, piece('hello in the clear')] as PayloadContent[]],
-    ['without the header', ([, one]) => [one] as PayloadContent[]],
-  ])('ends when a piece is %s, which is not delivered', (_what, change) => {
+    ['not encrypted', ([header]) => [header, piece('hello in the clear')] as PayloadContent[]],
+    ['sent without the encryption header', ([, one]) => [one] as PayloadContent[]],
+  ])('ends when a piece of data is %s, and does not deliver that piece', (_what, change) => {
     const { client, server } = pair()
     client.stream.send(piece('one'))
     client.stream.send(piece('two'))
@@ -132,7 +132,7 @@ describe('An encrypted circuit', () => {
     expect([server.reader.read, server.wire.isClosed]).toEqual([[], true])
   })
 
-  test('rejects a key of another length', () => {
+  test('is not set up with a key of another length', () => {
     expect(() => deriveSessionKeys('client', newKeyPair(), new Uint8Array(31))).toThrow('31 bytes')
   })
 })

@@ -173,8 +173,9 @@ function unparsable(why: string, cause?: unknown): Problem {
 }
 
 /**
- * Any letter of `__proto__` may be escaped in JSON. The body is searched only if it contains an
- * escape of an ASCII character.
+ * Selects the bodies that may contain a member named `__proto__`, whose letters JSON may also write
+ * as escapes. Only bodies with this name, or with an escape of a character below U+0100, are
+ * searched member by member.
  */
 // @guard prototype-member-written-with-escapes
 const PROTOTYPE_KEY = /__proto__|\\u00/i

@@ -10,8 +10,8 @@ interface FactorHeadersDeps {
 }
 
 /**
- * Maximum signers in the headers; more would exceed the header size that clients read. The list of
- * signers contains all of them.
+ * Maximum signers in the headers, because more would exceed the header size that clients read. The
+ * operation that lists external JWT signers returns all of them.
  */
 const SIGNERS_MAX = 10
 /** Characters that need no escape in a quoted string. */

@@ -20,17 +20,18 @@ interface CompressionLimits {
 export type Coding = 'br' | 'gzip'
 
 /**
- * Matches an answer with a member whose value gives access: all such members, like `enrollmentJwt`
- * and `verificationToken`, end with these words. The controller writes JSON without spaces.
+ * Matches a response with a member whose value gives access: the names of all such members, like
+ * `enrollmentJwt` and `verificationToken`, end in `oken` or `wt`. The controller writes JSON
+ * without spaces.
  */
 const SECRET = /(?:oken|wt)":"/
-/** Whether the compression recognizes a member of that name as a secret. */
+/** Whether the compression recognizes, by this name, that the value of a member is a secret. */
 export function isKnownSecret(name: string): boolean {
   return SECRET.test(`"${name}":"`)
 }
 
-// The lowest levels: for a list of 100 identities, the highest ones take three times as long and
-// save a twentieth more.
+// The lowest compression levels. For a list of 100 identities, the highest levels take three times
+// as long and make the result only a twentieth smaller.
 const GZIP = { level: 1 } as const
 const BROTLI = {
   params: {
@@ -40,17 +41,20 @@ const BROTLI = {
 }
 
 /**
- * Compresses bodies of lists. The length of a compressed body shows which parts of it are equal. An
- * attacker that chooses text in an answer and sees its length on the network could guess a secret
- * in the same answer (BREACH). Therefore only operations that declare `isCompressible` are
- * compressed, and a body with a token never is. A body of a usual size is compressed at once, a
- * larger one in another thread, and only a few of those at a time. Beyond that, it is sent as it
- * is.
+ * Compresses the bodies of lists. The length of a compressed body shows which parts of it are
+ * equal. An attacker who chooses text in a response and sees its length on the network could guess
+ * a secret in the same response (BREACH). Therefore only responses of operations that declare
+ * `isCompressible` are compressed, and never a body that contains a token. A body of usual size is
+ * compressed at once; a larger one is compressed in another thread. When too many larger bodies are
+ * being compressed, the body is sent uncompressed.
  */
 export class AnswerCompression {
   readonly #limits: CompressionLimits
   readonly #running: FairShare
-  /** Receives one text after the other: a new buffer for each costs as much as its compression. */
+  /**
+   * Buffer that all texts to compress share, one after another: a new buffer for each text would
+   * cost as much as compressing it.
+   */
   #text: Buffer | null = null
 
   constructor(limits: CompressionLimits) {
@@ -58,7 +62,7 @@ export class AnswerCompression {
     this.#running = new FairShare(limits.compressionsMax)
   }
 
-  /** The coding for a body of that length; null: it is sent as it is. */
+  /** The coding for a body of this length; null: send the body uncompressed. */
   codingFor(acceptEncoding: string | undefined, byteLength: number): Coding | null {
     const { compressedBytesMin, compressedBytesMax } = this.#limits
     if (acceptEncoding === undefined) return null
@@ -69,9 +73,9 @@ export class AnswerCompression {
   }
 
   /**
-   * @param sharer the caller, whose compressions in other threads are limited.
+   * @param sharer the caller, whose concurrent compressions in other threads are limited.
    * @param isWaiting called if the result comes later.
-   * @param done receives the compressed body; null: it is sent as it is.
+   * @param done receives the compressed body; null: send the body uncompressed.
    */
   compress(
     sharer: string,
@@ -107,7 +111,7 @@ export class AnswerCompression {
     else gzip(bytes, GZIP, finish)
   }
 
-  /** The bytes of a body until the next call. */
+  /** The bytes of a body; valid until the next call, which overwrites them. */
   #atOnceBytes(body: ReplyBody): Buffer {
     if (typeof body !== 'string') return wholeBuffer(body)
     this.#text ??= Buffer.allocUnsafeSlow(this.#limits.compressedAtOnceBytesMax)

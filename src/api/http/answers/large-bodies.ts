@@ -66,8 +66,8 @@ export class LargeBodyQueue {
   #admit(): void {
     for (let next = this.#waiting.peek(); next !== undefined; next = this.#waiting.peek()) {
       const isOver = next.timer === undefined
-      // A body is always admitted when no other is, because the limit for one body may exceed the
-      // limit for all.
+      // A body is always admitted when no other body is admitted, because the limit for one body
+      // may exceed the limit for all.
       const hasRoom =
         this.#bytes === 0 || this.#bytes + next.bytes <= this.#limits.largeBodiesBytesMax
       if (!isOver && !hasRoom) return

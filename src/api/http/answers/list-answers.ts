@@ -150,8 +150,8 @@ export class ListAnswers {
         checkWanted(call)
       }
     } finally {
-      // Releases the bytes reserved while printing; when the response is sent, all its bytes are
-      // counted again.
+      // Releases the bytes that were reserved while the list was printed. Sending the response
+      // reserves all of its bytes again.
       this.#unsent.giveBack(source, heldBytes)
     }
     if (isLong && rendering.bytes > bytesMax) throw tooLong(bytesMax)

@@ -52,7 +52,7 @@ function bodyIn(
     case 'envelope':
       return `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`
     case 'bare':
-      // OpenZiti sends this code with status 415, and its tests expect it.
+      // With status 415, OpenZiti sends this code, and the tests of OpenZiti expect it.
       return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
     case 'oauth': {
       // OpenZiti clients log in again after an OAuth error; they repeat other requests.

@@ -25,7 +25,7 @@ const parameters: Readonly<Record<string, QueryParameter>> = {
   },
 }
 
-/** The query parameters with these names. */
+/** Declarations of the query parameters with these names. */
 export function queryParametersNamed(names: readonly string[]): QueryParameter[] {
   return names.map((name) => parameters[name] ?? { name, schema: text, isRequired: false })
 }

@@ -83,7 +83,7 @@ export class ReplyWriter {
     } else this.#send(reply, call, answer.status, headers, answer.body)
   }
 
-  /** Sends the body compressed if its client accepts that and it is worth it. */
+  /** Sends the body compressed if the client accepts that and the body is worth compressing. */
   #sendCompressed(
     reply: FastifyReply,
     call: OperationCall,
@@ -105,7 +105,7 @@ export class ReplyWriter {
       heldBytes = length
       this.#unsent.take(source, heldBytes)
       reply.hijack()
-      // The client may disconnect before the answer is written.
+      // Called even if the client disconnects before the response is written.
       if (call.onAnswerGone !== null) raw.once('close', call.onAnswerGone)
       call.onAnswerGone = null
     }
@@ -180,7 +180,8 @@ export class ReplyWriter {
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     )
     socket.destroySoon()
-    // Bytes that the client has not read could keep the connection open forever.
+    // Closes the connection after this time, because bytes that the client has not read could keep
+    // it open forever.
     const timer = setTimeout(() => socket.destroy(), this.#deps.limits.lingerMs)
     socket.once('close', () => {
       clearTimeout(timer)

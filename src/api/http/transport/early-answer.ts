@@ -39,6 +39,6 @@ export function endAfterRequest(
   request.on('data', onData)
   request.once('end', end)
   request.once('close', end)
-  // The stream may be paused by a read that was aborted.
+  // Resumes the stream, because an aborted read may have left it paused.
   request.resume()
 }

@@ -21,7 +21,10 @@ type UnsentLimits = Pick<
 const SMALL_BYTES = 4096
 /** Approximate memory of a request that was received and waits to begin. */
 const WAITING_REQUEST_BYTES = 8192
-/** Two polls are needed to learn how much a client has read. */
+/**
+ * Minimum polls without progress before a connection may be closed early, because two polls are
+ * needed to learn how much a client has read.
+ */
 const LOOKS_MIN = 2
 
 /**

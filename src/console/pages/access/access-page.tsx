@@ -212,7 +212,7 @@ function NoPairs({ query }: { readonly query: AccessQuery }) {
   )
 }
 
-/** The number of pairs, the choice of which pairs are listed, and their export. */
+/** Shows the number of pairs, lets the user choose which pairs are listed, and exports them. */
 function PairBar({ query, page, onQuery }: PairTableProps) {
   const { access } = texts
   const typed = useSignal(query.typed)

@@ -129,7 +129,8 @@ function stateText({ isReachable, isGranted }: Direction): string {
 }
 
 /**
- * The first thing that the pair lacks; if a granted right is not usable, what that right lacks.
+ * The first obstacle of a pair: that of a granted right that cannot be used or, if no right is
+ * granted, that of dialing.
  */
 export function firstMissing({
   dial,

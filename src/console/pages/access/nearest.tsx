@@ -39,7 +39,7 @@ export function Nearest(props: {
   )
 }
 
-/** Adds the missing attributes to one record, after the effect was shown. */
+/** Adds the missing role attributes to one record, after showing how this affects access. */
 function Fix(props: {
   readonly collection: string
   readonly record: AccessExplainedIdentity

@@ -5,7 +5,7 @@ import { MANAGEMENT } from '../../../client/cluster-client.ts'
 
 export type ChangedRecord = AuditDetail['changes'][number]
 
-/** The effect that the undo of an entry would have. */
+/** The effect that undoing an entry would have. */
 export interface UndoPreview {
   readonly changes: readonly ChangedRecord[]
   readonly omittedChanges: number
@@ -14,10 +14,10 @@ export interface UndoPreview {
   readonly version: string
 }
 
-/** Conditions of a search in the history; '' means everything. */
+/** Conditions for a search in the history; '' sets no condition. */
 export interface HistoryQuery {
   readonly kind: string
-  /** ID of a record, or its name now or earlier. */
+  /** ID of a record, or its current or a former name. */
   readonly record: string
   readonly actor: string
   readonly action: string
@@ -65,7 +65,10 @@ export function historyKind(path: string): string | null {
   return Object.hasOwn(kindsByPath, path) ? (kindsByPath[path] ?? null) : null
 }
 
-/** The collection of a kind, as entries of the history and events name it. */
+/**
+ * The collection of a kind, by the name that history entries and events use for the kind; null if
+ * the kind has none.
+ */
 export function collectionOf(kind: string): string | null {
   if (kind === 'fabricService') return 'services'
   return pathsByKind.get(kind) ?? null

@@ -18,7 +18,7 @@ const PAGE = 50
 const SHOWN_MAX = 500
 const REFRESH_MS = 10_000
 
-/** Entries of the history, newest first, each with its change and an undo. */
+/** Entries of the history, newest first. Each entry shows its change and offers to undo it. */
 export function ActivityList({
   query,
   onDone,
@@ -35,7 +35,7 @@ export function ActivityList({
     (signal) => readHistory(query, limit.value, signal),
     REFRESH_MS,
   )
-  // The entries of the last search stay until those of the next one are here.
+  // Shows the entries of the last search until the entries of the next search have arrived.
   const last = useRef(loaded.data.value)
   if (loaded.data.value !== null) last.current = loaded.data.value
   const found = last.current
@@ -154,7 +154,7 @@ function Fact(props: { readonly name: string; readonly value: preact.ComponentCh
   )
 }
 
-/** An actor that is no identity has no page. */
+/** Only identities have a page, so other actors are not linked. */
 export function Actor({ actor: { id, name } }: { readonly actor: AuditDetail['actor'] }) {
   if (id === '' && name === '') return <span>{texts.activity.somebody}</span>
   const isIdentity = !/[: ]/.test(id) && name !== '' && id !== 'bootstrap'

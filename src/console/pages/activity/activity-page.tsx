@@ -47,7 +47,7 @@ function readQuery(): HistoryQuery {
   ) as unknown as HistoryQuery
 }
 
-/** Typed text is searched for after this pause. */
+/** Pause after the last key press before the typed text is searched for. */
 const TYPING_MS = 250
 
 function History() {

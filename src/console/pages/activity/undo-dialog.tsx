@@ -13,7 +13,7 @@ import { AccessEffect } from '../access/preview.tsx'
 import { readUndo, sendUndo } from './activity-data.ts'
 import { RecordChanges } from './record-changes.tsx'
 
-/** Undoes an entry of the history, after its effect was shown. */
+/** Undoes an entry of the history, after showing the effect of the undo. */
 export function UndoDialog(props: {
   readonly entry: AuditDetail
   readonly onClose: () => void

@@ -9,7 +9,7 @@ import type { MemberStatus } from './cluster-shapes.ts'
 /** Shows whether the next failure stops writes. */
 export function Health(props: {
   readonly status: ClusterStatus
-  /** Leaves out the figures that only developers need. */
+  /** True: omits the values that only developers need. */
   readonly isBrief?: boolean
   readonly children?: ComponentChildren
 }) {

@@ -6,7 +6,7 @@ import { kindAt } from '../records/kinds.ts'
 import { useRecordNames } from '../records/record-names.ts'
 import { eventAuthor, eventRecords, eventSubject } from './event-text.ts'
 
-/** Names of the records of events, by `collection/id`. */
+/** Names of the records that events are about, by `collection/id`. */
 export function useSubjectNames(events: readonly NetworkEvent[]): ReadonlyMap<string, string> {
   return useRecordNames(events.flatMap(eventRecords).filter(({ name }) => name === ''))
 }

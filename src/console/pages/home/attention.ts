@@ -5,14 +5,20 @@ import { kindAt } from '../records/kinds.ts'
 import { pageOf, type RowPage } from '../records/record-data.ts'
 import { texts } from '../../texts.ts'
 
-/** Records of one kind that an operator should look at: those of one option of a facet. */
+/**
+ * Records of one kind that need an operator's attention: those that match one option of a filter
+ * choice (facet) of the kind's list.
+ */
 interface Matter {
   readonly kind: string
   readonly facet: string
   readonly option: string
   readonly tone: 'bad' | 'warn' | 'plain'
   readonly sort: string
-  /** Field with the time of the matter, shown beside the name. */
+  /**
+   * Field with the time since when, or at which, the record needs attention, shown beside the name;
+   * null if there is no such field.
+   */
   readonly since: string | null
   /** Its state in one word. */
   readonly word: string
@@ -105,7 +111,7 @@ const matters: readonly Matter[] = [
   },
 ]
 
-/** Records named beside the number of all. */
+/** Number of records that are shown by name; the others only count in the total. */
 const SHOWN = 3
 
 export interface FoundMatter extends Matter {
@@ -128,7 +134,7 @@ async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundMat
   return { ...matter, page: await readRows(matter.kind, query, signal) }
 }
 
-/** The number of all records of a kind, and of those in use now. */
+/** The number of all records of a kind, and of those that are online now. */
 export interface Amount {
   readonly kind: string
   readonly all: number

@@ -20,7 +20,10 @@ import { type Amount, type FoundMatter, readAmounts, readMatters } from './atten
 
 const REFRESH_MS = 10_000
 
-/** The network at a glance: what needs attention, how much there is, and how the cluster is. */
+/**
+ * Overview of the network: what needs attention, the number of records of each kind, and the health
+ * of the cluster.
+ */
 export function HomePage() {
   const { home } = texts
   const loaded = useLoaded(
@@ -57,7 +60,7 @@ export function HomePage() {
   )
 }
 
-/** For a caller without permissions for any of the kinds. */
+/** Message for a caller that may not read any of the kinds on this page. */
 function NoRights() {
   const { home } = texts
   return (
@@ -134,7 +137,7 @@ function Since({ at }: { readonly at: unknown }) {
   )
 }
 
-/** An enrollment has the name of its identity or router. */
+/** The name of a record; for an enrollment, the name of its identity or router. */
 function nameOf(row: RecordRow): string {
   const owner = [row['identity'], row['edgeRouter']].find(isObject)?.['name']
   return typeof owner === 'string' ? visibleText(owner) : rowTitle(row)
@@ -157,7 +160,7 @@ function Amounts({ amounts }: { readonly amounts: readonly Amount[] | null }) {
   )
 }
 
-/** The failures that the cluster tolerates, and its alarms. */
+/** Shows how many failures the cluster tolerates, and its alarms. */
 function ClusterCard() {
   const status = useLoaded('status', readStatus, REFRESH_MS)
   const { value: shown } = status.data

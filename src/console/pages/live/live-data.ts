@@ -29,7 +29,8 @@ export async function readSessions(path: string, signal: AbortSignal): Promise<L
 }
 
 /**
- * Requests links or circuits from all controllers, because only its owner reports each of them.
+ * Requests links or circuits from all controllers, because each link or circuit is reported only by
+ * the controller that owns it.
  */
 export async function readFabric(path: string, signal: AbortSignal): Promise<LiveRows> {
   const origins = members.list.value.map(({ origin }) => origin)

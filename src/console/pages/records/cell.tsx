@@ -65,7 +65,7 @@ export function FieldCell({ row, name, onAttribute }: RowCell) {
   return <Cell name={name} value={value} ends={ends} {...more} />
 }
 
-/** When a policy ends, or that it has ended. */
+/** Shows when a policy will end, or that the policy has ended. */
 export function EndState({ row }: { readonly row: RowCell['row'] }) {
   const end = endText(row['expiresAt'])
   if (end === null) return <span class="faint">–</span>
@@ -80,7 +80,10 @@ export function EndState({ row }: { readonly row: RowCell['row'] }) {
 
 const SEEN_NOW_MS = 120_000
 
-/** When an identity was last seen, which is known to the minute. */
+/**
+ * Shows when an identity was last seen. That time is accurate only to the minute, so a time within
+ * the last two minutes is shown as now.
+ */
 export function Seen({ at }: { readonly at: unknown }) {
   if (typeof at !== 'string') return <Time at={null} />
   return Date.now() - Date.parse(at) < SEEN_NOW_MS ? <>{texts.time.now}</> : <Time at={at} />

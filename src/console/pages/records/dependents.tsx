@@ -17,7 +17,9 @@ const permissions = { services: 'service.read', identities: 'identity.read' } as
 
 type DependentPages = Readonly<Partial<Record<DependentKind, RowPage>>>
 
-/** Services and identities of the router that no other router serves now. */
+/**
+ * Services and identities that may use this router and for which no other router is online now.
+ */
 async function readDependents(id: string, signal: AbortSignal): Promise<DependentPages> {
   const others = `online = true and not id = ${quoteFilterText(id)}`
   const query = new URLSearchParams({
@@ -36,7 +38,10 @@ async function readDependents(id: string, signal: AbortSignal): Promise<Dependen
   return Object.fromEntries(pages)
 }
 
-/** Lists everything that has no other router online, which an outage of this one affects. */
+/**
+ * Lists the services and identities that an outage of this router would affect, because no other
+ * router is online for them.
+ */
 export function Dependents({ record }: { readonly record: RecordRow }) {
   const { dependents } = texts.record
   const loaded = useLoaded(`dependents/${record.id}`, (signal) => readDependents(record.id, signal))

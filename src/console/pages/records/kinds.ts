@@ -19,7 +19,7 @@ export interface Facet {
   readonly options: readonly {
     readonly value: string
     readonly text: string
-    /** A filter of the API, at a time. */
+    /** Returns the API filter of this option; filters that depend on the time use `nowMs`. */
     readonly filter: (nowMs: number) => string
   }[]
 }
@@ -51,7 +51,10 @@ function filterTime(ms: number): string {
   return `datetime(${new Date(ms).toISOString()})`
 }
 
-/** Records that were not seen for some days, or never since they exist. */
+/**
+ * Filter for records that were last seen more than `days` days ago; or that were created that long
+ * ago and never seen.
+ */
 function unseenFor(days: number) {
   return (nowMs: number): string => {
     const before = filterTime(nowMs - days * DAY_MS)
@@ -88,8 +91,8 @@ export interface Kind {
   /** One sentence for a list without rows. */
   readonly what: string
   /**
-   * The wizard that the button for a new record opens, if a record from the plain form would be of
-   * no use yet.
+   * The wizard that the button for a new record opens, for kinds whose plain form would create a
+   * record of no use yet; null: the button opens the form.
    */
   readonly wizard: string | null
   /** Prefix of the permissions for this kind: `<permission>.<action>`. */

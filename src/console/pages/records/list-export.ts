@@ -34,7 +34,8 @@ export function rowsAsJson(rows: readonly RecordRow[]): string {
 }
 
 export function rowsAsCsv(rows: readonly RecordRow[], columns: readonly string[]): string {
-  // One column of the list shows both.
+  // In the list, the column `onlineSince` also shows `offlineSince`; in the file, each has its own
+  // column.
   const since = columns.includes('onlineSince') ? ['offlineSince'] : []
   const names = ['id', 'name', ...columns, ...since, 'createdAt', 'updatedAt']
   return csvText([names, ...rows.map((row) => names.map((name) => fieldText(row, name)))])

@@ -125,7 +125,7 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
       ) : (
         <>
           <ListFailure error={loaded.error.value} fields={shown?.page.filterableFields ?? []} />
-          {/* Marked as outdated after an error: otherwise rows for an earlier filter would look like those for the current filter. */}
+          {/* After an error, the rows are marked as outdated: otherwise rows for an earlier filter would look like rows for the current filter. */}
           <div class={data === null && loaded.error.value !== null ? 'outdated' : ''}>
             <Rows key={kind.path} kind={kind} state={state} shown={shown} selection={selection} />
           </div>

@@ -7,7 +7,7 @@ import { readNames } from './record-data.ts'
 
 /** A record whose name is shown in place of its id. */
 export interface NamedRecord {
-  /** Its collection in the management API. */
+  /** Collection of the record in the management API. */
   readonly path: string
   readonly id: string
 }

@@ -226,7 +226,7 @@ function Shown(props: {
 
 type Tab = keyof typeof texts.record.tabNames
 
-/** The tabs of a record; without a form, there is no tab for one. */
+/** The tabs of a record; a record without a form has no tab for a form. */
 function tabsOf(kind: Kind, hasForm: boolean): readonly Tab[] {
   const { path } = kind
   const isSide = path === 'identities' || path === 'services'
@@ -253,7 +253,10 @@ function RecordAccess({ kind, id }: { readonly kind: Kind; readonly id: string }
   return <Explained query={query.value} onQuery={(next) => (query.value = next)} />
 }
 
-/** State of an identity or a router, or the end of a policy, beside its name. */
+/**
+ * State of an identity or router, or the time at which a policy ends, shown beside the record's
+ * name.
+ */
 function HeadState({ kind, record }: { readonly kind: Kind; readonly record: RecordRow | null }) {
   if (record === null) return null
   if (kind.path === 'identities') return <IdentityState row={record} />

@@ -76,7 +76,10 @@ export function RolesInput(props: {
   /** Label for screen readers, if no label element names the input. */
   readonly label?: string
   readonly kind: string
-  /** True for the record's own attributes: they have no `#`, and new attributes are allowed. */
+  /**
+   * True for the record's own role attributes: they are written without `#`, and the user may add
+   * new ones.
+   */
   readonly isOwn: boolean
   readonly semantic: string
   readonly chosen: readonly string[]

@@ -14,7 +14,10 @@ interface RoleEndsProps {
   readonly onChange: (ends: Draft | undefined) => void
 }
 
-/** The attributes of the draft, and those of the record that have ended, in order. */
+/**
+ * The role attributes in the draft, and those that the record has lost because their time has
+ * passed, sorted by name.
+ */
 export function attributesWithEnds(draft: Draft, ends: Draft): readonly string[] {
   const { roleAttributes } = draft
   const held = Array.isArray(roleAttributes) ? roleAttributes.map(String) : []
@@ -25,8 +28,8 @@ export function attributesWithEnds(draft: Draft, ends: Draft): readonly string[]
 }
 
 /**
- * The end of each role attribute. A removed end becomes null, because a patch keeps the ends that
- * it does not name.
+ * Input for the time at which each role attribute ends. A time that the user removes becomes null:
+ * a patch keeps the times that it does not contain.
  */
 export function RoleEndsInput({ ids, draft, value, onChange }: RoleEndsProps) {
   const ends = isObject(value) ? value : {}
@@ -57,13 +60,16 @@ export function RoleEndsInput({ ids, draft, value, onChange }: RoleEndsProps) {
   )
 }
 
-/** An attribute with its end in words; only the attribute if it has none. */
+/**
+ * A role attribute, followed in words by the time at which it ends; only the attribute if there is
+ * no such time.
+ */
 export function attributeText(name: string, ends: unknown): string {
   const end = isObject(ends) && Object.hasOwn(ends, name) ? endText(ends[name]) : null
   return end === null ? `#${name}` : texts.ends.attribute(name, end)
 }
 
-/** The attributes of a record that have ended. */
+/** The role attributes that a record has lost because their time has passed. */
 export function endedAttributes(record: Draft): readonly string[] {
   const { roleAttributes: held, roleAttributesExpireAt: ends } = record
   if (!isObject(ends)) return []

@@ -65,7 +65,8 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     isThere.current = true
     if (options.offset > 0) scrollBy(0, topOf(options.offset))
   }, [rows])
-  // The rows at the offset in the address may have been deleted meanwhile.
+  // True if the offset in the address is beyond the last row, because rows were deleted meanwhile;
+  // the list then shows its last page.
   const isBeyond = totalRows > 0 && firstRow >= totalRows
   useEffect(() => {
     if (isBeyond) latest.current.onPage(lastPage(totalRows))
