@@ -11,7 +11,7 @@ import { StateMachine } from '../src/fsm/machine.ts'
 import { canonicalJson } from '../src/lib/text/canonical-json.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { HISTORY_LEVEL } from '../src/ports/feature-level.ts'
-import { systemActor } from '../src/ports/actor.ts'
+import { createSystemActor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 import { MemoryStateStore } from '../src/store/state/memory-state-store.ts'
 
@@ -40,7 +40,7 @@ function entryOf(index: number): Entry {
   const sequence = BigInt(index)
   const command = create(CommandSchema, {
     origin: { storeId, boot: 1n, sequence, lowestOutstanding: sequence },
-    actor: systemActor({ name: 'controller:bench' }),
+    actor: createSystemActor({ name: 'controller:bench' }),
     kind: CommandKind.ENTITY_CREATE,
     level: 1,
     payload: toBinary(EntityWriteSchema, write),

@@ -29,7 +29,10 @@ export interface QueryResult {
   readonly cpuMs: number
 }
 
-/** Records as identities are: written to the state as apply writes them, and taken away as write-behind does. */
+/**
+ * Records as identities are: written to the state as apply writes them, and taken away as
+ * write-behind does.
+ */
 export function filledState(count: number): ClusterState {
   const state = new ClusterState()
   for (let i = 0; i < count; i += 1) {

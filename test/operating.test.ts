@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest'
-import { grantablePermissions, permissionReaches, permissionReach } from '../src/lib/permissions.ts'
+import {
+  grantablePermissions,
+  permissionEffectScopes,
+  permissionEffectScope,
+} from '../src/lib/permissions.ts'
 import { pageNames, pageText } from './support/pages.ts'
 import { withoutTest } from './support/titles.ts'
 
-// Goal: each promise in docs/internals/proofs.md names an existing test, and docs/operate lists its pages and the
-// permissions of the code.
+// Goal: each promise in docs/internals/proofs.md names an existing test, and docs/operate lists its
+// pages and the permissions of the code.
 
 const proofsPage = pageText('internals/proofs.md')
 const rows = [...proofsPage.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]
@@ -29,9 +33,11 @@ test('each page in docs/operate begins with its purpose and is in the index', ()
 })
 
 test('permissions.md lists each far-reaching permission in the row that describes its effect, and no other permission there', () => {
-  const reaching = permissionReaches
+  const reaching = permissionEffectScopes
     .filter((reach) => reach !== 'records')
-    .map((reach) => grantablePermissions.filter((one) => permissionReach(one) === reach).sort())
+    .map((reach) =>
+      grantablePermissions.filter((one) => permissionEffectScope(one) === reach).sort(),
+    )
   const [, table = ''] =
     /\| permissions \|[^\n]+\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(
       pageText('operate/permissions.md'),

@@ -11,7 +11,8 @@ const root = resolve(import.meta.dirname, '..')
 /** Folders that each room may import, besides itself and `proto/gen`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   lib: [],
-  // Ports speak of terms, indexes and entries, and of records: they may import these types, never code.
+  // Ports speak of terms, indexes and entries, and of records: they may import these types, never
+  // code.
   ports: ['lib', 'raft/types.ts', 'entities/kind-records.ts'],
   config: ['lib'],
   raft: ['lib'],
@@ -114,7 +115,10 @@ function importsOf(file: string): string[] {
 }
 
 const roomOf = (file: string): string => file.split('/')[1] ?? ''
-/** The console runs in a browser: its packages are built into its files, and it imports src/client only. */
+/**
+ * The console runs in a browser: its packages are built into its files, and it imports src/client
+ * only.
+ */
 const ofConsole = (file: string): boolean => file.startsWith('src/console/')
 const program = sources('src')
 const src = program.filter((file) => !ofConsole(file))
@@ -369,7 +373,8 @@ test('the command line writes to the terminal in one place, which escapes untrus
     (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
   )
   expect(writers).toEqual([
-    // The screen of `cluster status --watch` and the progress of a restore move the cursor themselves.
+    // The screen of `cluster status --watch` and the progress of a restore move the cursor
+    // themselves.
     'src/cli/cluster/commands.ts',
     'src/cli/snapshot/restore-running.ts',
     'src/cli/terminal/output.ts',

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
-// docs/internals/way-of-a-write.md names the messages and files that a write passes; this holds it to the code.
+// docs/internals/way-of-a-write.md names the messages and files that a write passes; this holds it
+// to the code.
 
 const root = resolve(import.meta.dirname, '..')
 const page = readFileSync(join(root, 'docs/internals/way-of-a-write.md'), 'utf8')

@@ -5,8 +5,9 @@ import { describe, expect, test } from 'vitest'
 
 import { titlesIn } from './support/titles.ts'
 
-// Goal: sentences of the program are in the words of the field, comments fit 100 columns, and a name is defined once. words.json
-// has the exceptions: names that are defined twice, and how often words of the old style occur. Neither may grow.
+// Goal: sentences of the program are in the words of the field, comments fit 100 columns, and a
+// name is defined once. words.json has the exceptions: names that are defined twice, and how often
+// words of the old style occur. Neither may grow.
 
 const root = join(import.meta.dirname, '..')
 const leftPath = join(import.meta.dirname, 'words.json')

@@ -6,7 +6,7 @@ import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { BackupControl } from './backups/backup-control.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
-import type { Admission, MembershipControl } from '../ports/membership.ts'
+import type { ControllerAdmission, MembershipControl } from '../ports/membership.ts'
 import type { ReloadControl } from './host/reload-control.ts'
 import type { LogLevelControl } from './host/log-level-control.ts'
 import type { JwtSigner } from '../auth/sessions/jwt-signer.ts'
@@ -24,14 +24,14 @@ import type { Proposer } from '../ports/proposer.ts'
 import type { PkiControl } from './cluster/pki-control.ts'
 import type { PostureService } from '../ports/posture.ts'
 import type { SoftStateCounts } from '../ports/soft-state.ts'
-import type { OpenTopic } from '../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../ports/soft-topics.ts'
 import type { StateReader } from '../fsm/reader.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { ClusterTraffic } from '../ports/traffic.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { ConsensusStats } from '../ports/stats.ts'
 import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
-import type { ConfirmedReads } from './http/consistency.ts'
+import type { LinearizableReads } from './http/consistency.ts'
 import type { ApiLimits } from './limits.ts'
 import type { ServiceLogger } from '../ports/logger.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
@@ -83,11 +83,11 @@ export interface ApiDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: ApiState
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly schemas: SchemaValidator
   /** Times of last use of sessions, UTC ms by session id, shared with the other controllers. */
-  readonly activity: OpenTopic<'activity'>
-  readonly refreshes: OpenTopic<'refreshes'>
+  readonly activity: OpenSoftTopic<'activity'>
+  readonly refreshes: OpenSoftTopic<'refreshes'>
   /** Evaluates the posture of devices and enforces the results; starts and stops with the API. */
   readonly posture: PostureService
   /** Links between the routers that are connected to this controller. */
@@ -111,7 +111,7 @@ export interface ApiDeps {
   /** Issues certificates of identities, sessions and routers. */
   readonly issuer: CertificateIssuer
   /** Admits new controllers. */
-  readonly admission: Admission
+  readonly admission: ControllerAdmission
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly limits: ApiLimits
@@ -153,7 +153,7 @@ export interface ApiDeps {
   /** Identities whose circuits are logged. */
   readonly traces: IdentityTraces
   /** Log-ins by device code that wait for approval. */
-  readonly waitingDevices: OpenTopic<'device-log-ins'>
+  readonly waitingDevices: OpenSoftTopic<'device-log-ins'>
   /** Counts of the soft state (state that is exchanged outside of the log), for `/metrics`. */
   readonly softState?: () => SoftStateCounts
   /**

@@ -4,7 +4,7 @@ import { type KindReplacement, planReplacement, restoredKinds } from '../fsm/clu
 import type { State } from '../fsm/records/state.ts'
 
 /** Changes that a restore would make to records of one kind. */
-export interface KindChanges {
+export interface KindChangeCounts {
   readonly kind: string
   /** Number of records that only the backup contains. */
   readonly created: number
@@ -23,7 +23,7 @@ const SHOWN_IDS_MAX = 20
  * @param backup changed by this call: its sessions are removed, because a restore never brings them
  * back.
  */
-export function restoreChanges(live: State, backup: State): KindReplacement[] {
+export function planRestoreChanges(live: State, backup: State): KindReplacement[] {
   removeSessions(backup)
   const isSame = live.clusterId === backup.clusterId
   return planReplacement(live, shapedFor(live, backup), isSame ? null : live.position.index + 1)
@@ -36,7 +36,7 @@ function* shapedFor(live: State, backup: State): Generator<NormalizedRecord> {
 }
 
 /** Counts by kind, for display and for scripts; unchanged records are not counted. */
-export function restoreChangeCounts(replacement: readonly KindReplacement[]): KindChanges[] {
+export function countRestoreChanges(replacement: readonly KindReplacement[]): KindChangeCounts[] {
   return replacement.map(({ kind, created, changed, deleted }) => ({
     kind,
     created: created.length,

@@ -7,7 +7,7 @@ import {
   ContainerReader,
   HEAD_BYTES_MAX,
   SUMMARY_TAIL_BYTES_MAX,
-  summaryAtEnd,
+  readSummaryAtEnd,
 } from './container.ts'
 import { damagedBackupFault } from './fault.ts'
 import { backupLimits } from './limits.ts'
@@ -41,7 +41,7 @@ export async function readBackupSummary(path: string): Promise<BackupSummary> {
     const { size } = await file.stat()
     const length = Math.min(size, SUMMARY_TAIL_BYTES_MAX)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length)
-    return summaryAtEnd(buffer.subarray(0, bytesRead))
+    return readSummaryAtEnd(buffer.subarray(0, bytesRead))
   } finally {
     await file.close()
   }

@@ -1,8 +1,8 @@
 import type { Clock } from '../lib/clock.ts'
 import { readUint64, encodeUint64 } from './headers.ts'
 import type { ChannelMessage } from './frame.ts'
-import { bytesToStore } from './header-view.ts'
-import { headerKey } from './numbers.ts'
+import { retainableBytes } from './header-view.ts'
+import { channelHeaderKey } from './numbers.ts'
 
 interface HeartbeatTiming {
   /**
@@ -23,7 +23,7 @@ const NANOSECONDS = 1_000_000n
  * Heartbeat stamps, which are sent and returned together with other messages. A stamp contains the
  * sender's clock, and the peer returns it unchanged, so clocks of the two peers are never compared.
  */
-export class Heartbeats {
+export class HeartbeatExchange {
   readonly #timing: HeartbeatTiming
   readonly #clock: Clock
   #startedMs: number
@@ -95,17 +95,17 @@ export class Heartbeats {
       this.#stampedMs = this.#clock.monotonicMs()
       this.#isTimed = this.#pausedMs === null
       const nowNs = BigInt(Math.round(this.#clock.nowMs())) * NANOSECONDS
-      stamps.set(headerKey.heartbeat, encodeUint64(nowNs))
+      stamps.set(channelHeaderKey.heartbeat, encodeUint64(nowNs))
     }
-    if (this.#owed !== null) stamps.set(headerKey.heartbeatResponse, this.#owed)
+    if (this.#owed !== null) stamps.set(channelHeaderKey.heartbeatResponse, this.#owed)
     this.#owed = null
     return stamps
   }
 
   onMessage({ headers }: ChannelMessage): void {
-    const stamp = headers.get(headerKey.heartbeat)
-    if (stamp?.length === STAMP_BYTES) this.#owed = bytesToStore(stamp)
-    if (readUint64(headers, headerKey.heartbeatResponse) !== null) {
+    const stamp = headers.get(channelHeaderKey.heartbeat)
+    if (stamp?.length === STAMP_BYTES) this.#owed = retainableBytes(stamp)
+    if (readUint64(headers, channelHeaderKey.heartbeatResponse) !== null) {
       this.#answeredMs = this.#clock.monotonicMs()
       if (this.#isTimed) this.#roundTripMs = this.#answeredMs - this.#stampedMs
     }

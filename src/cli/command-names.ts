@@ -36,7 +36,7 @@ export function commandFullName(command: Command): string {
 /**
  * The error for an unknown command in a group. It suggests the command that was probably meant.
  */
-export function unknownCommand(group: Command, word: string): CommandFailure {
+export function unknownCommandFailure(group: Command, word: string): CommandFailure {
   const meant = group.parent === null ? (synonyms[word.toLowerCase()] ?? null) : null
   const found = meant === null ? commandsLike(group, word) : [`${group.name()} ${meant}`]
   const hint =

@@ -14,7 +14,10 @@ const namedVerbs = new Set(['get', 'update', 'delete'])
  * Completions for the last word, which may be empty. Never throws, because nobody would see the
  * error.
  */
-export async function completions(program: Command, words: readonly string[]): Promise<string[]> {
+export async function completeCommandLine(
+  program: Command,
+  words: readonly string[],
+): Promise<string[]> {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)
   try {

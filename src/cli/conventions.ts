@@ -3,15 +3,15 @@ import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 
 import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
-import { unknownCommand } from './command-names.ts'
-import { addHelp } from './help.ts'
-import { type OutputFormat, outputFormats, useOutputFormat } from './terminal/output.ts'
+import { unknownCommandFailure } from './command-names.ts'
+import { addHelpCommand } from './help.ts'
+import { type OutputFormat, outputFormats, setOutputFormat } from './terminal/output.ts'
 
 /** Default path of the controller's configuration. */
-export const DEFAULT_CONFIG = '/etc/flotilla/config.yml'
+export const DEFAULT_CONFIG_PATH = '/etc/flotilla/config.yml'
 export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
 
-const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}`
+const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_PATH}`
 
 /** If one of these options is given, the verb does not require a configuration. */
 const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
@@ -20,13 +20,13 @@ const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
  * Adds the common conventions to every verb: `-o` with its alias `--json`, the search for the
  * configuration, and `help` with several words. Called once, after all verbs are defined.
  */
-export function applyCommandConventions(program: Command): void {
+export function addCommonCommandOptions(program: Command): void {
   const commands = allCommands(program)
   const withFormats = new Set(commands.filter(addOutput))
   const required = new Set(commands.filter(addConfig))
   for (const command of commands) addConfigArgument(command)
   for (const group of [program, ...commands.filter(isGroup)]) {
-    addHelp(group, program)
+    addHelpCommand(group, program)
     refuseUnknown(group)
   }
   for (const command of commands) showUsageAfterError(command)
@@ -51,7 +51,7 @@ function isGroup(command: Command): boolean {
  */
 function refuseUnknown(group: Command): void {
   group.on('command:*', ([word = '']: string[]) => {
-    throw unknownCommand(group, word)
+    throw unknownCommandFailure(group, word)
   })
 }
 
@@ -96,7 +96,7 @@ function addOutput(command: Command): boolean {
 function useOutput(command: Command, hasFormats: boolean): void {
   const { json, output = 'table' } = command.opts<{ json?: boolean; output?: OutputFormat }>()
   const chosen = json === true ? 'json' : hasFormats ? output : 'table'
-  useOutputFormat(chosen)
+  setOutputFormat(chosen)
   if (chosen !== 'table') command.setOptionValue('json', true)
 }
 
@@ -118,13 +118,14 @@ function addConfig(command: Command): boolean {
 function useConfig(command: Command, isRequired: boolean): void {
   const option = optionOf(command, '--config')
   if (option === undefined || isAnswered(command) || isConfigArgumentGiven(command)) return
-  const found = process.env[CONFIG_VARIABLE] || (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null)
+  const found =
+    process.env[CONFIG_VARIABLE] || (existsSync(DEFAULT_CONFIG_PATH) ? DEFAULT_CONFIG_PATH : null)
   if (found !== null) {
     command.setOptionValueWithSource('config', found, 'env')
     return
   }
   if (!isRequired) return
-  const message = `name a configuration: --config FILE, or ${CONFIG_VARIABLE} in the environment; there is none at ${DEFAULT_CONFIG}`
+  const message = `name a configuration: --config FILE, or ${CONFIG_VARIABLE} in the environment; there is none at ${DEFAULT_CONFIG_PATH}`
   throw new CommandFailure(EXIT_USAGE, message)
 }
 
@@ -137,7 +138,7 @@ function addConfigArgument(command: Command): void {
   // In a verb with both argument and option, the argument has another meaning, so it gets no
   // default.
   if (argument === undefined || argument.required || optionOf(command, '--config')) return
-  argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG, CONFIG_PLACES)
+  argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG_PATH, CONFIG_PLACES)
 }
 
 function isConfigArgumentGiven(command: Command): boolean {

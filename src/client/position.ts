@@ -3,14 +3,14 @@ const POSITION = /^([0-9]{1,15}):([0-9]{1,15})$/
 /**
  * Parses a position in the log of a cluster, `<generation>:<index>`; null for any other string.
  */
-export function positionParts(text: string | null): readonly [number, number] | null {
+export function parseLogPosition(text: string | null): readonly [number, number] | null {
   const [, generation, index] = POSITION.exec(text ?? '') ?? []
   return generation === undefined ? null : [Number(generation), Number(index)]
 }
 
 /** The later of two positions. A string that is not a position is ignored. */
 export function laterPosition(known: string | null, seen: string | null): string | null {
-  const [a, b] = [positionParts(known), positionParts(seen)]
+  const [a, b] = [parseLogPosition(known), parseLogPosition(seen)]
   if (b === null) return known
   const isLater = a === null || b[0] > a[0] || (b[0] === a[0] && b[1] > a[1])
   return isLater ? seen : known

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../lib/text/json-value.ts'
 
 /** A member did not respond. The message is a clause that completes "<address>: it …". */
-export class NoAnswerError extends Error {
+export class NoResponseError extends Error {
   override readonly name: string = 'NoAnswer'
   /** True if the member may have received the request and acted on it. */
   readonly isSent: boolean

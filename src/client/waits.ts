@@ -1,5 +1,5 @@
 /** How long a client waits for responses, and how long it retries. */
-export interface ClientWaits {
+export interface ClientTimeouts {
   /** Time without a response after which the client tries the next member. */
   readonly answerMs: number
   /** Minimum timeout for the last member that is tried. */
@@ -19,7 +19,7 @@ export const commandTimeouts = {
   onceOnlyMs: 15_000,
   patienceMs: 20_000,
   pauseMs: 250,
-} as const satisfies ClientWaits
+} as const satisfies ClientTimeouts
 
 /** Short timeouts for the console, whose user sees a failure and can retry. */
 export const consoleTimeouts = {
@@ -28,7 +28,7 @@ export const consoleTimeouts = {
   onceOnlyMs: 10_000,
   patienceMs: 0,
   pauseMs: 0,
-} as const satisfies ClientWaits
+} as const satisfies ClientTimeouts
 
 /** For this long after a failure, a client tries the failed member last. */
 export const FAILED_MEMBER_AVOIDANCE_MS = 15_000

@@ -1,12 +1,12 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { LoopDelayGauge } from '../lib/runtime/loop-delay.ts'
+import type { EventLoopDelayGauge } from '../lib/runtime/loop-delay.ts'
 import type { AuditTrail } from '../ports/audit.ts'
-import type { Machine } from '../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../ports/machine.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index } from '../raft/types.ts'
-import type { QuarantineMark } from './state-transfer/quarantine.ts'
-import type { MainLink, SelfRefusal } from './link.ts'
+import type { QuarantineRecord } from './state-transfer/quarantine.ts'
+import type { MainThreadLink, SelfRefusal } from './link.ts'
 import type { Logger } from './logger.ts'
 import type { ProposalOptions } from './replication/proposals.ts'
 import type { RetentionOptions } from './state-transfer/log-retention.ts'
@@ -53,8 +53,8 @@ export const defaultClusterNodeOptions = {
 } as const satisfies Partial<ClusterNodeOptions>
 
 export interface ClusterNodeDeps {
-  readonly link: MainLink
-  readonly machine: Machine
+  readonly link: MainThreadLink
+  readonly machine: ReplicatedStateMachine
   readonly clock: Clock
   readonly log: Logger
   /** Called once, when this controller cannot continue and its process must stop. */
@@ -77,8 +77,8 @@ export interface ClusterNodeDeps {
    * Mark of a quarantine that survives a restart. Absent: a quarantine ends with the process, so
    * after a restart the state answers requests until it is compared again.
    */
-  readonly quarantineMark?: QuarantineMark
-  readonly loopDelay?: LoopDelayGauge
+  readonly quarantineMark?: QuarantineRecord
+  readonly loopDelay?: EventLoopDelayGauge
   /** Absent: writes are not audited. */
   readonly audit?: AuditTrail
 }

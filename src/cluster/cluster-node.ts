@@ -23,8 +23,8 @@ import {
   isPermanentlyRefused,
   type PeerReport,
 } from './link.ts'
-import { Proposals } from './replication/proposals.ts'
-import { ReadRounds } from './replication/read-rounds.ts'
+import { LocalProposals } from './replication/proposals.ts'
+import { ReadIndexRounds } from './replication/read-rounds.ts'
 import type { FormerMember } from './soft-state/known-members.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
 import { StateFollower } from './state-follower.ts'
@@ -44,8 +44,8 @@ const DRAIN_LOOK_MS = 100
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
   readonly #deps: ClusterNodeDeps
-  readonly #proposals: Proposals
-  readonly #reads: ReadRounds
+  readonly #proposals: LocalProposals
+  readonly #reads: ReadIndexRounds
   readonly #peers: PeerRpc
   readonly #requests: ConsensusRequests
   readonly #soft: SoftStateChannel
@@ -65,7 +65,7 @@ export class ClusterNode implements Proposer, ClusterView {
     this.#deps = deps
     this.#proposals = this.#makeProposals()
     this.#requests = new ConsensusRequests((command) => link.post(command))
-    this.#reads = new ReadRounds({
+    this.#reads = new ReadIndexRounds({
       clock,
       timeoutMs: options.readTimeoutMs,
       ask: (id) => link.post({ type: 'readIndex', id }),
@@ -358,9 +358,9 @@ export class ClusterNode implements Proposer, ClusterView {
     this.#reads.retry()
   }
 
-  #makeProposals(): Proposals {
+  #makeProposals(): LocalProposals {
     const { link, machine, clock, audit } = this.#deps
-    return new Proposals(this.#options, {
+    return new LocalProposals(this.#options, {
       selfId: this.selfId,
       clock,
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),

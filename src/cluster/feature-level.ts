@@ -8,7 +8,7 @@ import type { PeerReport } from './link.ts'
 import { refusalProblem } from '../lib/refusal-problem.ts'
 
 /** Feature levels of this controller and its peers, as known here. */
-export interface KnownLevels {
+export interface KnownFeatureLevels {
   readonly selfId: NodeId
   /** The newest feature level that this release supports. */
   readonly own: number
@@ -19,7 +19,10 @@ export interface KnownLevels {
  * The highest feature level that every voter supports. 0 while a voter is disconnected: it may
  * return with an older release, which would have to stop if the level had been raised.
  */
-export function commonVoterLevel(voters: readonly NodeId[], known: KnownLevels): number {
+export function commonVoterFeatureLevel(
+  voters: readonly NodeId[],
+  known: KnownFeatureLevels,
+): number {
   const peers = new Map(known.peers.map((peer) => [peer.id, peer]))
   const levels = voters.map((id) => {
     if (id === known.selfId) return known.own

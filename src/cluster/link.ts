@@ -3,7 +3,7 @@ import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Logger, LogLevel } from './logger.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
-import { type ConsensusStats, NO_VITALS } from '../ports/stats.ts'
+import { type ConsensusStats, ZERO_CONSENSUS_STATS } from '../ports/stats.ts'
 
 /**
  * Messages between the main thread and the Raft host. All values can be cloned, so the host can run
@@ -11,7 +11,7 @@ import { type ConsensusStats, NO_VITALS } from '../ports/stats.ts'
  * buffer is transferred.
  */
 
-export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
+export type ProposalForwardRefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
 
 /**
  * Commands from the main thread to the host. The host responds to a request that has an `id` with
@@ -84,7 +84,7 @@ export type ConsensusThreadCommand =
       readonly type: 'answerCall'
       readonly ticket: number
       readonly payload: Uint8Array
-      readonly failure: CallFailure | null
+      readonly failure: PeerCallFailure | null
     }
   /**
    * The applied index that a peer reported; the process of the peer has run since `startedAtMs`.
@@ -100,13 +100,13 @@ export type ConsensusThreadCommand =
   | { readonly type: 'stop' }
 
 /** A problem in the form that controllers send to each other. */
-export interface CallFailure {
+export interface PeerCallFailure {
   readonly code: string
   readonly reason: string
 }
 
 /** Progress of the main thread. Digests are hex, or empty before the first digest. */
-export interface MachineProgress {
+export interface MainThreadProgress {
   readonly applied: Index
   readonly persisted: Index
   readonly digestIndex: Index
@@ -124,7 +124,7 @@ export type ConsensusThreadEvent =
   | {
       readonly type: 'refused'
       readonly sequences: readonly number[]
-      readonly code: RefusalCode
+      readonly code: ProposalForwardRefusalCode
     }
   /**
    * The leader may have lost commands that were sent to it and are not committed; propose them
@@ -172,7 +172,7 @@ export type ConsensusThreadEvent =
       readonly type: 'callAnswered'
       readonly id: number
       readonly payload: Uint8Array
-      readonly failure: CallFailure | null
+      readonly failure: PeerCallFailure | null
     }
   /** The streams that this member dials to a peer are ready, or have ended. */
   | { readonly type: 'link'; readonly peer: NodeId; readonly isReady: boolean }
@@ -243,7 +243,7 @@ export interface ConsensusThreadStatus {
 }
 
 /** Status that is used until the host sends its first one. */
-export const INITIAL_STATUS: ConsensusThreadStatus = {
+export const INITIAL_CONSENSUS_STATUS: ConsensusThreadStatus = {
   role: 'follower',
   term: 0,
   leader: null,
@@ -255,7 +255,7 @@ export const INITIAL_STATUS: ConsensusThreadStatus = {
   configurationIndex: 0,
   isConfigurationCommitted: false,
   peers: [],
-  vitals: NO_VITALS,
+  vitals: ZERO_CONSENSUS_STATS,
 }
 
 export interface PeerReport {
@@ -289,8 +289,8 @@ export interface ThreadChannel<In, Out> {
   close(): void
 }
 
-export type MainLink = ThreadChannel<ConsensusThreadEvent, ConsensusThreadCommand>
-export type HostLink = ThreadChannel<ConsensusThreadCommand, ConsensusThreadEvent>
+export type MainThreadLink = ThreadChannel<ConsensusThreadEvent, ConsensusThreadCommand>
+export type ConsensusThreadLink = ThreadChannel<ConsensusThreadCommand, ConsensusThreadEvent>
 
 class InlineEnd<In, Out> implements ThreadChannel<In, Out> {
   onMessage: (message: In) => void = () => undefined
@@ -321,7 +321,10 @@ class InlineEnd<In, Out> implements ThreadChannel<In, Out> {
 }
 
 /** A link with both sides in one thread. */
-export function sameThreadChannel(): { readonly main: MainLink; readonly host: HostLink } {
+export function createSameThreadChannel(): {
+  readonly main: MainThreadLink
+  readonly host: ConsensusThreadLink
+} {
   const main = new InlineEnd<ConsensusThreadEvent, ConsensusThreadCommand>()
   const host = new InlineEnd<ConsensusThreadCommand, ConsensusThreadEvent>()
   main.peer = host
@@ -332,7 +335,7 @@ export function sameThreadChannel(): { readonly main: MainLink; readonly host: H
 /**
  * Logger for the host. The main thread writes the host's lines, so that a process has one log.
  */
-export function logOverLink(link: HostLink): Logger {
+export function createLinkLogger(link: ConsensusThreadLink): Logger {
   const at = (level: LogLevel) => (fields: object, message: string) =>
     link.post({ type: 'log', level, fields, message })
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }

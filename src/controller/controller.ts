@@ -6,29 +6,29 @@ import type { JoinTickets } from '../cluster/membership/join-tickets.ts'
 import { isPermanentlyRefused, type SelfRefusal } from '../cluster/link.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
 import { Keyring } from '../cluster/secrets/keyring.ts'
-import { installIssuing } from '../cluster/secrets/secret-rotation.ts'
+import { installIssuingAuthority } from '../cluster/secrets/secret-rotation.ts'
 import type { MeshIdentity } from '../cluster/mesh/mesh-service.ts'
 import type { StateMachine } from '../fsm/machine.ts'
 import { requirePresent } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
-import { WriteAllowance } from '../api/http/write-allowance.ts'
+import { CallerWriteLimiter } from '../api/http/write-allowance.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder/folder-lock.ts'
-import { type DataIdentity, readIdentity } from '../store/log/identity.ts'
+import { type DataIdentity, readDataIdentity } from '../store/log/identity.ts'
 import { readMembershipCacheFile } from '../store/folder/membership-cache-file.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { AdminSocket } from './admin/socket.ts'
-import { openApi } from './service/api.ts'
+import { createControllerApi } from './service/api.ts'
 import { type Events, openEvents, startEvents } from './service/events.ts'
 import { openBackups } from './backups/open-backups.ts'
-import { Certificates } from './service/open-certificates.ts'
+import { ControllerCertificates } from './service/open-certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
 import type { ControllerDeps } from './controller-parts.ts'
 import { handOverLeadership } from './membership/hand-over.ts'
-import { IdentityInForce } from './identity-in-force.ts'
+import { ActiveIdentity } from './identity-in-force.ts'
 import { createNetworkAuthorities, openIssuer } from './service/issuing.ts'
 import { openTlsPorts } from './service/ports.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
@@ -43,17 +43,17 @@ import { RouterCertificateWatch } from './service/router-certificates.ts'
 import { RouterService } from './service/routers.ts'
 import { configuredApiLimits } from './settings.ts'
 import { StateReadiness } from './service/startup-readiness.ts'
-import { openSnapshots } from './backups/database-snapshots.ts'
-import { hasOtherVoters, rosterVoters } from './start/known-voters.ts'
+import { openSnapshotFolder } from './backups/database-snapshots.ts'
+import { hasOtherVoters, membershipFromRecord } from './start/known-voters.ts'
 import {
-  admissionRemovalAction,
-  refusalRemovalAction,
+  removalActionAfterAdmission,
+  removalActionAfterRefusal,
   type RemovalAction,
 } from './start/removal-action.ts'
 import { checkMemberKey, type MemberKeyDeps, watchMemberKey } from './start/member-key.ts'
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
-import { unsupportedNode } from '../lib/runtime/supported-node.ts'
+import { unsupportedNodeReason } from '../lib/runtime/supported-node.ts'
 
 /** Components that are open before the controller serves requests. */
 interface Opened {
@@ -70,7 +70,7 @@ export class Controller {
   readonly #deps: ControllerDeps
   readonly #releases: ReleaseStack
   readonly #startedAtMs: number
-  readonly #inForce: IdentityInForce
+  readonly #inForce: ActiveIdentity
   readonly #running: RunningOptions
   #clusterNode: ClusterNode | null = null
   #membership: ReturnType<typeof startMembership> | null = null
@@ -88,7 +88,7 @@ export class Controller {
     this.#deps = parts
     this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
     this.#releases = new ReleaseStack(parts.log)
-    this.#inForce = new IdentityInForce(parts.credentials)
+    this.#inForce = new ActiveIdentity(parts.credentials)
     this.#running = new RunningOptions(parts.config)
   }
 
@@ -130,7 +130,7 @@ export class Controller {
 
   async #open(): Promise<void> {
     const { config } = this.#deps
-    const identity = readIdentity(config.data)
+    const identity = readDataIdentity(config.data)
     const lock = await lockDataFolder(config.data)
     this.#releases.push(() => lock.release())
     this.#roster = this.#readRoster()
@@ -160,7 +160,7 @@ export class Controller {
 
   async #openState(): Promise<StateMachine> {
     const { config, log } = this.#deps
-    const known = rosterVoters(this.#roster)
+    const known = membershipFromRecord(this.#roster)
     const canRefill = hasOtherVoters(config.id, [known])
     const { lowSpaceBytes } = config.log
     const { machine, dropped } = await openState(config.data, lowSpaceBytes, canRefill)
@@ -198,7 +198,7 @@ export class Controller {
     this.#clusterNode = clusterNode
     this.#releases.push(() => (this.#hasFailed ? undefined : clusterNode.stop()))
     await Promise.race([clusterNode.start(), fatal.promise])
-    const unsupported = unsupportedNode()
+    const unsupported = unsupportedNodeReason()
     if (unsupported !== null)
       clusterNode.alarms.raise('NODE_UNSUPPORTED', { sentence: unsupported })
     return clusterNode
@@ -210,7 +210,7 @@ export class Controller {
       this.#membership?.management.onSelfRemoved()
     }
     if (refusal.reason === 'not-yet-a-member') this.#membership?.entrance.onRefused()
-    this.#meet(refusalRemovalAction(this.#deps.config.id, refusal))
+    this.#meet(removalActionAfterRefusal(this.#deps.config.id, refusal))
   }
 
   #meet(fate: RemovalAction | null): void {
@@ -241,7 +241,7 @@ export class Controller {
       this.#isFailedOrQuarantined ? 'NODE_QUARANTINED' : null
     const caPem = (): string => this.#inForce.caPem
     const processor = new ProcessorShare(configuredApiLimits(config), systemClock)
-    const proposer = new WriteAllowance(clusterNode, systemClock)
+    const proposer = new CallerWriteLimiter(clusterNode, systemClock)
     const counted = countObservations(machine, () => routers.circuits)
     const routers = new RouterService({
       config,
@@ -268,14 +268,14 @@ export class Controller {
       trustDomain: config.trustDomain,
       version: `v${programVersion()}`,
     }
-    const snapshots = await openSnapshots(config, log, backedUp)
+    const snapshots = await openSnapshotFolder(config, log, backedUp)
     const backups = openBackups(this.#running, clusterNode, log, backedUp)
     const renewals: ((identity: MeshIdentity) => void)[] = []
     const certificates = this.#certify(opened, renewals)
     const reloads = this.#openReloads(clusterNode, certificates)
     const issuer = openIssuer(secrets, configuredApiLimits(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
-    const api = openApi({
+    const api = createControllerApi({
       controller: this.#deps,
       running: this.#running,
       clusterNode,
@@ -360,7 +360,7 @@ export class Controller {
       ...opened,
       startedAtMs: this.#startedAtMs,
       releases: this.#releases,
-      onAnswer: (answer) => this.#meet(admissionRemovalAction(answer)),
+      onAnswer: (answer) => this.#meet(removalActionAfterAdmission(answer)),
     }
     this.#membership = startMembership(parts)
     const { management } = this.#membership
@@ -371,12 +371,15 @@ export class Controller {
    * Creates the component that manages the certificates of mesh and listeners, without starting it.
    * @param renewals called at each renewal.
    */
-  #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): Certificates {
+  #certify(
+    opened: Opened,
+    renewals: readonly ((identity: MeshIdentity) => void)[],
+  ): ControllerCertificates {
     const { clusterNode, machine, secrets } = opened
     const { config, credentials, log } = this.#deps
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
-    const certificates = new Certificates({
+    const certificates = new ControllerCertificates({
       actions: new ClusterActionRecorder(clusterNode, log),
       config,
       credentials,
@@ -384,7 +387,7 @@ export class Controller {
       alarms: clusterNode.alarms,
       authority: {
         issuing: () => secrets.issuing(),
-        install: (authority) => installIssuing(rotation, authority),
+        install: (authority) => installIssuingAuthority(rotation, authority),
       },
       onRenewed: (identity) => {
         this.#inForce.renew(identity)
@@ -400,7 +403,10 @@ export class Controller {
     return certificates
   }
 
-  #openReloads(clusterNode: ClusterNode, certificates: Certificates): ConfigurationReload {
+  #openReloads(
+    clusterNode: ClusterNode,
+    certificates: ControllerCertificates,
+  ): ConfigurationReload {
     const { configPath: path, log } = this.#deps
     this.#running.onReload((next) => certificates.configure(next))
     this.#reloads = new ConfigurationReload({

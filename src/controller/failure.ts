@@ -1,7 +1,7 @@
 import { StoreError } from '../store/errors.ts'
 
 /** Exit codes for scripts. `exitCodes` in src/cli/terminal says when each is used. */
-export const EXIT_DONE = 0
+export const EXIT_SUCCESS = 0
 export const EXIT_FAILED = 1
 export const EXIT_USAGE = 2
 export const EXIT_DENIED = 3
@@ -39,7 +39,7 @@ export function usageFailure(message: string): CommandFailure {
  * Turns an error that an operator can fix into a one-line failure. All other errors are bugs and
  * keep their stack trace.
  */
-export function operatorFailure(error: unknown): unknown {
+export function toOperatorFailure(error: unknown): unknown {
   if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
   const isSystemError = error instanceof Error && 'syscall' in error
   return isSystemError ? new CommandFailure(EXIT_FAILED, systemSentence(error), error) : error

@@ -3,7 +3,7 @@ import { parseCertificates } from '../pki/certificate.ts'
 import type { Credentials } from './start/check-certificates.ts'
 
 /** The certificates that are in use; a renewal or a reload replaces them. */
-export class IdentityInForce {
+export class ActiveIdentity {
   #caPem: string
   #leafPem: string
 

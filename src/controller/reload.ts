@@ -4,7 +4,7 @@ import { type ChangedOption, compareConfigs } from '../config/controller/changed
 import { loadControllerConfig } from '../config/controller/load.ts'
 import type { ControllerConfig } from '../config/controller/options.ts'
 import type { Environment } from '../config/engine/environment.ts'
-import { checkRelations } from '../config/controller/relations.ts'
+import { checkOptionRelations } from '../config/controller/relations.ts'
 import { formatFault } from '../config/engine/fault.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { Problem } from '../lib/problems.ts'
@@ -73,7 +73,7 @@ export class ConfigurationReload implements ReloadControl {
    */
   #judge(merged: ControllerConfig): void {
     const faults: string[] = []
-    checkRelations(merged, (key, problem) => faults.push(`${key}: ${problem}`))
+    checkOptionRelations(merged, (key, problem) => faults.push(`${key}: ${problem}`))
     if (faults.length > 0) throw this.#refused(`${faults.join('\n')}; restart the controller`)
   }
 

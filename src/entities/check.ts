@@ -76,14 +76,14 @@ function mapFault(name: string, value: JsonObject): FieldFault | null {
 }
 
 /** Size of a map in bytes of canonical JSON; 0 for an empty map. */
-export function mapBytes(value: Json | undefined): number {
+export function jsonMapBytes(value: Json | undefined): number {
   if (!isObject(value) || Object.keys(value).length === 0) return 0
   return Buffer.byteLength(canonicalJson(value))
 }
 
 function bytesFault(name: string, value: JsonObject, bytesMax: number | null): FieldFault | null {
   // @guard filling-the-state--tags
-  if (bytesMax === null || mapBytes(value) <= bytesMax) return null
+  if (bytesMax === null || jsonMapBytes(value) <= bytesMax) return null
   return { field: name, reason: `${name} should take at most ${bytesMax} bytes as JSON` }
 }
 

@@ -13,7 +13,9 @@ export function crudPermissions(permission: string): Readonly<Record<OperationSh
 }
 
 /** All operations of a kind on the management API, each with its permission. */
-export function crud(permission: string): Readonly<Record<OperationShape, string>> {
+export function managementCrudPermissions(
+  permission: string,
+): Readonly<Record<OperationShape, string>> {
   return {
     list: `${permission}.read`,
     create: `${permission}.create`,

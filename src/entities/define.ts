@@ -1,18 +1,18 @@
 import { assert } from '../lib/assert.ts'
-import type { BaseFields, EntityRecord } from '../lib/entity-record.ts'
+import type { BaseRecordFields, EntityRecord } from '../lib/entity-record.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import {
   type ComputedField,
-  type Condition,
+  type VisibilityCondition,
   type Field,
   fieldLimits,
-  type FieldOf,
-  map,
-  type FilterFact,
+  type TypedField,
+  mapField,
+  type LiveFilterField,
 } from './fields.ts'
 import type { KindName } from './kind-names.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
-import { type DecidedFields, shownInEvents } from './published.ts'
+import { type EventVisibilityFields, markShownInEvents } from './published.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
@@ -37,7 +37,7 @@ export interface FilterSymbol {
   /**
    * Live value that is in no record and changes without a log entry; null for every other symbol.
    */
-  readonly live: FilterFact | null
+  readonly live: LiveFilterField | null
   readonly list: string | null
   /** Kind of the records that the field references; null for a symbol that is not a reference. */
   readonly of: KindName | null
@@ -97,7 +97,7 @@ export interface EntityLink {
   readonly key: string
   readonly by: { readonly field: string; readonly collection: string } | null
   /** null: for every record. */
-  readonly when: Condition | null
+  readonly when: VisibilityCondition | null
 }
 
 /**
@@ -195,25 +195,27 @@ export interface Entity<N extends string = KindName> {
 }
 
 interface TagsField {
-  readonly tags: FieldOf<Readonly<Record<string, string | number | boolean | null>>>
+  readonly tags: TypedField<Readonly<Record<string, string | number | boolean | null>>>
 }
 type Fields = Readonly<Record<string, Field>>
 type StoredKey<F> = {
   [K in keyof F]: F[K] extends ComputedField ? never : K
 }[keyof F]
-type TypeOf<F> = F extends FieldOf<infer T> ? T : never
+type TypeOf<F> = F extends TypedField<infer T> ? T : never
 
 /** The record type of a descriptor. */
 export type EntityOf<D> = D extends { readonly types?: infer F }
   ? {
-      readonly [K in keyof BaseFields | StoredKey<NonNullable<F>>]: K extends keyof BaseFields
-        ? BaseFields[K]
+      readonly [
+        K in keyof BaseRecordFields | StoredKey<NonNullable<F>>
+      ]: K extends keyof BaseRecordFields
+        ? BaseRecordFields[K]
         : TypeOf<NonNullable<F>[K & keyof NonNullable<F>]>
     }
   : never
 
 /** A record that was never written and is in no table: every field has its zero value. */
-export function unsetRecord<D extends Pick<Entity<string>, 'fields'>>(
+export function zeroRecord<D extends Pick<Entity<string>, 'fields'>>(
   { fields }: D,
   id: string,
 ): EntityOf<D> {
@@ -235,7 +237,7 @@ type SymbolInput<F> =
   | { readonly name: string; readonly path: readonly string[]; readonly type: SymbolType }
   | {
       readonly name: string
-      readonly live: FilterFact
+      readonly live: LiveFilterField
       readonly type: SymbolType
     }
   | { readonly name: string; readonly list: string }
@@ -279,7 +281,7 @@ type Publication<N extends string, F> = N extends KindName
           readonly isPublished: true
           /** Entity type in events, if it is not the plural. */
           readonly publishedAs?: string
-          readonly fields: F & DecidedFields
+          readonly fields: F & EventVisibilityFields
         }
   : { readonly table?: never; readonly isPublished?: never; readonly publishedAs?: never }
 
@@ -309,7 +311,10 @@ interface DefinitionBase<N extends string, F extends Fields> {
   readonly links?: readonly (
     | string
     | { readonly key: string; readonly field: SymbolName<F>; readonly collection: string }
-    | { readonly key: string; readonly when: Condition & { readonly field: SymbolName<F> } }
+    | {
+        readonly key: string
+        readonly when: VisibilityCondition & { readonly field: SymbolName<F> }
+      }
   )[]
   readonly lists?: Readonly<
     Record<
@@ -390,7 +395,7 @@ export function isInScope({ scope }: Pick<Entity, 'scope'>, record: EntityRecord
 }
 
 /** `servicePolicies` → `service-policies`. */
-export function kebab(name: string): string {
+export function toKebabCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
@@ -401,8 +406,8 @@ export function kebab(name: string): string {
 export function defineEntity<const N extends string, const F extends Fields>(
   definition: Definition<N, F>,
 ): Entity<N> & { readonly types?: F & TagsField } {
-  const tags = map({ bytesMax: fieldLimits.tagsBytesMax })
-  const fields: Fields = { ...definition.fields, ...shownInEvents({ tags }) }
+  const tags = mapField({ bytesMax: fieldLimits.tagsBytesMax })
+  const fields: Fields = { ...definition.fields, ...markShownInEvents({ tags }) }
   const indexes = new Set<string>(definition.indexes)
   for (const [name, field] of Object.entries(fields)) {
     if (field.reference !== null) indexes.add(name)
@@ -425,7 +430,7 @@ export function defineEntity<const N extends string, const F extends Fields>(
     table: definition.table ?? definition.name,
     scope: definition.scope ?? null,
     since: definition.since ?? 1,
-    collection: definition.collection ?? kebab(definition.plural),
+    collection: definition.collection ?? toKebabCase(definition.plural),
     operations: definition.operations,
     callerScope: definition.callerScope ?? null,
     operationIds: definition.operationIds ?? {},

@@ -24,7 +24,7 @@ export function membersAtLevel(entity: Entity, members: JsonObject, level: numbe
 }
 
 /** Feature level required to write these fields. */
-export function requiredLevel(
+export function requiredFeatureLevel(
   entity: Entity,
   fields: Readonly<Record<string, unknown>> = {},
 ): number {

@@ -10,7 +10,7 @@ interface DecidedField extends Field {
 /**
  * Stored fields, each with a flag that says whether events show the field, and any computed fields.
  */
-export type DecidedFields = Readonly<Record<string, DecidedField | ComputedField>>
+export type EventVisibilityFields = Readonly<Record<string, DecidedField | ComputedField>>
 
 type Decided<F> = {
   readonly [K in keyof F]: F[K] extends DecidedField | ComputedField ? F[K] : F[K] & DecidedField
@@ -29,11 +29,11 @@ function decide<F extends Fields>(fields: F, published: DecidedField['published'
  * Marks fields as shown in events, in this order; fields that are already marked `withheld` keep
  * that mark.
  */
-export function shownInEvents<const F extends Fields>(fields: F): Decided<F> {
+export function markShownInEvents<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'shown')
 }
 
 /** Marks fields as never shown in events: secrets, references to secrets, and internal values. */
-export function hiddenFromEvents<const F extends Fields>(fields: F): Decided<F> {
+export function markHiddenFromEvents<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'withheld')
 }

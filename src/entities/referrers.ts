@@ -1,22 +1,22 @@
 import type { Entity } from './define.ts'
-import type { Field, OnDelete } from './fields.ts'
+import type { Field, ReferenceDeleteEffect } from './fields.ts'
 import { entities, entitiesByName } from './registry.ts'
 
 /** A field that references records of another kind. */
-export interface Referrer {
+export interface ReferencingField {
   readonly entity: Entity
   readonly name: string
   readonly field: Field
-  readonly onDelete: OnDelete
+  readonly onDelete: ReferenceDeleteEffect
   /** Feature level from which deleting a referenced record is refused. */
   readonly refusedFrom: number
 }
 
 /** Referrers, by the table to which they refer. */
-const byTable: ReadonlyMap<string, readonly Referrer[]> = collect()
+const byTable: ReadonlyMap<string, readonly ReferencingField[]> = collect()
 
-function collect(): Map<string, Referrer[]> {
-  const found = new Map<string, Referrer[]>()
+function collect(): Map<string, ReferencingField[]> {
+  const found = new Map<string, ReferencingField[]>()
   for (const entity of entities) {
     // Skips views: a view has the same references as its table, and these references are collected
     // for the table.
@@ -35,11 +35,11 @@ function collect(): Map<string, Referrer[]> {
 }
 
 /** The fields by which records can reference records of a kind. */
-export function findReferrers({ table }: Entity): readonly Referrer[] {
+export function findReferencingFields({ table }: Entity): readonly ReferencingField[] {
   return byTable.get(table) ?? []
 }
 
 /** Index key under which the field's references to the record with that id are found. */
-export function referenceIndexKey({ field }: Referrer, id: string): string {
+export function referenceIndexKey({ field }: ReferencingField, id: string): string {
   return field.kind === 'roleList' ? `@${id}` : id
 }

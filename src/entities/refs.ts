@@ -1,4 +1,4 @@
-import { computed, type ComputedField, type DetailVisibility } from './fields.ts'
+import { computedField, type ComputedField, type DetailVisibility } from './fields.ts'
 import type { KindName } from './kind-names.ts'
 import * as shapes from './shapes.ts'
 
@@ -8,12 +8,12 @@ interface RefRules {
 
 /** A reference to the record of kind `to` in the field `by`, in the form that all details use. */
 export function referenceField(to: KindName, by: string, rules: RefRules = {}): ComputedField {
-  return computed({ from: 'entityRef', to, by }, shapes.entityRef, rules)
+  return computedField({ from: 'entityRef', to, by }, shapes.entityRefSchema, rules)
 }
 
 /** Reference of an optional field; null when it is unset. */
 export function nullableReferenceField(to: KindName, by: string): ComputedField {
-  return computed({ from: 'entityRef', to, by }, shapes.nullableEntityRef)
+  return computedField({ from: 'entityRef', to, by }, shapes.nullableEntityRefSchema)
 }
 
 /** A reference that also has the member `urlName`: the name of the record's kind in URL paths. */
@@ -23,5 +23,5 @@ export function referenceWithUrlNameField(
   rules: RefRules = {},
 ): ComputedField {
   const source = { from: 'entityRef', to, by, hasUrlName: true } as const
-  return computed(source, shapes.entityRefWithUrlName, rules)
+  return computedField(source, shapes.entityRefWithUrlNameSchema, rules)
 }

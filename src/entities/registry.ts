@@ -43,7 +43,7 @@ import { transitRouter } from './kinds/transit-router.ts'
 import { type KindName, kindNames } from './kind-names.ts'
 
 /** Descriptors by name. */
-export const kinds = {
+export const entityByKind = {
   accessEnd,
   accessMark,
   admission,
@@ -87,7 +87,7 @@ export const kinds = {
 } satisfies { readonly [K in KindName]: Entity<K> }
 
 /** Every kind of record, sorted by name. */
-export const entities: readonly Entity[] = kindNames.map((name) => kinds[name])
+export const entities: readonly Entity[] = kindNames.map((name) => entityByKind[name])
 
 export const entitiesByName: ReadonlyMap<string, Entity> = new Map(
   entities.map((entity) => [entity.name, entity]),
@@ -104,10 +104,10 @@ export function findEntity(name: string): Entity {
 }
 
 export function isKindName(name: string): name is KindName {
-  return Object.hasOwn(kinds, name)
+  return Object.hasOwn(entityByKind, name)
 }
 
 /** `postureCheck` → `postureChecks`. */
 export function kindPlural(name: KindName): string {
-  return kinds[name].plural
+  return entityByKind[name].plural
 }

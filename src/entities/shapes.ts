@@ -3,8 +3,8 @@ import { fieldLimits } from './fields.ts'
 
 /** JSON Schemas that several descriptors use for responses. */
 export const text = { type: 'string' } as const
-export const dateTime = { type: 'string', format: 'date-time' } as const
-export const flag = { type: 'boolean' } as const
+export const dateTimeSchema = { type: 'string', format: 'date-time' } as const
+export const booleanSchema = { type: 'boolean' } as const
 
 interface WholeObject<P extends JsonObject, Optional extends string> extends JsonObject {
   readonly type: 'object'
@@ -16,7 +16,7 @@ interface WholeObject<P extends JsonObject, Optional extends string> extends Jso
  * Schema of an object that always has the given members, except the optional ones, and may have
  * others.
  */
-export function wholeObject<const P extends JsonObject, const Optional extends string = never>(
+export function openObjectSchema<const P extends JsonObject, const Optional extends string = never>(
   properties: P,
   optional: readonly (Optional & keyof P)[] = [],
 ): WholeObject<P, Optional> {
@@ -26,11 +26,11 @@ export function wholeObject<const P extends JsonObject, const Optional extends s
 }
 
 /** The same without others. */
-export function closedObject<const P extends JsonObject, const Optional extends string = never>(
-  properties: P,
-  optional?: readonly (Optional & keyof P)[],
-): WholeObject<P, Optional> {
-  return { ...wholeObject<P, Optional>(properties, optional), additionalProperties: false }
+export function closedObjectSchema<
+  const P extends JsonObject,
+  const Optional extends string = never,
+>(properties: P, optional?: readonly (Optional & keyof P)[]): WholeObject<P, Optional> {
+  return { ...openObjectSchema<P, Optional>(properties, optional), additionalProperties: false }
 }
 
 export function arraySchema<const Items extends JsonObject>(
@@ -39,35 +39,35 @@ export function arraySchema<const Items extends JsonObject>(
   return { type: 'array', items }
 }
 
-export const links: JsonObject = {
+export const linksSchema: JsonObject = {
   type: 'object',
-  additionalProperties: wholeObject({ href: text }),
+  additionalProperties: openObjectSchema({ href: text }),
 }
 
-export const entityRef: JsonObject = wholeObject({
-  _links: links,
+export const entityRefSchema: JsonObject = openObjectSchema({
+  _links: linksSchema,
   entity: text,
   id: text,
   name: text,
 })
 
-export const entityRefWithUrlName: JsonObject = {
-  ...entityRef,
-  properties: { ...(entityRef['properties'] as JsonObject), urlName: text },
+export const entityRefWithUrlNameSchema: JsonObject = {
+  ...entityRefSchema,
+  properties: { ...(entityRefSchema['properties'] as JsonObject), urlName: text },
 }
 
-export const nullableEntityRef: JsonObject = { anyOf: [entityRef, { type: 'null' }] }
+export const nullableEntityRefSchema: JsonObject = { anyOf: [entityRefSchema, { type: 'null' }] }
 
-export const namedRoles: JsonObject = {
+export const namedRolesSchema: JsonObject = {
   type: 'array',
-  items: wholeObject({ role: text, name: text }),
+  items: openObjectSchema({ role: text, name: text }),
 }
 
 const dialBind: JsonObject = { type: 'string', enum: ['Dial', 'Bind', 'Invalid'] }
-export const dialBindList: JsonObject = { type: 'array', items: dialBind }
+export const dialBindListSchema: JsonObject = { type: 'array', items: dialBind }
 
 /** Config type name → the config's data. */
-export const configsByType: JsonObject = {
+export const configsByTypeSchema: JsonObject = {
   type: 'object',
   additionalProperties: { type: 'object', additionalProperties: true },
 }
@@ -80,45 +80,45 @@ const queriedProcess: JsonObject = { type: 'object', properties: { osType: text,
 const postureQuery: JsonObject = {
   type: 'object',
   properties: {
-    _links: links,
-    createdAt: dateTime,
+    _links: linksSchema,
+    createdAt: dateTimeSchema,
     id: text,
-    isPassing: flag,
+    isPassing: booleanSchema,
     queryType: text,
     tags: { type: 'object', additionalProperties: true },
     timeout: { type: 'integer' },
     timeoutRemaining: { type: 'integer' },
-    timeoutAt: dateTime,
-    updatedAt: dateTime,
+    timeoutAt: dateTimeSchema,
+    updatedAt: dateTimeSchema,
     process: queriedProcess,
     processes: { type: 'array', items: queriedProcess },
-    promptOnUnlock: flag,
-    promptOnWake: flag,
+    promptOnUnlock: booleanSchema,
+    promptOnWake: booleanSchema,
   },
   required: ['id', 'isPassing', 'queryType', 'timeout', 'timeoutRemaining'],
 }
 
-export const policyQueryList: JsonObject = {
+export const policyQueryListSchema: JsonObject = {
   type: 'array',
-  items: wholeObject({
+  items: openObjectSchema({
     policyId: text,
     policyType: dialBind,
-    isPassing: flag,
+    isPassing: booleanSchema,
     postureQueries: { type: 'array', items: postureQuery },
   }),
 }
 
 /** Network interfaces that a router or a client reports. */
-export const interfaceList: JsonObject = arraySchema(
-  wholeObject({
+export const interfaceListSchema: JsonObject = arraySchema(
+  openObjectSchema({
     addresses: arraySchema(text),
     hardwareAddress: text,
     index: { type: 'integer' },
-    isBroadcast: flag,
-    isLoopback: flag,
-    isMulticast: flag,
-    isRunning: flag,
-    isUp: flag,
+    isBroadcast: booleanSchema,
+    isLoopback: booleanSchema,
+    isMulticast: booleanSchema,
+    isRunning: booleanSchema,
+    isUp: booleanSchema,
     mtu: { type: 'integer' },
     name: text,
   }),
@@ -140,7 +140,7 @@ export const sdkInfoSchema = textsOf(
   255,
 )
 
-export const authQueryList: JsonObject = {
+export const authQueryListSchema: JsonObject = {
   type: 'array',
   items: {
     type: 'object',
@@ -150,7 +150,7 @@ export const authQueryList: JsonObject = {
       httpMethod: text,
       httpUrl: text,
       id: text,
-      isTotpEnrolled: flag,
+      isTotpEnrolled: booleanSchema,
       maxLength: { type: 'integer' },
       minLength: { type: 'integer' },
       provider: text,
@@ -165,7 +165,7 @@ export const authQueryList: JsonObject = {
  * Data that the applications of an identity share. It may be nested, because SDKs pass it to
  * applications as JSON.
  */
-export const applicationData = {
+export const applicationDataSchema = {
   type: 'object',
   maxProperties: fieldLimits.tagsMax,
   additionalProperties: true,

@@ -1,4 +1,4 @@
-import type { AccessEnd, AccessEndNotice } from '../entities/kinds/access-end.ts'
+import type { AccessEnd, AccessExpiryNotice } from '../entities/kinds/access-end.ts'
 import type { KindName } from '../entities/kind-records.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
@@ -10,7 +10,7 @@ import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import type { RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 import { eventSubjects } from './namespaces.ts'
-import { publishedKinds, approximateCharacters } from './published-records.ts'
+import { publishedKinds, approximateRecordCharacters } from './published-records.ts'
 import { accessEndEvent } from './subjects/access-end.ts'
 import { apiSessionEvent } from './subjects/api-session.ts'
 import { loggedInEvent } from './subjects/authentication.ts'
@@ -119,8 +119,8 @@ export class EntryEvents implements RingSlot {
       count += CHANGE_EVENTS + own.length
       weight +=
         sessionWeight(own.length) +
-        approximateCharacters(change.before) +
-        approximateCharacters(change.after)
+        approximateRecordCharacters(change.before) +
+        approximateRecordCharacters(change.after)
     }
     this.count = count
     this.weight = weight
@@ -194,7 +194,7 @@ function newEventsOf(
 }
 
 /** Notices about access that expires soon, or that expired with this entry. */
-function noticesOf(change: RecordChange): readonly AccessEndNotice[] {
+function noticesOf(change: RecordChange): readonly AccessExpiryNotice[] {
   return change.kind === 'accessEnd' ? ((change.after as AccessEnd | undefined)?.notices ?? []) : []
 }
 

@@ -42,7 +42,7 @@ export interface EventSubject {
 }
 
 /** Fields of every event. */
-export const frameFields: readonly EventField[] = [
+export const commonEventFields: readonly EventField[] = [
   { name: 'namespace', type: 'string', meaning: 'What the event is about.' },
   { name: 'event_src_id', type: 'string', meaning: 'The controller that emitted it.' },
   {

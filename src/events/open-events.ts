@@ -13,7 +13,7 @@ import { EventBus } from './event-bus.ts'
 import { eventLimits } from './limits.ts'
 import { ObservationEvents } from './sources/live-follower.ts'
 import { LogEntryEvents } from './sources/record-follower.ts'
-import { Sampler } from './sources/sampler.ts'
+import { MetricSampler } from './sources/sampler.ts'
 import type { EventFileOptions } from './sinks/event-file.ts'
 import { FileSink } from './sinks/file-sink.ts'
 import { type EventLines, StreamSink } from './sinks/stream-sink.ts'
@@ -75,7 +75,7 @@ export class Events {
   #file: FileSink | null = null
   #stdout: StreamSink | null = null
   #watch: ClusterWatch | null = null
-  #sampler: Sampler | null = null
+  #sampler: MetricSampler | null = null
 
   constructor(deps: EventsDeps) {
     const { selfId, generation, startedAtMs, state, clock } = deps
@@ -111,7 +111,7 @@ export class Events {
     const { cluster, vitals, alarms, onFileFault } = sources
     const { metricsIntervalMs, entityCountIntervalMs } = options
     this.#watch = new ClusterWatch({ bus, cluster, alarms, clock, publishFact: this.publishFact })
-    this.#sampler = new Sampler({
+    this.#sampler = new MetricSampler({
       bus,
       cluster,
       state,

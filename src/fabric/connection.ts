@@ -12,16 +12,16 @@ import {
 import type { RouterStatus } from '../ports/router-status.ts'
 import type { AdmittedRouter } from './admission.ts'
 import {
-  controlHeader,
+  controlHeaderKey,
   type ControllerAddress,
-  controlMessage,
-  readClientHello,
-  serverHello,
+  controlContentType,
+  readEdgeRouterHello,
+  controllerHelloMessage,
 } from '../channel/messages/control.ts'
 import { routerLimits } from './limits.ts'
 import { readInterfaces } from '../channel/messages/reports.ts'
 import { errorMessage } from '../lib/error-code.ts'
-import { contentType, headerKey } from '../channel/numbers.ts'
+import { channelContentType, channelHeaderKey } from '../channel/numbers.ts'
 import { edgeRefusalMessage } from '../channel/messages/circuit-requests.ts'
 import { edgeErrorCode } from '../channel/messages/edge.ts'
 
@@ -102,7 +102,7 @@ export class RouterConnection {
     this.router = deps.router
     this.hello = deps.hello
     this.version = deps.version
-    const capabilities = readMask(deps.hello.headers, controlHeader.capabilities)
+    const capabilities = readMask(deps.hello.headers, controlHeaderKey.capabilities)
     this.evaluatesPosture = evaluatesPosture(capabilities)
     this.#status = {
       hostname: '',
@@ -159,15 +159,15 @@ export class RouterConnection {
     const { contentType: type } = message
     const handle = handlerOf(type)
     if (handle !== null) return this.#perform(handle, message)
-    if (type === contentType.ping) channel.replyResult(message, true, 'ok')
-    else if (type === controlMessage.requestClusterMembers) onMembersAsked()
+    if (type === channelContentType.ping) channel.replyResult(message, true, 'ok')
+    else if (type === controlContentType.requestClusterMembers) onMembersAsked()
     else return this.#perform(this.#handlerOf(type), message)
     return null
   }
 
   #handlerOf(type: number): MessageHandler {
     const { channel } = this.#deps
-    if (type !== controlMessage.updateRouterInterfaces)
+    if (type !== controlContentType.updateRouterInterfaces)
       return (_, message) => refuse(channel, message)
     return (_, message) => {
       this.report({ interfaces: readInterfaces(message.body) })
@@ -203,9 +203,9 @@ export class RouterConnection {
   async #greet(): Promise<void> {
     const { channel, ownVersion } = this.#deps
     try {
-      const { contentType, body } = await channel.request(serverHello(ownVersion))
-      if (contentType !== controlMessage.clientHello) return
-      this.report(readClientHello(body))
+      const { contentType, body } = await channel.request(controllerHelloMessage(ownVersion))
+      if (contentType !== controlContentType.clientHello) return
+      this.report(readEdgeRouterHello(body))
     } catch {
       // Ignored: the channel is closed, the request timed out, or the reply is invalid.
     }
@@ -222,14 +222,14 @@ function* guarded(steps: Iterator<void>, fail: (error: unknown) => void): Genera
 
 /** Message types without a response and without a handler; they are ignored. */
 const notices: ReadonlySet<number> = new Set([
-  contentType.result,
-  controlMessage.traceEvent,
-  controlMessage.inspectResponse,
-  controlMessage.validateTerminatorsV2Response,
-  controlMessage.alerts,
-  controlMessage.clientHello,
-  controlMessage.error,
-  controlMessage.validateDataStateResponse,
+  channelContentType.result,
+  controlContentType.traceEvent,
+  controlContentType.inspectResponse,
+  controlContentType.validateTerminatorsV2Response,
+  controlContentType.alerts,
+  controlContentType.clientHello,
+  controlContentType.error,
+  controlContentType.validateDataStateResponse,
 ])
 
 /**
@@ -237,10 +237,10 @@ const notices: ReadonlySet<number> = new Set([
  * services and terminators. Routers that connect to this controller have a data model.
  */
 const oldTunnelRequests: ReadonlySet<number> = new Set([
-  controlMessage.createApiSession,
-  controlMessage.createCircuitForService,
-  controlMessage.listServices,
-  controlMessage.createTunnelTerminator,
+  controlContentType.createApiSession,
+  controlContentType.createCircuitForService,
+  controlContentType.listServices,
+  controlContentType.createTunnelTerminator,
 ])
 
 /**
@@ -249,7 +249,7 @@ const oldTunnelRequests: ReadonlySet<number> = new Set([
  */
 function refuse(channel: Channel, message: ChannelMessage): void {
   const { contentType, headers } = message
-  if (notices.has(contentType) || headers.has(headerKey.replyFor)) return
+  if (notices.has(contentType) || headers.has(channelHeaderKey.replyFor)) return
   const refusal = refusalOf(message)
   if (refusal === null) channel.replyResult(message, false, NOT_SUPPORTED)
   else channel.reply(message, refusal)

@@ -5,9 +5,9 @@ import {
   type VersionLine,
 } from '../channel/hello.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
-import { headerKey } from '../channel/numbers.ts'
+import { channelHeaderKey } from '../channel/numbers.ts'
 import { encodeMask, encodeText } from '../channel/headers.ts'
-import { controlHeader, legacyControlHeader } from '../channel/messages/control.ts'
+import { controlHeaderKey, legacyHelloHeaderKey } from '../channel/messages/control.ts'
 
 /**
  * Capabilities that newer routers expect of every controller: terminators of version 2, links
@@ -29,18 +29,18 @@ export interface ControllerIdentity {
 /**
  * The response to the hello of an admitted router: ID, version and capabilities of this controller.
  */
-export function helloAnswer(hello: Hello, identity: ControllerIdentity): ChannelMessage {
+export function helloResponse(hello: Hello, identity: ControllerIdentity): ChannelMessage {
   const { id, clusterId, version } = identity
   const mask = encodeMask(capabilities)
   return helloAcceptedMessage(
     hello,
     id,
     new Map([
-      [headerKey.helloVersion, encodeText(formatVersionLine(version))],
-      [controlHeader.capabilities, mask],
-      [legacyControlHeader.capabilities, mask],
-      [controlHeader.clusterId, encodeText(clusterId)],
-      [legacyControlHeader.clusterId, encodeText(clusterId)],
+      [channelHeaderKey.helloVersion, encodeText(formatVersionLine(version))],
+      [controlHeaderKey.capabilities, mask],
+      [legacyHelloHeaderKey.capabilities, mask],
+      [controlHeaderKey.clusterId, encodeText(clusterId)],
+      [legacyHelloHeaderKey.clusterId, encodeText(clusterId)],
     ]),
   )
 }

@@ -6,7 +6,7 @@ import type { LatestReads } from '../ports/latest-reads.ts'
  * right, session or host may have been written through another controller just before. If no leader
  * confirms the latest commit index, the first result is used.
  */
-export async function evaluateAtLatest<T>(
+export async function evaluateWithLatestState<T>(
   reads: Pick<LatestReads, 'reachLatest'>,
   judge: () => T | Promise<T>,
   isRefused: (judged: T) => boolean,

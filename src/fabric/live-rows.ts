@@ -10,7 +10,7 @@ interface LiveRowsOptions<K, R> {
 }
 
 /** Rows of a live table by ID, each with internal data of the table's owner. */
-export class LiveRows<K, R extends LiveRow> implements LiveTable<R> {
+export class LiveRowTable<K, R extends LiveRow> implements LiveTable<R> {
   readonly #options: LiveRowsOptions<K, R>
   readonly #kept = new Map<string, K>()
 

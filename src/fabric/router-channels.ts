@@ -21,7 +21,7 @@ import type { LiveTable, LiveChannel } from '../ports/live-table.ts'
 import type { RouterAdmitter } from './admission.ts'
 import { type MessageHandler, RouterConnection } from './connection.ts'
 import type { ChannelHandler } from './channel-handler.ts'
-import { type ControllerIdentity, helloAnswer, helloFault } from './hello-answer.ts'
+import { type ControllerIdentity, helloResponse, helloFault } from './hello-answer.ts'
 import { routerLimits } from './limits.ts'
 import {
   addressesMessage,
@@ -29,7 +29,7 @@ import {
   type ControllerAddress,
   leaderMessage,
 } from '../channel/messages/control.ts'
-import { LiveRows } from './live-rows.ts'
+import { LiveRowTable } from './live-rows.ts'
 import type { RouterStatusTopic } from './status-topic.ts'
 
 const MINUTE_MS = 60_000
@@ -40,7 +40,7 @@ export interface RouterLogger {
 }
 
 /** Cluster information that is sent to routers. */
-export interface RouterCluster {
+export interface RouterClusterView {
   /** Null while any member's address is unknown, because routers treat every list as complete. */
   addresses(): ClusterAddresses | null
   /** Grows with each new leader; null if this controller is not the leader. */
@@ -51,7 +51,7 @@ export interface RouterChannelsDeps {
   readonly feed: ChangeFeed
   readonly identity: ControllerIdentity
   readonly gate: RouterAdmitter
-  readonly cluster: RouterCluster
+  readonly cluster: RouterClusterView
   readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
@@ -78,7 +78,7 @@ interface AddressesUpdate {
 /** The routers connected to this controller, one channel each. */
 export class RouterChannels {
   readonly #deps: RouterChannelsDeps
-  readonly #rows: LiveRows<Connected, LiveChannel>
+  readonly #rows: LiveRowTable<Connected, LiveChannel>
   /** Open channels, including channels whose router is not admitted yet. */
   readonly #open = new Set<Channel>()
   readonly #subjects: ChannelHandler[] = []
@@ -91,7 +91,7 @@ export class RouterChannels {
 
   constructor(deps: RouterChannelsDeps) {
     this.#deps = deps
-    this.#rows = new LiveRows({
+    this.#rows = new LiveRowTable({
       owner: deps.identity.id,
       rowsMax: routerLimits.routerConnectionsMax,
       viewOf: ({ connection: { router, version }, connectedAt, address }) => ({
@@ -267,7 +267,7 @@ export class RouterChannels {
       return this.#refuse(channel, socket, hello, fault ?? 'the hello has no version')
     }
     const { clock, identity, statuses, log } = this.#deps
-    const answer = helloAnswer(hello, identity)
+    const answer = helloResponse(hello, identity)
     const before = this.connection(router.id)
     const address = clientAddress(socket)
     const connection: RouterConnection = new RouterConnection({
@@ -318,7 +318,7 @@ export class RouterChannels {
       return this.#refuse(channel, socket, hello, fault ?? '')
     }
     connection.addSocket(channel)
-    channel.open(helloAnswer(hello, this.#deps.identity), connection.channel)
+    channel.open(helloResponse(hello, this.#deps.identity), connection.channel)
     return connection
   }
 

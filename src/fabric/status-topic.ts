@@ -8,7 +8,7 @@ import { integer } from '../lib/text/safe-integer.ts'
 import { copyPrefix } from '../lib/text/own-text.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { RouterPresence, RouterStatus, RouterStatuses } from '../ports/router-status.ts'
-import type { OpenTopic } from '../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'
 
 const {
@@ -112,7 +112,7 @@ interface Reported {
  * channel to it, so all controllers show the same routers as online.
  */
 export class RouterStatusTopic implements RouterStatuses {
-  readonly #topic: OpenTopic<'routers'>
+  readonly #topic: OpenSoftTopic<'routers'>
   /**
    * Status by router ID and by the controller that reported it; nested, because lists look up one
    * router after another.
@@ -130,7 +130,7 @@ export class RouterStatusTopic implements RouterStatuses {
   connections: (identityId: string) => boolean | null = () => null
   dialCost: (terminatorId: string) => number = () => 0
 
-  constructor(selfId: string, topic: OpenTopic<'routers'>, clock: Pick<Clock, 'nowMs'>) {
+  constructor(selfId: string, topic: OpenSoftTopic<'routers'>, clock: Pick<Clock, 'nowMs'>) {
     this.#selfId = selfId
     this.#topic = topic
     this.#clock = clock

@@ -13,11 +13,11 @@ import { HISTORY_LEVEL, type KnownCommandKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
-import { endAccess } from './ends/end-access.ts'
+import { expireAccess } from './ends/end-access.ts'
 import { applyAccessEffects } from './access/settle.ts'
-import { entryAuditRecord, keptCommands, type AuditedWrite } from './apply/audit.ts'
+import { entryAuditRecord, commandsWithKeptChanges, type AuditedWrite } from './apply/audit.ts'
 import { actorRights } from './apply/authority.ts'
-import { recordAction } from './cluster/cluster-action.ts'
+import { applyRecordActionCommand } from './cluster/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './cluster/cluster.ts'
 import {
   createSessionCertificate,
@@ -50,24 +50,24 @@ import {
 } from './services/hosted-terminator.ts'
 import { disableIdentity, enableIdentity } from './identities/identity.ts'
 import {
-  claimIntegrityRun,
-  detachMissing,
+  assignIntegrityRun,
+  detachMissingReference,
   endIntegrityRun,
   rebuildTable,
   startIntegrityRun,
 } from './cluster/integrity.ts'
 import { resetLogTime } from './cluster/log-time.ts'
-import { attemptMfa } from './identities/mfa-attempt.ts'
-import { beginMfa, proveMfa, removeMfa, resealMfa } from './identities/mfa.ts'
+import { countMfaAttempt } from './identities/mfa-attempt.ts'
+import { beginMfa, consumeMfaCode, removeMfa, resealMfa } from './identities/mfa.ts'
 import { refusedOutcome } from './apply/outcome.ts'
 import { recoverAdmin } from './identities/admin-recovery.ts'
-import { attemptPassword } from './identities/password-attempt.ts'
-import { noteRouterPresence } from './services/router-presence.ts'
+import { countPasswordAttempt } from './identities/password-attempt.ts'
+import { updateRouterPresence } from './services/router-presence.ts'
 import { rehashPassword } from './identities/password-rehash.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './services/service-configs.ts'
 import { revokeAccess } from './cluster/access-revocation.ts'
 import { beginRestore, endRestore, stageRestore } from './cluster/restore.ts'
-import { rotateSecret, shareSecrets } from './cluster/secret.ts'
+import { rotateSecret, addMissingWrappedSecrets } from './cluster/secret.ts'
 import { createServiceSession, endServiceSessions } from './sessions/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './sessions/session.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
@@ -99,12 +99,12 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.IDENTITY_ENABLE]: enableIdentity,
   [CommandKind.SERVICE_CONFIGS_ASSOCIATE]: associateServiceConfigs,
   [CommandKind.SERVICE_CONFIGS_DISASSOCIATE]: disassociateServiceConfigs,
-  [CommandKind.PASSWORD_ATTEMPT]: attemptPassword,
+  [CommandKind.PASSWORD_ATTEMPT]: countPasswordAttempt,
   [CommandKind.ADMIN_RECOVER]: recoverAdmin,
   [CommandKind.MFA_BEGIN]: beginMfa,
-  [CommandKind.MFA_PROVE]: proveMfa,
+  [CommandKind.MFA_PROVE]: consumeMfaCode,
   [CommandKind.MFA_REMOVE]: removeMfa,
-  [CommandKind.MFA_ATTEMPT]: attemptMfa,
+  [CommandKind.MFA_ATTEMPT]: countMfaAttempt,
   [CommandKind.MFA_RESEAL]: resealMfa,
   [CommandKind.CA_VERIFY]: verifyCa,
   [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestCertificateExtension,
@@ -120,7 +120,7 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.TICKET_REVOKE]: revokeTicket,
   [CommandKind.ADMISSION_DELETE]: deleteAdmission,
   [CommandKind.SECRET_ROTATE]: rotateSecret,
-  [CommandKind.SECRET_SHARE]: shareSecrets,
+  [CommandKind.SECRET_SHARE]: addMissingWrappedSecrets,
   [CommandKind.SERVICE_SESSION_CREATE]: createServiceSession,
   [CommandKind.SERVICE_SESSION_END]: endServiceSessions,
   [CommandKind.TOKEN_ENROLL]: enrollByToken,
@@ -136,14 +136,14 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.ACCESS_REVOKE]: revokeAccess,
   [CommandKind.CERTIFICATE_ADOPT]: adoptCertificate,
   [CommandKind.PASSWORD_REHASH]: rehashPassword,
-  [CommandKind.ACCESS_END]: endAccess,
-  [CommandKind.ROUTER_PRESENCE]: noteRouterPresence,
+  [CommandKind.ACCESS_END]: expireAccess,
+  [CommandKind.ROUTER_PRESENCE]: updateRouterPresence,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
-  [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
+  [CommandKind.INTEGRITY_CLAIM]: assignIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,
   [CommandKind.INTEGRITY_REBUILD]: rebuildTable,
-  [CommandKind.INTEGRITY_DETACH]: detachMissing,
-  [CommandKind.CLUSTER_ACTION]: recordAction,
+  [CommandKind.INTEGRITY_DETACH]: detachMissingReference,
+  [CommandKind.CLUSTER_ACTION]: applyRecordActionCommand,
   [CommandKind.FEATURE_LEVEL_RAISE]: raiseFeatureLevel,
 }
 
@@ -162,7 +162,8 @@ type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
 function perform(state: ClusterState, command: Command, place: Place): Performed {
   const touched: AuditedWrite[] = []
   const outcome = performUnaudited(state, command, place, touched)
-  const isKept = outcome.ok && state.featureLevel >= HISTORY_LEVEL && keptCommands.has(command.kind)
+  const isKept =
+    outcome.ok && state.featureLevel >= HISTORY_LEVEL && commandsWithKeptChanges.has(command.kind)
   const changes = isKept ? state.takeHistory() : []
   // Read the log time again, because the command may have reset it.
   const now = { index: place.index, logTimeMs: state.logTimeMs }
@@ -257,7 +258,7 @@ function applyCommand(
  * not know, or raises the feature level above what this version supports. After that, the state
  * must not be used, because the change may be incomplete.
  */
-export function apply(state: ClusterState, entry: Entry): AppliedEntry {
+export function applyLogEntry(state: ClusterState, entry: Entry): AppliedEntry {
   if (entry.index !== state.position.index + 1) {
     throw new AssertionError('entries are applied in order, without gaps')
   }

@@ -6,14 +6,14 @@ import type { KindName } from '../entities/kind-names.ts'
 import { entitiesByName } from '../entities/registry.ts'
 import type { KeptChange } from '../ports/audit.ts'
 import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts'
-import { lineRecord } from './records/audit-line.ts'
+import { parseAuditLine } from './records/audit-line.ts'
 import type { AuditLog } from './records/audit-log.ts'
 import type { State } from './records/state.ts'
 import { pageLimits } from './query/list.ts'
 import { Compiler, noLinks, type Predicate } from './query/evaluate.ts'
 import { parseQuery, parseSort } from './query/parser.ts'
 import { sortComparator } from './query/symbols.ts'
-import { QueryWork } from './query/work.ts'
+import { QueryCostCounter } from './query/work.ts'
 
 export const auditQueryLimits = {
   /** Records that one step of a query reads. */
@@ -68,7 +68,7 @@ export function* listHistory(state: State, query: HistoryQuery): Generator<void,
 }
 
 /** The changes that an audit record contains, and the number of changes that did not fit. */
-export function keptChangesOf(entry: EntityRecord): {
+export function parseKeptChanges(entry: EntityRecord): {
   readonly changes: readonly KeptChange[]
   readonly omitted: number
 } {
@@ -107,7 +107,9 @@ function isAbout(
   const isOfKind = (other: unknown): boolean =>
     kind === undefined || tableOf(other) === tableOf(kind)
   if (ids.has(String(entry['entityId'])) && isOfKind(entry['entity'])) return true
-  return keptChangesOf(entry).changes.some((change) => ids.has(change.id) && isOfKind(change.kind))
+  return parseKeptChanges(entry).changes.some(
+    (change) => ids.has(change.id) && isOfKind(change.kind),
+  )
 }
 
 /**
@@ -133,10 +135,10 @@ function* recordIds(
     seen += 1
     if (seen % auditQueryLimits.stepRecords === 0) yield
     if (!line.includes(text) || ids.size >= auditQueryLimits.namesakesMax) continue
-    const entry = lineRecord(line)
+    const entry = parseAuditLine(line)
     const { entity, entityId, entityName } = entry as Readonly<Record<string, unknown>>
     if (entityName === record && isOfKind(entity)) ids.add(String(entityId))
-    for (const change of keptChangesOf(entry).changes) {
+    for (const change of parseKeptChanges(entry).changes) {
       const names = [change.name, change.before?.['name'], change.after?.['name']]
       if (names.includes(record) && isOfKind(change.kind)) ids.add(change.id)
     }
@@ -167,7 +169,9 @@ function wantedOf(query: ListQuery): Wanted {
   }
   const where = parsed?.where ?? null
   const test =
-    where === null ? null : new Compiler(noLinks, new QueryWork()).predicate(auditEntry, where)
+    where === null
+      ? null
+      : new Compiler(noLinks, new QueryCostCounter()).predicate(auditEntry, where)
   return { test, order, page }
 }
 
@@ -182,7 +186,7 @@ function* collect(
     seen += 1
     if (seen % auditQueryLimits.stepRecords === 0) yield
     if (mayFit?.(line) === false) continue
-    const record = lineRecord(line)
+    const record = parseAuditLine(line)
     if (test?.(record) === false) continue
     totalCount += 1
     if (order !== null || (totalCount > page.offset && totalCount <= end)) kept.push(record)

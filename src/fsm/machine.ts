@@ -4,8 +4,13 @@ import { type Configuration, ConfigurationSchema } from '../../proto/gen/members
 import { AssertionError } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
-import type { ChangeFeed, ChangeFollower, EntryFacts, RecordChange } from '../ports/change-feed.ts'
-import type { AppliedEntry, Digests, Machine } from '../ports/machine.ts'
+import type {
+  ChangeFeed,
+  ChangeListener,
+  LogEntryFacts,
+  RecordChange,
+} from '../ports/change-feed.ts'
+import type { AppliedEntry, Digests, ReplicatedStateMachine } from '../ports/machine.ts'
 import type {
   ApplyProgress,
   StateStore,
@@ -16,12 +21,12 @@ import type { RouterModel } from '../ports/router-model.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import type { ListQuery, ListResult, StateView } from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
-import { apply } from './apply.ts'
+import { applyLogEntry } from './apply.ts'
 import { listAudit } from './audit-query.ts'
 import { loadState } from './records/load.ts'
 import { StateReader } from './reader.ts'
-import { routerModelOf } from './router-model/follow.ts'
-import { IndexWaiters, type Schedule, timerSchedule } from './records/waiters.ts'
+import { createRouterModel } from './router-model/follow.ts'
+import { IndexWaiters, type ScheduleTimer, scheduleWithTimer } from './records/waiters.ts'
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 import { ClusterState } from './access/cluster-state.ts'
 
@@ -32,7 +37,7 @@ interface MachineDeps {
    * the clock.
    */
   readonly clock: Clock
-  readonly schedule?: Schedule
+  readonly schedule?: ScheduleTimer
   readonly limits?: WriteBehindLimits
   /**
    * For tests that damage the state in memory: called with each new state that replaces the
@@ -45,7 +50,10 @@ interface MachineDeps {
  * The replicated state machine of a controller. It applies log entries and serves reads. The state
  * is in memory; changes are written to the store later (write-behind).
  */
-export class StateMachine extends StateReader implements Machine, StateView, ChangeFeed {
+export class StateMachine
+  extends StateReader
+  implements ReplicatedStateMachine, StateView, ChangeFeed
+{
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   /** Called in the apply step, after the entry that completes a restore; must not throw. */
@@ -53,7 +61,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   /** Status of the connected routers, for their details. The apply step never reads it. */
   routers: RouterStatuses = noRouterStatuses
   /** The data model that edge routers receive, and with which they decide about access. */
-  readonly routerModel: RouterModel = routerModelOf(this, () => this.state)
+  readonly routerModel: RouterModel = createRouterModel(this, () => this.state)
   readonly #deps: MachineDeps
   readonly #waiters: IndexWaiters
   #writeBehind: WriteBehind
@@ -68,7 +76,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   private constructor(deps: MachineDeps, state: ClusterState) {
     super(state, deps.clock, () => this.routers)
     this.#deps = deps
-    this.#waiters = new IndexWaiters(deps.schedule ?? timerSchedule)
+    this.#waiters = new IndexWaiters(deps.schedule ?? scheduleWithTimer)
     deps.onState?.(state)
     this.#writeBehind = this.#newWriteBehind()
   }
@@ -79,7 +87,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   }
 
   #newWriteBehind(): WriteBehind {
-    const { store, schedule = timerSchedule, limits = writeBehindDefaults } = this.#deps
+    const { store, schedule = scheduleWithTimer, limits = writeBehindDefaults } = this.#deps
     const made = new WriteBehind(store, schedule, limits, this.state.position)
     made.onPersisted = (position) => {
       this.onPersisted(position)
@@ -122,7 +130,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
       return { index: entry.index, origin: null, outcome: null, audit: null }
     }
     try {
-      const applied = apply(this.state, entry)
+      const applied = applyLogEntry(this.state, entry)
       this.#writeBehind.noteApplied(this.state)
       this.#notifyFollowers(entry.index, applied.audit)
       this.#waiters.reached(entry.index)
@@ -180,7 +188,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
     this.onPersisted(this.state.position)
   }
 
-  follow(kinds: readonly KindName[], of: ChangeFollower): () => void {
+  follow(kinds: readonly KindName[], of: ChangeListener): () => void {
     for (const kind of kinds) this.state.changes.watch(kind)
     return this.#followers.add(kinds, of)
   }
@@ -233,10 +241,10 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
  * follows.
  */
 class Followers {
-  readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeFollower }>()
+  readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeListener }>()
 
   /** @returns a function that removes the follower. */
-  add(kinds: readonly KindName[], of: ChangeFollower): () => void {
+  add(kinds: readonly KindName[], of: ChangeListener): () => void {
     const follower = { kinds: new Set(kinds), of }
     this.#all.add(follower)
     return () => {
@@ -254,7 +262,7 @@ class Followers {
     for (const { of } of this.#all) of.onReplaced()
   }
 
-  onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void {
+  onEntry(index: Index, changes: readonly RecordChange[], facts: LogEntryFacts): void {
     for (const { kinds, of } of this.#all) {
       const isAll = changes.every(({ kind }) => kinds.has(kind))
       const own = isAll ? changes : changes.filter(({ kind }) => kinds.has(kind))

@@ -6,7 +6,7 @@ import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, findEntity } from '../entities/registry.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import { assert, AssertionError } from '../lib/assert.ts'
-import type { FilterFact } from '../entities/fields.ts'
+import type { LiveFilterField } from '../entities/fields.ts'
 import { isDisabled } from '../lib/is-disabled.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -15,11 +15,11 @@ import { fieldProblem } from '../lib/problems.ts'
 import type { AccessPreview, PreviewCaller, PreviewedWrite } from './access/access-difference.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import {
-  type AccessBetween,
+  type IdentityServiceAccess,
   type CheckedPolicy,
   type DialBind,
   type HistoryQuery,
-  type IdMembers,
+  type LiveIdSet,
   type Listing,
   type ListQuery,
   type ListResult,
@@ -34,13 +34,13 @@ import { type AccessExplanation, explainAccess } from './access/explanation.ts'
 import { listHistory } from './audit-query.ts'
 import { previewAccess } from './access/preview.ts'
 import { servicesChangedAt } from './access/marks.ts'
-import { checkedPolicy, identityPolicies } from './access/checked-policies.ts'
+import { toCheckedPolicy, policiesForIdentity } from './access/checked-policies.ts'
 import {
   commonRouters,
-  identitiesOfRouter,
+  identitiesForRouter,
   recordsLinkedByPolicies,
-  routersOfIdentity,
-  routersOfService,
+  routersForIdentity,
+  routersForService,
 } from './access/routers.ts'
 import {
   countRoles,
@@ -51,32 +51,36 @@ import {
   type RoleCountQuery,
   type RoleCounts,
 } from './access/role-attributes.ts'
-import { StateScan } from './cluster/integrity-scan.ts'
-import { hidesFromNonAdmin, shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
+import { IntegrityScan } from './cluster/integrity-scan.ts'
+import {
+  hasSecretsHiddenFromNonAdmin,
+  detailWithoutAdminSecrets,
+  scopeWithoutAdminSecrets,
+} from './apply/admin-secrets.ts'
 import {
   type DetailContext,
-  recordDetail,
+  buildRecordDetail,
   DetailPrinter,
   entityReference,
-  permissionNames,
+  dialBindNames,
 } from './detail.ts'
 import type { Router } from '../entities/kinds/router.ts'
 import { loggedSessionUses, type SessionUses } from '../ports/session-uses.ts'
-import { passwordLock } from './apply/authentication.ts'
+import { passwordLockPeriod } from './apply/authentication.ts'
 import { lastSeenMs, routerPresenceMs } from './records/last-seen.ts'
-import { liveRouterField } from './records/router-facts.ts'
-import { nextAccessEndMs } from './ends/end-access.ts'
+import { readLiveRouterField } from './records/router-facts.ts'
+import { nextAccessExpiryMs } from './ends/end-access.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
 import { Lister, runListing } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'
 import {
   type PolicyGrants,
-  identityGrants,
+  identitiesGrantedService,
   linkingPolicies,
   matchesRoles,
-  policiesMatching,
+  activePoliciesSelecting,
   type Policy,
-  roleMembers,
+  idsSelectedByRoles,
   idsWithinScope,
 } from './records/roles.ts'
 import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
@@ -134,14 +138,14 @@ export class StateReader implements Reads {
     this.#uses = uses
   }
 
-  #live(record: EntityRecord, fact: FilterFact): Json | undefined {
+  #live(record: EntityRecord, fact: LiveFilterField): Json | undefined {
     switch (fact) {
       case 'isConnected':
         return this.#routers().hasConnection(record.id) === true
       case 'hasApiSession':
         return this.state.table('apiSession').indexes.ids('identityId', record.id).size > 0
       case 'isLocked':
-        return passwordLock(this.state, record as Identity, this.#clock.nowMs()) !== null
+        return passwordLockPeriod(this.state, record as Identity, this.#clock.nowMs()) !== null
       case 'lastSeenAt':
         return lastSeenMs(this.state, record as Identity, this.#uses) ?? undefined
       case 'onlineSince':
@@ -152,7 +156,7 @@ export class StateReader implements Reads {
       case 'isDisabled':
         return isDisabled(record as Identity, this.#clock.nowMs())
       default:
-        return liveRouterField(this.#routers().of(record.id), fact) ?? undefined
+        return readLiveRouterField(this.#routers().of(record.id), fact) ?? undefined
     }
   }
 
@@ -268,7 +272,7 @@ export class StateReader implements Reads {
 
   #shown({ name }: Entity, scope: IdScope | null, query: ListQuery): IdScope | null {
     if (query.isForNonAdmin !== true) return scope
-    return withoutAdminSecrets(this.state, this.#table(name), name, scope)
+    return scopeWithoutAdminSecrets(this.state, this.#table(name), name, scope)
   }
 
   #linked(entity: Entity<string>, rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
@@ -276,10 +280,10 @@ export class StateReader implements Reads {
     switch (rule.through) {
       case 'roles': {
         const roles = (by === null ? [] : parent[by]) as readonly string[]
-        return roleMembers(this.state, of, [{ roles, semantic: String(parent['semantic']) }])
+        return idsSelectedByRoles(this.state, of, [{ roles, semantic: String(parent['semantic']) }])
       }
       case 'policies': {
-        const policies = policiesMatching(this.#table(of) as Table<Policy>, by ?? '', parent)
+        const policies = activePoliciesSelecting(this.#table(of) as Table<Policy>, by ?? '', parent)
         return new SetScope(new Set(policies.map((policy) => policy.id)))
       }
       case 'named':
@@ -288,7 +292,9 @@ export class StateReader implements Reads {
         return this.#table(of).indexes.ids(by ?? '', parent.id)
       case 'access': {
         const grants =
-          of === 'service' ? this.state.access.grantsOf(parent) : identityGrants(this.state, parent)
+          of === 'service'
+            ? this.state.access.grantsOf(parent)
+            : identitiesGrantedService(this.state, parent)
         return narrowed(grants, query.policyType)
       }
       case 'policyLinks':
@@ -320,7 +326,7 @@ export class StateReader implements Reads {
     const identity = this.state.get('identity', identityId)
     const service = this.state.get('service', serviceId)
     if (identity === undefined || service === undefined) return []
-    return permissionNames(this.state.access.bitsOf(identity, service))
+    return dialBindNames(this.state.access.bitsOf(identity, service))
   }
 
   accessibleServices(identityId: string, query: ListQuery): ListResult<Service> {
@@ -370,16 +376,16 @@ export class StateReader implements Reads {
     return servicesChangedAt(this.state, session, classes.of(session.identityId))
   }
 
-  accessBetween(identityId: string, serviceId: string): AccessBetween | null {
+  accessBetween(identityId: string, serviceId: string): IdentityServiceAccess | null {
     const state = this.state
     const identity = state.get('identity', identityId)
     const service = state.get('service', serviceId)
     if (identity === undefined || service === undefined) return null
     return {
-      permissions: permissionNames(state.access.bitsOf(identity, service)),
+      permissions: dialBindNames(state.access.bitsOf(identity, service)),
       policies: linkingPolicies(state, identity, service).map(({ id, type }) => ({ id, type })),
-      identityRouterCount: routersOfIdentity(state, identity).size,
-      serviceRouterCount: routersOfService(state, service).size,
+      identityRouterCount: routersForIdentity(state, identity).size,
+      serviceRouterCount: routersForService(state, service).size,
       commonRouters: [...commonRouters(state, identity, service)].flatMap(
         (id) => state.get('edgeRouter', id) ?? [],
       ),
@@ -421,15 +427,15 @@ export class StateReader implements Reads {
     return status !== null && Object.keys(status.protocols).length > 0
   }
 
-  routersOfIdentity(identityId: string): IdMembers {
+  routersOfIdentity(identityId: string): LiveIdSet {
     const identity = this.state.get('identity', identityId)
-    return identity === undefined ? noIds : routersOfIdentity(this.state, identity)
+    return identity === undefined ? noIds : routersForIdentity(this.state, identity)
   }
 
   audienceOfRouter(routerId: string): RouterIdentities {
     const router = this.state.get('edgeRouter', routerId)
     if (router === undefined) return { key: '', identities: noIds }
-    const { policyIds, identities } = identitiesOfRouter(this.state, router)
+    const { policyIds, identities } = identitiesForRouter(this.state, router)
     return { key: policyIds.join(' '), identities }
   }
 
@@ -439,13 +445,15 @@ export class StateReader implements Reads {
     if (identity === undefined || service === undefined) return []
     return linkingPolicies(this.state, identity, service)
       .filter((policy) => policy.type === type)
-      .map((policy) => checkedPolicy(this.state, policy))
+      .map((policy) => toCheckedPolicy(this.state, policy))
   }
 
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[] {
     const identity = this.state.get('identity', identityId)
     if (identity === undefined) return []
-    return identityPolicies(this.state, identity).map((policy) => checkedPolicy(this.state, policy))
+    return policiesForIdentity(this.state, identity).map((policy) =>
+      toCheckedPolicy(this.state, policy),
+    )
   }
 
   serviceSessionsAfter(afterId: string, max: number): readonly Session[] {
@@ -460,10 +468,14 @@ export class StateReader implements Reads {
     callerId: string,
     shownFor: ServiceDetailScope = noServiceDetailScope,
   ): JsonObject {
-    const detail = recordDetail(entity, record, this.#detailContext(entity, callerId, shownFor))
-    if (!hidesFromNonAdmin(entity, record)) return detail
+    const detail = buildRecordDetail(
+      entity,
+      record,
+      this.#detailContext(entity, callerId, shownFor),
+    )
+    if (!hasSecretsHiddenFromNonAdmin(entity, record)) return detail
     const isForAdmin = this.state.get('identity', callerId)?.isAdmin === true
-    return isForAdmin ? detail : shownToNonAdmin(detail)
+    return isForAdmin ? detail : detailWithoutAdminSecrets(detail)
   }
 
   detailPrinter(
@@ -474,7 +486,7 @@ export class StateReader implements Reads {
     const context = this.#detailContext(entity, callerId, shownFor)
     return (record) =>
       // The detail is not cached if it depends on whether the caller is an administrator.
-      hidesFromNonAdmin(entity, record)
+      hasSecretsHiddenFromNonAdmin(entity, record)
         ? JSON.stringify(this.detail(entity, record, callerId, shownFor))
         : this.#details.print(entity, record, context)
   }
@@ -488,7 +500,7 @@ export class StateReader implements Reads {
   }
 
   nextAccessEndMs(): number | null {
-    return nextAccessEndMs(this.state)
+    return nextAccessExpiryMs(this.state)
   }
 
   sessionsThat(
@@ -505,7 +517,7 @@ export class StateReader implements Reads {
   }
 
   /** Starts a check of all data that is derived from the records. */
-  scanIntegrity(): StateScan {
-    return new StateScan(this.state)
+  scanIntegrity(): IntegrityScan {
+    return new IntegrityScan(this.state)
   }
 }

@@ -7,7 +7,7 @@ import {
   sharedSecretNames,
 } from '../lib/cluster-records.ts'
 import type { Index, Position } from '../raft/types.ts'
-import { settleEnds } from './ends/settle-ends.ts'
+import { applyAllExpiries } from './ends/settle-ends.ts'
 import { applyAccessEffects } from './access/settle.ts'
 import type { CommandContext } from './apply/context.ts'
 import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
@@ -53,7 +53,7 @@ export function convertToNewCluster(state: ClusterState, restored: RestoredClust
   for (const name of sharedSecretNames) {
     put(state, 'sharedSecret', { id: name, versions: restored.secrets[name] }, context)
   }
-  settleEnds(state, context)
+  applyAllExpiries(state, context)
   applyAccessEffects(state, context)
   state.clusterId = restored.clusterId
   state.configuration = Uint8Array.from(restored.configuration)

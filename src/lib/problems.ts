@@ -397,7 +397,7 @@ export function isProblemCode(text: string): text is ProblemCode {
 }
 
 /** Problem codes that the API reports under another code, with a different status. */
-export const apiCodeOf: Partial<Record<ProblemCode, ProblemCode>> = {
+export const reportedProblemCodes: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',
   INVALID_ENROLLMENT_JWT: 'INVALID_ENROLLMENT_TOKEN',

@@ -7,7 +7,7 @@ import { Problem } from './problems.ts'
  * has applied it and all earlier entries.
  * @throws {Problem} REVISION_MOVED after `judgementsMax` attempts, and any other error of `run`.
  */
-export async function retryWhenMoved<T>(
+export async function retryWhenRecordsChange<T>(
   request: { readonly onProposed: (idempotency: null) => void },
   { judgementsMax }: { readonly judgementsMax: number },
   run: () => Promise<T>,

@@ -10,7 +10,7 @@ const POSTURE_CHECKS = 5
  * The router renews its certificates when a third of their lifetime is left. Only Flotilla routers
  * announce this bit. It is far from the bits that OpenZiti uses, and OpenZiti ignores it.
  */
-export const RENEWS_AT_A_THIRD = 200
+export const RENEWS_WITH_A_THIRD_LEFT = 200
 
 /**
  * Capabilities of OpenZiti routers that concern clients, by their bit in the hello's mask. Other
@@ -41,7 +41,7 @@ export function evaluatesPosture(bits: ReadonlySet<number>): boolean {
 
 /** Whether the router renews its certificate when a third of the validity period is left. */
 export function renewsWithAThirdLeft(bits: ReadonlySet<number>): boolean {
-  return bits.has(RENEWS_AT_A_THIRD)
+  return bits.has(RENEWS_WITH_A_THIRD_LEFT)
 }
 
 /** Names of the known capabilities, in the order of OpenZiti's bits. */

@@ -3,13 +3,13 @@ import type { Entity } from '../entities/define.ts'
 import type { Field } from '../entities/fields.ts'
 import type { FieldFault } from '../lib/problems.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
-import { firstUnprintable } from '../lib/text/terminal-text.ts'
+import { firstUnprintableCharacter } from '../lib/text/terminal-text.ts'
 
 /**
  * Values in a record that a write through the API would refuse. The state can contain them, but any
  * later change of the record fails until they are corrected.
  */
-export function refusedFields(entity: Entity, fields: JsonObject): FieldFault[] {
+export function findRefusedFields(entity: Entity, fields: JsonObject): FieldFault[] {
   const found: FieldFault[] = []
   // Only fields that clients can write: the system writes the others, and no change checks them.
   const written = Object.fromEntries(
@@ -32,7 +32,7 @@ function boundFault({ schema, isPrintable }: Field, value: Json): string | null 
   >
   if (typeof value === 'string') {
     if (isAbove(value.length, maxLength)) return `it has more than ${String(maxLength)} characters`
-    const character = isPrintable ? firstUnprintable(value) : null
+    const character = isPrintable ? firstUnprintableCharacter(value) : null
     return character === null ? null : `it contains the control character ${character}`
   }
   if (typeof value === 'number') {

@@ -1,8 +1,8 @@
 import type { State } from '../fsm/records/state.ts'
 import type { OpenZitiDatabase } from './database.ts'
-import { recordsOfStore } from './network-conversion.ts'
+import { readStoreRecords } from './network-conversion.ts'
 import { MigrationReport } from './report.ts'
-import { enrollments } from './stores/identity-stores.ts'
+import { enrollmentStore } from './stores/identity-stores.ts'
 
 interface MemberDatabase {
   readonly path: string
@@ -16,7 +16,7 @@ const STORE = 'enrollments'
  * routers. For the same enrollment, each member of a cluster has a different token, because each
  * member signs tokens with its own key.
  */
-export function addEnrollmentTokensOfMember(
+export function addMemberEnrollmentTokens(
   state: State,
   other: MemberDatabase,
   newest: MemberDatabase,
@@ -27,7 +27,7 @@ export function addEnrollmentTokensOfMember(
   )
   // Discarded, because the records were already counted for the newest database.
   const unreported = new MigrationReport()
-  for (const record of recordsOfStore(other.database, enrollments, unreported)) {
+  for (const record of readStoreRecords(other.database, enrollmentStore, unreported)) {
     const enrollment = state.get('enrollment', record.id)
     const token = record.text('token') ?? ''
     const isOfRouter = enrollment?.method === 'erott' || enrollment?.method === 'trott'

@@ -29,7 +29,7 @@ export interface MigrationBackupOptions {
 /**
  * Writes a backup of the new network, in the form in which one of its controllers would write it.
  */
-export async function migrationBackup(
+export async function writeMigrationBackup(
   migration: Migration,
   { recipient, nowMs, version }: MigrationBackupOptions,
 ): Promise<BackupWriter> {

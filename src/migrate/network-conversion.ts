@@ -4,19 +4,19 @@ import type { KindName, RecordOf } from '../entities/kind-records.ts'
 import { findEntity } from '../entities/registry.ts'
 import { commonRecords } from '../fsm/seed/seed.ts'
 import { State } from '../fsm/records/state.ts'
-import { belongsToPrivileged } from '../fsm/apply/authority.ts'
-import type { BaseFields } from '../lib/entity-record.ts'
+import { isHeldByPrivileged } from '../fsm/apply/authority.ts'
+import type { BaseRecordFields } from '../lib/entity-record.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Certificate } from '../pki/certificate.ts'
 import { type FactorSecrets, sealFactor } from '../pki/secrets/sealed-factor.ts'
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
-import { refusedFields } from './bounds.ts'
+import { findRefusedFields } from './bounds.ts'
 import type { OpenZitiDatabase } from './database.ts'
 import { MigrateFault } from './fault.ts'
 import { removeDanglingReferences } from './references.ts'
 import type { MigrationReport } from './report.ts'
 import type { Conversion, StoreTable } from './stores/conversion.ts'
-import type { FieldRows } from './stores/field-rows.ts'
+import type { StoredFieldRules } from './stores/field-rows.ts'
 import { StoredRecord } from './stores/stored-record.ts'
 import { nonStoreBuckets, storeTables } from './stores/tables.ts'
 
@@ -49,7 +49,7 @@ export function convertDatabase(database: OpenZitiDatabase, options: ConversionO
 }
 
 /** Reads the records of one store of another member's database. */
-export function* recordsOfStore(
+export function* readStoreRecords(
   database: OpenZitiDatabase,
   table: StoreTable,
   report: MigrationReport,
@@ -80,18 +80,18 @@ function convertStore(
     if (count > 0) report.note('changed', { store, id: '', field: '' }, why)
     return
   }
-  for (const record of recordsOfStore(database, table, report)) table.convert(record, conversion)
+  for (const record of readStoreRecords(database, table, report)) table.convert(record, conversion)
 }
 
 /**
  * Selects paths of links, which are not read. A section that exists once per key has its key in the
  * path, but not in the rows.
  */
-function skipsLinks(rows: FieldRows): (path: readonly string[]) => boolean {
+function skipsLinks(rows: StoredFieldRules): (path: readonly string[]) => boolean {
   return (path) => {
-    let fields: FieldRows | undefined = rows
+    let fields: StoredFieldRules | undefined = rows
     for (const [at, name] of path.entries()) {
-      const row: FieldRows[string] | undefined = Object.hasOwn(fields, name)
+      const row: StoredFieldRules[string] | undefined = Object.hasOwn(fields, name)
         ? fields[name]
         : undefined
       if (row === undefined) return false
@@ -139,7 +139,7 @@ class NetworkConversion implements Conversion {
   put<K extends KindName>(
     kind: K,
     from: StoredRecord,
-    fields: Partial<Omit<RecordOf<K>, keyof BaseFields>>,
+    fields: Partial<Omit<RecordOf<K>, keyof BaseRecordFields>>,
   ): void {
     this.putOther(kind, from, from.id, fields)
   }
@@ -148,7 +148,7 @@ class NetworkConversion implements Conversion {
     kind: K,
     from: StoredRecord,
     id: string,
-    fields: Partial<Omit<RecordOf<K>, keyof BaseFields>>,
+    fields: Partial<Omit<RecordOf<K>, keyof BaseRecordFields>>,
   ): void {
     const own = fields as JsonObject
     if (own['name'] === '') {
@@ -161,7 +161,7 @@ class NetworkConversion implements Conversion {
     }
     const isMain = this.#storesOfKinds.get(kind) === from.store
     const made = { tags: isMain ? from.map('tags') : {}, ...own }
-    for (const { field, reason } of refusedFields(findEntity(kind), made)) {
+    for (const { field, reason } of findRefusedFields(findEntity(kind), made)) {
       from.note(
         'decide',
         field,
@@ -204,7 +204,7 @@ class NetworkConversion implements Conversion {
   /** Reports the open enrollments that the restore of the backup withdraws. */
   #noteWithdrawnEnrollments(): void {
     for (const { record } of this.state.table('enrollment').rows.values()) {
-      if (!belongsToPrivileged(this.state, 'enrollment', record)) continue
+      if (!isHeldByPrivileged(this.state, 'enrollment', record)) continue
       const owner = record.identityId === '' ? 'router has permitted names' : 'identity has rights'
       const reason = `the restore withdraws it, because its ${owner}; create a new enrollment after the move`
       this.report.note('decide', { store: 'enrollments', id: record.id, field: 'token' }, reason)

@@ -8,9 +8,9 @@ import { InterceptedServices } from './intercept/intercepted-services.ts'
 import { socketLimits } from './sockets/limits.ts'
 import type { CircuitSource } from './circuits/circuit-source.ts'
 import type { ProgramLogger } from './logger.ts'
-import { HostedServices, type OfferedTerminators } from './services/hosted-services.ts'
+import { HostedServices, type TerminatorPublisher } from './services/hosted-services.ts'
 import { type ConfiguredServicePort, ProxyPortServices } from './services/offered-services.ts'
-import { loadCrypto } from './services/secure-stream.ts'
+import { loadCryptoLibrary } from './services/secure-stream.ts'
 import { TunnelDialer } from './services/tunnel-dialer.ts'
 import type { UsableServices } from './services/usable-services.ts'
 
@@ -23,7 +23,7 @@ interface TunnelServicesDeps {
   readonly configured: readonly ConfiguredServicePort[]
   /** Listening address when the config of a service has none. */
   readonly anyAddress: string
-  readonly terminators: OfferedTerminators
+  readonly terminators: TerminatorPublisher
   /** Whether clients get the key of a terminator instead of a key for their circuit. */
   readonly hasKeyPerTerminator: boolean
   readonly requests: CircuitSource
@@ -73,7 +73,7 @@ export class TunnelServices {
 
   /** @throws {ProgramFailure} when this machine does not allow mode `tproxy`. */
   async start(): Promise<void> {
-    await loadCrypto()
+    await loadCryptoLibrary()
     await this.#intercepted?.start()
     this.#offered?.start()
     this.refresh()

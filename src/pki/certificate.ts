@@ -10,7 +10,12 @@ import { type CertificateContents, readCertificate } from './asn1/certificate-co
 import { attributeTexts } from './asn1/distinguished-name.ts'
 import { readBasicConstraints } from './asn1/extensions.ts'
 import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
-import { spiffeControllerId, parseSpiffeId, spiffeRouterId, type SpiffeId } from './spiffe.ts'
+import {
+  controllerIdFromSpiffe,
+  parseSpiffeId,
+  routerIdFromSpiffe,
+  type SpiffeId,
+} from './spiffe.ts'
 import { isoTime } from '../lib/text/shown-time.ts'
 
 /**
@@ -252,7 +257,7 @@ export function leafSpiffeId(leaf: Certificate): SpiffeId {
  */
 export function leafControllerId(leaf: Certificate, trustDomain: string): string {
   const spiffeId = leafSpiffeId(leaf)
-  const id = spiffeControllerId(spiffeId, trustDomain)
+  const id = controllerIdFromSpiffe(spiffeId, trustDomain)
   if (id === null) {
     throw new CertificateError(
       'wrong-identity',
@@ -278,7 +283,7 @@ export function leafRouterId(leaf: Certificate): string | null {
   // @guard link-of-another-router--spiffe
   if (named.length === 0) return leaf.commonName
   const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
-  return id === null ? null : spiffeRouterId(id)
+  return id === null ? null : routerIdFromSpiffe(id)
 }
 
 /**
@@ -291,7 +296,7 @@ export function controllerCertificateError({ uris }: Certificate): string | null
   const named = uris.filter((uri) => /^spiffe:/i.test(uri))
   if (named.length === 0) return null
   const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
-  if (id !== null && spiffeControllerId(id, id.trustDomain) !== null) return null
+  if (id !== null && controllerIdFromSpiffe(id, id.trustDomain) !== null) return null
   return `presented a certificate of ${JSON.stringify(named.join(' ').slice(0, 256))}, which is not a controller; nothing was sent`
 }
 
@@ -334,7 +339,7 @@ export function checkChain(
   anchors: readonly Certificate[],
   nowMs: number,
 ): void {
-  for (const certificate of issuingPath(chain, anchors, nowMs)) {
+  for (const certificate of findIssuingPath(chain, anchors, nowMs)) {
     checkValidityTime(certificate, nowMs)
     if (includesCertificate(anchors, certificate)) return
   }
@@ -349,7 +354,7 @@ export function checkChain(
  * are not checked. If several issuers have the same name and key, for example after a renewal, the
  * path prefers currently valid ones, then anchors, then those that expire last.
  */
-export function issuingPath(
+export function findIssuingPath(
   chain: readonly [Certificate, ...Certificate[]],
   anchors: readonly Certificate[],
   nowMs: number,

@@ -59,7 +59,7 @@ export interface SessionActor {
 }
 
 /** @param shown the presented credential, in one of the four fields. */
-export function enrollmentActor(
+export function createEnrollmentActor(
   shown: Partial<Pick<EnrollmentActor, CredentialIdField>>,
   given: Pick<EnrollmentActor, 'method' | 'address'>,
 ): Actor {
@@ -71,26 +71,26 @@ export function enrollmentActor(
  * @param given identity and session on whose behalf the system acts; absent: the system acts on its
  * own behalf.
  */
-export function systemActor(given: Partial<SystemActor> = {}): Actor {
+export function createSystemActor(given: Partial<SystemActor> = {}): Actor {
   const value = { name: '', address: '', identityId: '', sessionId: '', ...given }
   return { case: 'system', value }
 }
 
 /** A controller that writes on its own initiative. */
-export const SYSTEM_ACTOR = systemActor()
+export const SYSTEM_ACTOR = createSystemActor()
 
 /** A session actor from the log: its permission may be any string. */
-export type SessionClaim = Readonly<Record<keyof SessionActor, string>>
+export type LoggedSessionActor = Readonly<Record<keyof SessionActor, string>>
 
 /** An actor from the log, which may be absent. */
-export type ClaimedActor =
+export type LoggedActor =
   | Actor
-  | { readonly case: 'session'; readonly value: SessionClaim }
+  | { readonly case: 'session'; readonly value: LoggedSessionActor }
   | { readonly case?: undefined }
   | undefined
 
 /** Reason why an actor has no rights in any state; null when it may have some. */
-export function actorFault(actor: ClaimedActor): string | null {
+export function actorFault(actor: LoggedActor): string | null {
   switch (actor?.case) {
     case 'system':
       return actor.value.name === '' ? 'the system actor has no name' : null
@@ -115,7 +115,7 @@ function shownBy({ enrollmentId, caId, routerId, signerId }: EnrollmentActor): s
   }).flatMap(([kind, id]) => (id === '' ? [] : `${kind}:${id}`))
 }
 
-function sessionFault(session: SessionClaim): string | null {
+function sessionFault(session: LoggedSessionActor): string | null {
   if (session.identityId === '') return 'the session actor names no identity'
   if (session.sessionId === '') return 'the session actor names no API session'
   if (session.permission === '') return 'the session actor has no permission'
@@ -130,12 +130,12 @@ export function actorIdentityId(actor: Actor): string {
 }
 
 /** Session through which an actor acts, or on whose behalf it acts; '' for none. */
-export function actorSessionId(actor: ClaimedActor): string {
+export function actorSessionId(actor: LoggedActor): string {
   return actor?.case === 'system' || actor?.case === 'session' ? actor.value.sessionId : ''
 }
 
 /** Name of an actor in logs and audit records: the id of an identity if it has one. */
-export function actorName(actor: ClaimedActor): string {
+export function actorName(actor: LoggedActor): string {
   switch (actor?.case) {
     case 'system':
       return actor.value.identityId || actor.value.name

@@ -83,7 +83,7 @@ export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'd
  * Called for a link of a router.
  * @param to the other router.
  */
-export type LinkVisit = (to: string, cost: number, link: PathLink) => void
+export type VisitLink = (to: string, cost: number, link: PathLink) => void
 
 /** One socket of a link. */
 export interface LinkConnection {
@@ -104,7 +104,7 @@ export interface LinkChanges {
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
   /** Visits each usable link of the router, in no order. */
-  visitUsable(routerId: string, visit: LinkVisit): void
+  visitUsable(routerId: string, visit: VisitLink): void
   /** Whether the link is gone. False until the routers have reported their links. */
   isLost(link: PathLink): boolean
   /** @returns false when there is no such link. */

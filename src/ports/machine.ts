@@ -31,7 +31,7 @@ export interface Digests {
  * The replicated state machine, as the cluster code uses it. All calls except the async ones are
  * synchronous.
  */
-export interface Machine {
+export interface ReplicatedStateMachine {
   progress(): ApplyProgress
   /** Position of the store on disk, and its configuration: where the log begins at start. */
   persistedMark(): {

@@ -85,7 +85,7 @@ export interface SharedOption {
  * Everything that a new controller needs. A repeated request receives the same response. The
  * response contains no secret.
  */
-export interface JoinAnswer {
+export interface JoinResponse {
   readonly clusterId: string
   readonly generation: number
   readonly trustDomain: string
@@ -156,7 +156,7 @@ export interface MembershipControl {
 }
 
 /** Admits new controllers; any member can. */
-export interface Admission {
+export interface ControllerAdmission {
   /** @param lifetimeMs lifetime of the ticket, at most 7 days. */
   invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
@@ -176,5 +176,5 @@ export interface Admission {
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the
    * field.
    */
-  admit(request: JoinRequest): Promise<JoinAnswer>
+  admit(request: JoinRequest): Promise<JoinResponse>
 }

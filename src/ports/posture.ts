@@ -16,14 +16,14 @@ export interface Posture {
   /** Second factor of one API session; absent: the session has not provided one. */
   readonly factor?: StoredFactor
   /** Kinds that a router evaluates in place of the controllers; absent: none. */
-  readonly judgedByRouter?: ReadonlySet<DeviceKind>
+  readonly judgedByRouter?: ReadonlySet<DeviceFactKind>
 }
 
 /** Kinds of facts that only a device knows. */
-export type DeviceKind = 'os' | 'domain' | 'mac' | 'process'
+export type DeviceFactKind = 'os' | 'domain' | 'mac' | 'process'
 
 /** All kinds that clients report to a router that evaluates posture. */
-export const deviceKinds: ReadonlySet<DeviceKind> = new Set(['os', 'domain', 'mac', 'process'])
+export const deviceKinds: ReadonlySet<DeviceFactKind> = new Set(['os', 'domain', 'mac', 'process'])
 
 /** Second factor of an API session, stored for a later evaluation; all times in UTC ms. */
 export interface StoredFactor extends EndpointState {

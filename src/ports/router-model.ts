@@ -69,7 +69,7 @@ export interface ModelProcess {
   readonly fingerprints: readonly string[]
 }
 
-export type ModelCheckTerms =
+export type ModelPostureCheckRules =
   | { readonly case: 'mac'; readonly macAddresses: readonly string[] }
   | {
       readonly case: 'mfa'
@@ -94,7 +94,7 @@ interface ModelPostureCheck {
   readonly id: string
   readonly name: string
   readonly typeId: string
-  readonly terms: ModelCheckTerms
+  readonly terms: ModelPostureCheckRules
 }
 
 /** An operator's certificate authority for client certificates. */
@@ -135,7 +135,7 @@ export type ModelEvent =
     }
 
 /** Receives the model events of each entry, and is informed when the whole model was replaced. */
-export interface ModelFollower {
+export interface ModelListener {
   /**
    * Called within apply, after an entry that has changed the model. Must neither throw nor write.
    */
@@ -160,5 +160,5 @@ export interface RouterModel {
   /** Identities that are disabled until a time, UTC ms. The time may have passed. */
   disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>
   /** @returns a function that stops the calls. */
-  follow(follower: ModelFollower): () => void
+  follow(follower: ModelListener): () => void
 }

@@ -65,11 +65,15 @@ export interface RouterStatuses {
   dialCost(terminatorId: string): number
 }
 
-export const noPresence: RouterPresence = { connectedMs: null, returnedMs: null, lostMs: null }
+export const noRouterPresence: RouterPresence = {
+  connectedMs: null,
+  returnedMs: null,
+  lostMs: null,
+}
 
 export const noRouterStatuses: RouterStatuses = {
   of: () => null,
-  presenceOf: () => noPresence,
+  presenceOf: () => noRouterPresence,
   hasConnection: () => null,
   dialCost: () => 0,
 }

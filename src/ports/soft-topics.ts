@@ -154,7 +154,7 @@ export const softTopics = {
 export type SoftTopics = typeof softTopics
 
 /** A topic for its users. */
-export type OpenTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
+export type OpenSoftTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**
  * Live state that is not stored: presence, session activity, posture, router links. Controllers
@@ -171,7 +171,7 @@ export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   readonly counts: SoftStateCounts
   /**
    * Resolves when this controller has the values that each reachable member published before the
-   * call, or after {@link SOFT_REACH_MS_MAX}.
+   * call, or after {@link SOFT_STATE_BARRIER_MS_MAX}.
    */
   reachLatest(): Promise<void>
 }

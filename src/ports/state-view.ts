@@ -85,7 +85,7 @@ export type ListSource =
 export type DialBind = 'Bind' | 'Dial'
 
 /** Access that policies give an identity to a service. */
-export interface AccessBetween {
+export interface IdentityServiceAccess {
   /** Permissions without regard to the posture of clients. */
   readonly permissions: readonly DialBind[]
   /** Service policies that link the identity and the service, in id order. */
@@ -97,7 +97,7 @@ export interface AccessBetween {
 }
 
 /** A live set of ids. */
-export interface IdMembers {
+export interface LiveIdSet {
   has(id: string): boolean
 }
 
@@ -105,7 +105,7 @@ export interface IdMembers {
 export interface RouterIdentities {
   /** Equal for routers that are selected by the same policies. */
   readonly key: string
-  readonly identities: IdMembers
+  readonly identities: LiveIdSet
 }
 
 /** A service policy and its posture checks, which are looked up on access. */
@@ -126,13 +126,13 @@ export interface EvaluatedCheck {
 
 /** The session for which a service is shown, in addition to the identity. */
 export interface ServiceDetailScope {
-  readonly configTypes: ConfigTypesShown
+  readonly configTypes: ShownConfigTypes
   readonly posture: EvaluatedPosture
 }
 
 /** Ids of the config types whose data a service's detail contains. */
-export type ConfigTypesShown = ReadonlySet<string> | 'all'
-export const noConfigTypes: ConfigTypesShown = new Set()
+export type ShownConfigTypes = ReadonlySet<string> | 'all'
+export const noConfigTypes: ShownConfigTypes = new Set()
 /** Events of a device that prompt for a code. */
 export interface CodePrompts {
   readonly isWoken: boolean
@@ -235,7 +235,7 @@ export interface StateView extends RecordSource {
   accessibleServices(identityId: string, query: ListQuery): ListResult<RecordOf<'service'>>
 
   /** Null if the identity or the service does not exist. */
-  accessBetween(identityId: string, serviceId: string): AccessBetween | null
+  accessBetween(identityId: string, serviceId: string): IdentityServiceAccess | null
   /** True if a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
   /** False if the router is online and has reported that no client can connect to it. */
@@ -243,7 +243,7 @@ export interface StateView extends RecordSource {
   /** True if the router is online and has reported an address at which clients reach it. */
   servesClients(routerId: string): boolean
   /** The edge routers that policies let the identity use; none if the identity does not exist. */
-  routersOfIdentity(identityId: string): IdMembers
+  routersOfIdentity(identityId: string): LiveIdSet
   /** Empty if the router is not an edge router. */
   audienceOfRouter(routerId: string): RouterIdentities
   /** The service policies of a type that link the identity and the service, in id order. */

@@ -77,7 +77,7 @@ function graceLeftMs(atMs: number, factor: Factor): number {
  * Times in seconds for clients: -1 if there is no limit, or if the client does not support
  * timeouts.
  */
-export function factorTimes(
+export function clientFactorTimes(
   check: Prompted & Pick<PostureCheck, 'ignoreLegacyEndpoints'>,
   factor: Factor,
 ): { readonly timeout: number; readonly timeoutRemaining: number } {

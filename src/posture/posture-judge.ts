@@ -1,15 +1,15 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
-import { hexDigits } from '../lib/text/hex-digits.ts'
+import { extractHexDigits } from '../lib/text/hex-digits.ts'
 import { formatTime } from '../lib/text/shown-time.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
 import {
-  factorTimes,
+  clientFactorTimes,
   isStillWithinPromptGrace,
   isCodeTimedOut,
   passesFactor,
 } from './factor-judge.ts'
-import type { DeviceKind, Posture, ProcessReport } from '../ports/posture.ts'
+import type { DeviceFactKind, Posture, ProcessReport } from '../ports/posture.ts'
 
 interface OperatingSystem {
   readonly type: string
@@ -46,7 +46,7 @@ export function passesPostureCheck(check: PostureCheck, posture: Posture): boole
 }
 
 /** For each check type, the kind of report that it evaluates; not for second factors. */
-const kindOf: Readonly<Record<string, DeviceKind>> = {
+const kindOf: Readonly<Record<string, DeviceFactKind>> = {
   OS: 'os',
   DOMAIN: 'domain',
   MAC: 'mac',
@@ -85,7 +85,7 @@ function judge(check: PostureCheck, posture: Posture): boolean {
 }
 
 /** Expected and actual values of a check, stored with a failed request. */
-export function expectedAndActual(check: PostureCheck, posture: Posture): JsonObject {
+export function expectedAndActualValues(check: PostureCheck, posture: Posture): JsonObject {
   switch (check.typeId) {
     case 'OS': {
       const { type = '', version = '' } = posture.os ?? {}
@@ -159,7 +159,7 @@ function readWanted(check: PostureCheck): WantedProcess[] {
 function hex(values: Json | readonly (Json | undefined)[] | undefined): string[] {
   if (!Array.isArray(values)) return []
   return values.flatMap((value: unknown) =>
-    typeof value === 'string' ? hexDigits(value) || value : [],
+    typeof value === 'string' ? extractHexDigits(value) || value : [],
   )
 }
 
@@ -202,7 +202,7 @@ function shownProcess(
 }
 
 function shownSecondFactor(check: PostureCheck, { factor }: Posture): JsonObject {
-  const { timeout, timeoutRemaining } = factorTimes(check, factor)
+  const { timeout, timeoutRemaining } = clientFactorTimes(check, factor)
   return {
     actualValue: {
       passedMfa: (factor?.passedAtMs ?? null) !== null,

@@ -24,12 +24,12 @@ import {
   sendDueMessages,
   tickLeader,
 } from './replication.ts'
-import { type OnDisk, RaftState } from './state.ts'
+import { type DurableState, RaftState } from './state.ts'
 import { startTransfer } from './transfer.ts'
 import type { Entry, Index, NodeId, Position, RestoredLog, Term } from './types.ts'
 import { onMessage } from './receive.ts'
 
-export interface CoreStart {
+export interface RaftCoreStart {
   readonly id: NodeId
   /**
    * Id of the disk that stores `log`. The right to vote belongs to this disk. Absent: disks are not
@@ -64,7 +64,7 @@ export interface PeerStatus {
   readonly clockOffsetMs: number | null
 }
 
-export interface FullStatus extends CoreStatus {
+export interface FullCoreStatus extends CoreStatus {
   readonly id: NodeId
   readonly votedFor: NodeId | null
   readonly commit: Index
@@ -72,7 +72,7 @@ export interface FullStatus extends CoreStatus {
   readonly base: Position
   readonly last: Position
   readonly durableIndex: Index
-  readonly onDisk: OnDisk
+  readonly onDisk: DurableState
   /**
    * False while a new term, or a snapshot that replaces the log, is not durable yet. `onDisk` may
    * then be behind what this node has acknowledged.
@@ -102,7 +102,7 @@ export interface FullStatus extends CoreStatus {
  * core returns. The core never waits and never throws because of a peer's message. A failing
  * assertion is a bug in this program and must stop the node.
  */
-export class Core {
+export class RaftCore {
   readonly #state: RaftState
   #lastStatus: CoreStatus | null = null
 
@@ -115,7 +115,7 @@ export class Core {
    * is created; it is the same on all members.
    * @throws {AssertionError} when entries between the log and the state are missing.
    */
-  static restore(start: CoreStart): Core {
+  static restore(start: RaftCoreStart): RaftCore {
     checkOptions(start.options)
     const { applied, log: found } = start
     const configuration = toBinary(ConfigurationSchema, start.configuration)
@@ -156,7 +156,7 @@ export class Core {
     if (log.last.term > state.term) state.setTermAndVote(log.last.term, null)
     clearMissingTailIfCovered(state)
     state.resetElectionTimer()
-    return new Core(state)
+    return new RaftCore(state)
   }
 
   step(input: Input): void {
@@ -242,7 +242,7 @@ export class Core {
     }
   }
 
-  get fullStatus(): FullStatus {
+  get fullStatus(): FullCoreStatus {
     const state = this.#state
     const silenceTicks = state.role === 'leader' ? 0 : state.leaderSilenceTicks
     return {

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import type { Core } from './core.ts'
+import type { RaftCore } from './core.ts'
 import type { CoreStatus, ProposalResult } from './effects.ts'
 import type { Disk, Entry, NodeId, Position, Transport } from './types.ts'
 
@@ -74,7 +74,7 @@ export interface RaftNodeCallbacks {
 }
 
 export interface RaftNodeStart {
-  readonly core: Core
+  readonly core: RaftCore
   readonly disk: Disk
   readonly transport: Transport
   readonly clock: Clock

@@ -1,7 +1,7 @@
 import { ENTRY_BODY_BYTES_MAX, ENTRY_HEADER_BYTES } from './entry-codec.ts'
 import type { ProposalRefusalCode } from './effects.ts'
 import type { Proposal } from './input.ts'
-import { appendAsLeader, nextStampMs } from './leader-log.ts'
+import { appendAsLeader, nextEntryTimestampMs } from './leader-log.ts'
 import type { RaftState } from './state.ts'
 
 /**
@@ -16,7 +16,7 @@ export function propose(state: RaftState, proposals: readonly Proposal[], nowMs:
     return
   }
   releaseHeldProposals(state)
-  const timeMs = nextStampMs(state)
+  const timeMs = nextEntryTimestampMs(state)
   for (const proposal of proposals) log(state, proposal, timeMs)
 }
 

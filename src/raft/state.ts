@@ -35,7 +35,7 @@ interface Transfer {
  * the term in memory is durable, this position covers every acknowledgement that was sent, because
  * acknowledgements wait for the same reports of the disk.
  */
-export interface OnDisk {
+export interface DurableState {
   readonly term: Term
   readonly last: Position
 }
@@ -80,7 +80,7 @@ export class RaftState {
   #term: Term
   #votedFor: NodeId | null
   /** Term and position that a restart would find on disk, as far as this node knows. */
-  onDisk: OnDisk
+  onDisk: DurableState
   /**
    * Position up to which the log may lack entries that this node acknowledged before the log was
    * damaged (see owed.ts); null if nothing is missing.

@@ -6,8 +6,8 @@ import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
 import {
   type ConsensusThreadCommand,
   type ConsensusThreadEvent,
-  sameThreadChannel,
-  type MainLink,
+  createSameThreadChannel,
+  type MainThreadLink,
 } from '../cluster/link.ts'
 import type { DiskStats } from '../ports/stats.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -34,7 +34,7 @@ export interface StartedLogAndConsensus {
    * The main thread's side of the link, for the ClusterNode. `ClusterNode.start` also makes the
    * other side (the host of log and consensus) start.
    */
-  readonly link: MainLink
+  readonly link: MainThreadLink
   /** Number of starts of this store; part of the origin of every command. */
   readonly boot: number
   /** Bytes of a torn write that were removed from the end of the log. */
@@ -62,7 +62,7 @@ export function startInline(start: LogAndConsensusStart): StartedLogAndConsensus
   const opened = openLog(start.dir, { ...start.log, files: timed.files })
   const { restored, disk, cutBytes, committedIndex, repair } = opened
   const { boot } = restored
-  const { main, host } = sameThreadChannel()
+  const { main, host } = createSameThreadChannel()
   const diskVitals = (): DiskStats => timed.vitals(start.dir)
   new ConsensusThread(start.host, { link: host, disk, restored, clock: systemClock, diskVitals })
   const close = (): Promise<void> => Promise.resolve()

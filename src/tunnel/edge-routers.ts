@@ -5,13 +5,13 @@ import { encodeText } from '../channel/headers.ts'
 import { type VersionLine, formatVersionLine } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import { dialChannel } from '../channel/dial.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from '../channel/numbers.ts'
+import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from '../channel/numbers.ts'
 import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
-import { EDGE_PROTOCOL, edgeHeader } from '../channel/messages/edge.ts'
+import { EDGE_PROTOCOL, edgeHeaderKey } from '../channel/messages/edge.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
 import type { TunnelCounts } from './counts.ts'
 import { EdgeChannel } from './edge-channel.ts'
@@ -292,7 +292,7 @@ export class EdgeRouters {
     const { clock } = this.#deps
     const startMs = clock.monotonicMs()
     try {
-      await edge.channel.request({ contentType: contentType.latency }, probeMs)
+      await edge.channel.request({ contentType: channelContentType.latency }, probeMs)
       followed.roundTripMs = clock.monotonicMs() - startMs
     } catch (error) {
       edge.channel.close(`no sign of life: ${errorMessage(error)}`)
@@ -302,11 +302,11 @@ export class EdgeRouters {
 
 function helloOf(token: string, version: VersionLine): ChannelMessage {
   return {
-    contentType: contentType.hello,
+    contentType: channelContentType.hello,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.helloVersion, encodeText(formatVersionLine(version))],
-      [edgeHeader.sessionToken, encodeText(token)],
+      [channelHeaderKey.helloVersion, encodeText(formatVersionLine(version))],
+      [edgeHeaderKey.sessionToken, encodeText(token)],
     ]),
     body: encodeText(randomUUID()),
   }

@@ -15,7 +15,7 @@ import { EdgeTerminators } from './edge-terminators.ts'
 import { FollowedServices } from './followed-services.ts'
 import { IdentitySession } from './identity-session.ts'
 import { ServiceSessions } from './service-sessions.ts'
-import type { TunnelFigures } from './tunnel-metrics.ts'
+import type { TunnelMetricValues } from './tunnel-metrics.ts'
 
 interface IdentityTunnelDeps {
   /** The same options as for a router listener with the binding `tunnel`. */
@@ -133,7 +133,7 @@ export class IdentityTunnel {
     await this.#session.stop()
   }
 
-  get figures(): TunnelFigures {
+  get figures(): TunnelMetricValues {
     return {
       counts: this.#counts,
       hasSession: this.#session.token !== null,

@@ -3,7 +3,7 @@ import type { ResultCounts, ServiceCounts, TunnelCounts } from './counts.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** The tunnel of one identity at the time of a scrape. */
-export interface TunnelFigures {
+export interface TunnelMetricValues {
   readonly counts: TunnelCounts
   readonly hasSession: boolean
   readonly knownControllers: number
@@ -27,7 +27,7 @@ interface MeasuredTunnel {
   readonly file: string
   /** End of the validity period of the identity's certificate, UTC ms. */
   readonly certificateNotAfterMs: number
-  readonly figures: TunnelFigures
+  readonly figures: TunnelMetricValues
 }
 
 const PREFIX = 'flotilla_tunnel_'

@@ -6,7 +6,7 @@ import { resourceOperations } from '../../src/api/records/resource-routes.ts'
 import { createServices } from '../../src/api/services.ts'
 import { authenticator } from '../../src/entities/kinds/authenticator.ts'
 import { defineEntity, type Entity } from '../../src/entities/define.ts'
-import { reference } from '../../src/entities/fields.ts'
+import { idReferenceField } from '../../src/entities/fields.ts'
 import { service } from '../../src/entities/kinds/service.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import { client, management } from './support/caller.ts'
@@ -121,7 +121,7 @@ describe('a kind of record on the client API', () => {
 
   test('does not compile if its definition has no scope', () => {
     const about = { name: 'thing', plural: 'things', symbols: [] } as const
-    const fields = { identityId: reference('identity', 'cascade') }
+    const fields = { identityId: idReferenceField('identity', 'cascade') }
     // @ts-expect-error: operations on the client API without a scope.
     expect(defineEntity({ ...about, fields, operations: read }).callerScope).toBe(null)
     const operations = { management: { list: 'admin' } } as const

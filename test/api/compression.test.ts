@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { AnswerCompression } from '../../src/api/http/answers/compression.ts'
+import { ResponseCompression } from '../../src/api/http/answers/compression.ts'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { makeManyIdentities } from './support/many.ts'
@@ -94,11 +94,11 @@ describe('Compression', () => {
     [10_000, 'gzip'],
     [10_001, null],
   ])('of %d bytes has the coding %s', (bytes, coding) => {
-    expect(new AnswerCompression(limits).codingFor('gzip', bytes)).toBe(coding)
+    expect(new ResponseCompression(limits).codingFor('gzip', bytes)).toBe(coding)
   })
 
   test('calls back synchronously for small bodies, and asynchronously for larger ones', async () => {
-    const compression = new AnswerCompression(limits)
+    const compression = new ResponseCompression(limits)
     const seen: string[] = []
     const run = (bytes: number) =>
       new Promise<Buffer | null>((resolve) => {

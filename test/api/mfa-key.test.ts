@@ -16,7 +16,10 @@ function versions(): number[] {
   return record.versions.map(({ version }) => version)
 }
 
-/** The next version is in force, as it would be after a controller was removed. @returns what became of it. */
+/**
+ * The next version is in force, as it would be after a controller was removed. @returns what became
+ * of it.
+ */
 function rotate(): string {
   const version = (versions().at(-1) ?? 0) + 1
   const message = create(SecretRotateSchema, { name: 'factorKey', version })

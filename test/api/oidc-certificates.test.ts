@@ -14,7 +14,8 @@ import { client, management } from './support/caller.ts'
 import { made, shown } from './support/network.ts'
 import { OidcClient } from './support/oidc.ts'
 
-// Goal: clients of OIDC keep, extend and add to their certificates as clients of the REST log-in do.
+// Goal: clients of OIDC keep, extend and add to their certificates as clients of the REST log-in
+// do.
 
 const two = await twoControllers()
 const { controller, root, newPerson } = two

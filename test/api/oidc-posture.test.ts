@@ -5,8 +5,8 @@ import { controllerForFile } from './support/for-file.ts'
 import { atWork, type Device, domain, OidcDevices } from './support/oidc-device.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
-// Goal: a client of OIDC reports its posture to routers, and is judged by it when it dials or hosts.
-// Method: a log-in by the authorization code flow; claims and reports as routers bring them.
+// Goal: a client of OIDC reports its posture to routers, and is judged by it when it dials or
+// hosts. Method: a log-in by the authorization code flow; claims and reports as routers bring them.
 
 const { controller, root } = await controllerForFile()
 const { parts } = controller

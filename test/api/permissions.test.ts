@@ -28,7 +28,10 @@ function patched(
 
 let aliceSession: string | null = null
 
-/** Alice with these and no other permissions, in a session of her own: one identity can not open any number of them. */
+/**
+ * Alice with these and no other permissions, in a session of her own: one identity can not open any
+ * number of them.
+ */
 function given(...permissions: readonly string[]): CallerOf {
   controller.cluster.apply(patched('identity', 'alice-id', { permissions }))
   const isOpen = aliceSession !== null && controller.state.get('apiSession', aliceSession)

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../src/api/fabric/router-clients.ts'
 import { createServices } from '../../src/api/services.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
-import type { ClientClaim } from '../../src/ports/router-clients.ts'
+import type { ClientAccessRequest } from '../../src/ports/router-clients.ts'
 import { PROMPT_GRACE_MS } from '../../src/posture/factor-judge.ts'
 import { type CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -162,8 +162,8 @@ test('a TOTP code given in the session applies to dials at a router until the MF
   const shown = await person.caller.get(`${certificates}/${id}`)
   const { fingerprint } = shown.body.data as { fingerprint: string }
   const { parts, machine } = controller
-  const clients = new ApiRouterClients({ ...parts, ...createServices(parts) }, machine)
-  const claim: ClientClaim = {
+  const clients = new RouterClientAuthorizer({ ...parts, ...createServices(parts) }, machine)
+  const claim: ClientAccessRequest = {
     routerId: person.routerId,
     type: 'Dial',
     sessionToken: token,

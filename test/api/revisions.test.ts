@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RequestContext } from '../../src/api/http/call.ts'
-import { answerFromJsonText } from '../../src/api/http/answers/envelope.ts'
+import { responseFromJsonText } from '../../src/api/http/answers/envelope.ts'
 import { parseIfMatch, responseWithEtag } from '../../src/api/records/revisions.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { management, type Reply } from './support/caller.ts'
@@ -129,7 +129,7 @@ describe('The ETag of one record', () => {
   const tagAt = (revision: number, text = '{"id":"a"}'): unknown => {
     const record = { id: 'a', createdAt: 0, updatedAt: 0, revision }
     const call = { ifNoneMatch: null } as RequestContext
-    return responseWithEtag(call, record, answerFromJsonText(text)).headers?.['etag']
+    return responseWithEtag(call, record, responseFromJsonText(text)).headers?.['etag']
   }
 
   test('contains the record’s revision, so it differs from the ETag of another record with the same JSON', () => {

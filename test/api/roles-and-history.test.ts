@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MetricHistory, historyLimits } from '../../src/api/metrics/figure-history.ts'
+import { MetricHistory, metricHistoryLimits } from '../../src/api/metrics/figure-history.ts'
 import { fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, newService } from './support/network.ts'
@@ -39,8 +39,8 @@ test('the history of metrics covers one hour', () => {
   history.start(scheduler)
   const step = (change: Partial<typeof totals>): void => {
     totals = { ...totals, ...change }
-    clock.advance(historyLimits.historyPeriodMs)
-    scheduler.run(historyLimits.historyPeriodMs)
+    clock.advance(metricHistoryLimits.historyPeriodMs)
+    scheduler.run(metricHistoryLimits.historyPeriodMs)
   }
   step({ commitIndex: 150, appliedIndex: 147, fsyncs: 5, fsyncP99Ms: 1.234, logIns: 2 })
   step({ commitIndex: 150, appliedIndex: 150, leaderChanges: 1, requests: 25 })
@@ -52,10 +52,11 @@ test('the history of metrics covers one hour', () => {
     logIns: [2, 0],
     requestsPerSecond: [0, 2.5],
   })
-  for (let n = 0; n < historyLimits.historySamplesMax; n += 1) step({ logIns: totals.logIns + n })
+  for (let n = 0; n < metricHistoryLimits.historySamplesMax; n += 1)
+    step({ logIns: totals.logIns + n })
   const { logIns } = history.view().figures
-  expect(logIns).toHaveLength(historyLimits.historySamplesMax)
-  expect([logIns[0], logIns.at(-1)]).toEqual([0, historyLimits.historySamplesMax - 1])
+  expect(logIns).toHaveLength(metricHistoryLimits.historySamplesMax)
+  expect([logIns[0], logIns.at(-1)]).toEqual([0, metricHistoryLimits.historySamplesMax - 1])
   history.stop()
 })
 

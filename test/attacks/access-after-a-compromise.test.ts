@@ -15,7 +15,8 @@ import { SecretsCluster } from '../cluster/secrets-fixture.ts'
 import { anySession, anySystem } from '../support/commands.ts'
 import { ownIdentity, password, twoControllers } from './oidc/support.ts'
 
-// The attack: a compromised controller opened sessions before it was removed, and its disk has the token of every enrollment.
+// The attack: a compromised controller opened sessions before it was removed, and its disk has the
+// token of every enrollment.
 
 const { controller, root, newClient, newPerson } = await twoControllers()
 

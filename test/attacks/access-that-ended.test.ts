@@ -12,7 +12,8 @@ import type { Actor } from '../../src/ports/actor.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 
 // The attack: a person whose access ends at a time keeps it: by an extension of the own end, by a
-// stale write of a tool that does not know ends, by a router that nobody writes to, or by a restore.
+// stale write of a tool that does not know ends, by a router that nobody writes to, or by a
+// restore.
 
 const HOUR_MS = 60 * 60_000
 const { controller, root, sessionOf } = await controllerForFile()

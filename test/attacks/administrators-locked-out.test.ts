@@ -4,8 +4,8 @@ import { admin, user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, shown } from '../api/support/network.ts'
 
-// An attacker may change auth policies, or has the session of an administrator. It has wrong passwords lock the others, and then tries
-// one wrong password for each administrator.
+// An attacker may change auth policies, or has the session of an administrator. It has wrong
+// passwords lock the others, and then tries one wrong password for each administrator.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const policy = `${management}/auth-policies/default`

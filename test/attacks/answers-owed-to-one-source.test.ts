@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { attackedListener } from './support/listener.ts'
 import { stuckConnection } from './support/unread.ts'
 
-// An attacker without credentials has many answers made and reads none: each alone is within its bounds, all together are not.
+// An attacker without credentials has many answers made and reads none: each alone is within its
+// bounds, all together are not.
 
 const answerPieceBytes = 16 * 1024
 const { accepted, connect } = await attackedListener({

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
-import { Proposals } from '../../src/cluster/replication/proposals.ts'
+import { LocalProposals } from '../../src/cluster/replication/proposals.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
@@ -50,7 +50,7 @@ test.each([
 test.each(incomplete.slice(0, -1))('a write with %s is not even proposed', async (_what, actor) => {
   const sent: Uint8Array[] = []
   const room = { outstandingMax: 9, outstandingSpanMax: 9, outstandingBytesMax: 1 << 20 }
-  const desk = new Proposals(
+  const desk = new LocalProposals(
     { storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000, ...room },
     {
       selfId: 'ctrl1',

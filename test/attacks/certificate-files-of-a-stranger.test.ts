@@ -7,7 +7,7 @@ import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewe
 import {
   type CertifiedKey,
   issueLeaf,
-  issueLeafFor,
+  issueLeafForKey,
   type LeafOptions,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
@@ -60,7 +60,7 @@ async function renewedBy(changes: Partial<LeafOptions>): Promise<void> {
   const { native } = parseCertificates(leaf.certificatePem)[0]
   const spki = Uint8Array.from(native.publicKey.export({ type: 'spki', format: 'der' }))
   const validity = { notBeforeMs: nowMs - DAY_MS, notAfterMs: nowMs + 90 * DAY_MS }
-  writeFileSync(paths.cert, await issueLeafFor(contentOf({ validity, ...changes }), spki))
+  writeFileSync(paths.cert, await issueLeafForKey(contentOf({ validity, ...changes }), spki))
   const silent = () => undefined
   const renewer = new CertificateRenewer({
     selfId: 'ctrl1',

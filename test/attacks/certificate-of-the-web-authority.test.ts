@@ -22,8 +22,9 @@ import { startController, type TestController } from '../api/support/controller.
 import { newCa } from '../support/authorities.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: the controller shows a certificate of a public authority to browsers. Anybody can have certificates of that
-// authority: for clients, to log in and to read metrics by, and for names that lead to the controller's own.
+// The attack: the controller shows a certificate of a public authority to browsers. Anybody can
+// have certificates of that authority: for clients, to log in and to read metrics by, and for names
+// that lead to the controller's own.
 
 const DAY_MS = 24 * 60 * 60_000
 const CONSOLE = 'console.example.org'

@@ -11,7 +11,7 @@ import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
-import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessRequest, ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
@@ -36,7 +36,7 @@ let nowMs: number
 /** At the latest commit. */
 let looks: number
 let proposed: number
-let judge: (claim: ClientClaim) => ClaimDecision
+let judge: (claim: ClientAccessRequest) => ClientAccessDecision
 let outcome: Outcome
 
 beforeEach(() => {
@@ -47,7 +47,7 @@ beforeEach(() => {
   judge = () => ({ ok: true, client })
   outcome = { ok: true, id: 't1' }
   const clients = {
-    judge: (claim: ClientClaim) => Promise.resolve(judge(claim)),
+    judge: (claim: ClientAccessRequest) => Promise.resolve(judge(claim)),
     report: () => Promise.resolve(true),
   }
   const reads = {

@@ -13,8 +13,8 @@ import { memberLeaf } from '../support/member-leaf.ts'
 import { freePort } from '../support/ports.ts'
 import { proxyHeader, rawProxyHeader } from '../support/proxy-header.ts'
 
-// The attack: behind load balancers, a host claims the address of another client, to hide in the audit log or to use the limits of
-// others; or it keeps the port busy with headers.
+// The attack: behind load balancers, a host claims the address of another client, to hide in the
+// audit log or to use the limits of others; or it keeps the port busy with headers.
 
 const BALANCER = '127.0.0.2'
 const STRANGER = '127.0.0.3'

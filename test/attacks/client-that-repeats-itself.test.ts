@@ -11,8 +11,9 @@ import { hostAt } from '../router/forward/peer.ts'
 import { endsOf, frame, TestController, TestPlace, TestRouter } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a client that keeps the ends of its circuits itself sends the same payload into them as fast as it can, and heeds no
-// window. The hosts are at the same router, which keeps all that waits for their ends, until its memory is full or others wait.
+// The attack: a client that keeps the ends of its circuits itself sends the same payload into them
+// as fast as it can, and heeds no window. The hosts are at the same router, which keeps all that
+// waits for their ends, until its memory is full or others wait.
 
 const PAYLOAD = 1100
 const ACKNOWLEDGEMENT = 1101

@@ -33,7 +33,10 @@ const reader = sessionOf('alice-id')
 const filtered = (who: CallerOf, filter: string): Promise<Reply> =>
   who.get(`${management}/identities?limit=1&filter=${encodeURIComponent(filter)}`)
 
-/** Ms of the processor on this thread; the least of a few, which a machine that is busy with others stretches least. */
+/**
+ * Ms of the processor on this thread; the least of a few, which a machine that is busy with others
+ * stretches least.
+ */
 async function costOf(task: () => unknown): Promise<number> {
   const costs: number[] = []
   for (let at = 0; at < 4; at += 1) {

@@ -1,16 +1,17 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 
-import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../src/api/fabric/router-clients.ts'
 import { createServices } from '../../src/api/services.ts'
-import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessRequest, ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import type { CommandWriter } from '../../src/ports/writer.ts'
 import { type CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { claimsOf, made, newIdentity } from '../api/support/network.ts'
 import { certificateBy } from '../api/support/oidc-device.ts'
 
-// The attack: a client, or a stolen router that has seen its tokens, uses the token of a service session that has ended to get
-// what current policies, posture or sessions do not grant, or to fill the log.
+// The attack: a client, or a stolen router that has seen its tokens, uses the token of a service
+// session that has ended to get what current policies, posture or sessions do not grant, or to fill
+// the log.
 
 const REOPENS_MAX = 5
 const { controller, root, sessionOf } = await controllerForFile({
@@ -19,7 +20,7 @@ const { controller, root, sessionOf } = await controllerForFile({
 })
 const { parts, machine, clock } = controller
 const deps = { ...parts, ...createServices(parts) }
-const clients = new ApiRouterClients(deps, machine)
+const clients = new RouterClientAuthorizer(deps, machine)
 
 interface Stage {
   readonly caller: CallerOf
@@ -29,7 +30,7 @@ interface Stage {
   readonly dialId: string
   readonly waysId: string
   readonly sessionId: string
-  readonly claim: ClientClaim
+  readonly claim: ClientAccessRequest
 }
 
 let serial = 0
@@ -39,7 +40,7 @@ async function newClaim(
   caller: CallerOf,
   routerId: string,
   serviceId: string,
-): Promise<ClientClaim> {
+): Promise<ClientAccessRequest> {
   const reply = await caller.call('POST', `${client}/sessions`, { serviceId, type: 'Dial' })
   expect(reply.status, reply.text).toBe(201)
   const { token } = reply.body.data as { token: string }
@@ -73,7 +74,7 @@ beforeEach(async () => {
   stage = { caller, identityId, serviceId, routerId, dialId, waysId, sessionId, claim }
 })
 
-const judged = (changes: Partial<ClientClaim> = {}): Promise<ClaimDecision> =>
+const judged = (changes: Partial<ClientAccessRequest> = {}): Promise<ClientAccessDecision> =>
   clients.judge({ ...stage.claim, ...changes })
 const refusedBy = (fault: string): object => ({ ok: false, fault })
 
@@ -162,7 +163,7 @@ describe('the token of an ended service session', () => {
         return typeof value === 'function' ? (value.bind(target) as unknown) : value
       },
     })
-    const lagging = new ApiRouterClients({ ...deps, posture }, machine)
+    const lagging = new RouterClientAuthorizer({ ...deps, posture }, machine)
     expect(await lagging.judge(stage.claim)).toEqual(refusedBy('posture'))
     expect(machine.get('session', stage.sessionId)).toBeUndefined()
   })
@@ -242,7 +243,7 @@ describe('the token of an ended service session', () => {
         return id
       },
     }
-    const racing = new ApiRouterClients({ ...deps, writer }, machine)
+    const racing = new RouterClientAuthorizer({ ...deps, writer }, machine)
     expect(await racing.judge(stage.claim)).toEqual(refusedBy('session'))
   })
 

@@ -8,7 +8,8 @@ import { sharedSecretNames } from '../../src/lib/cluster-records.ts'
 import { identity, type LogWriter } from '../fsm/support/log.ts'
 import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
 
-// An attacker with few rights reads the enrollment token of a plain identity, waits until that gains rights, and enrolls as it.
+// An attacker with few rights reads the enrollment token of a plain identity, waits until that
+// gains rights, and enrolls as it.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const identities = `${management}/identities`

@@ -8,8 +8,8 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { anySession, commandData } from '../support/commands.ts'
 import { setPasswordHash, weakHash } from './support/password-hashes.ts'
 
-// The attack: password hashes of a migrated network have other parameters. They may cost more than a controller can bear, or so
-// little that the time of an answer says which names exist.
+// The attack: password hashes of a migrated network have other parameters. They may cost more than
+// a controller can bear, or so little that the time of an answer says which names exist.
 
 const { controller } = await controllerForFile()
 const { machine, state } = controller

@@ -12,7 +12,7 @@ import { freePort } from '../support/ports.ts'
 // accepts, and stops in the handshake or stays silent after it. Probes get no answer, and the
 // operator restarts the router.
 
-/** The first bytes of a ClientHello. */
+/** The first bytes of a EdgeRouterHello. */
 const HALF_HELLO = Buffer.from('1603010200010001fc0303', 'hex')
 
 let network: TestNetwork

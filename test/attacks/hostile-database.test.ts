@@ -4,8 +4,9 @@ import { BoltFile } from '../../src/migrate/bolt/bolt-file.ts'
 import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { bucketOf, writeBolt } from '../support/bolt-writer.ts'
 
-// The attack: somebody passes an operator a small database that takes all memory or time of the migration, or one that was copied
-// while a controller wrote to it, so that a part of the network is missing.
+// The attack: somebody passes an operator a small database that takes all memory or time of the
+// migration, or one that was copied while a controller wrote to it, so that a part of the network
+// is missing.
 
 const PAGE = 4096
 const HEADER = 16

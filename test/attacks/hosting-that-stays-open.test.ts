@@ -15,7 +15,8 @@ import { eventually } from '../support/eventually.ts'
 import { attackedByCertificates, dataOf, fingerprintOf } from './support/certificates.ts'
 import { raiseToSecondLevel, StolenRouters } from './support/stolen-router.ts'
 
-// The attack: a stolen router keeps a terminator of a client that may not host any more, and with it the traffic of the service.
+// The attack: a stolen router keeps a terminator of a client that may not host any more, and with
+// it the traffic of the service.
 
 const { controller, listener, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)

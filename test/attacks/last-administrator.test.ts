@@ -21,7 +21,10 @@ const strict = await made(root, policies, {
   primary,
   secondary: { requireTotp: false, requireExtJwtSigner: signer },
 })
-/** An administrator that could not log in: without a credential, or under a policy that nobody can satisfy. */
+/**
+ * An administrator that could not log in: without a credential, or under a policy that nobody can
+ * satisfy.
+ */
 await newIdentity(root, 'without a credential', { isAdmin: true })
 const partialId = await newIdentity(root, 'partial', { isAdmin: true, authPolicyId: strict })
 const credential = { method: 'updb', username: 'partial', password: 'a password of mine' }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { AnswerCompression, isKnownSecret } from '../../src/api/http/answers/compression.ts'
+import { ResponseCompression, isKnownSecretName } from '../../src/api/http/answers/compression.ts'
 import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeManyIdentities } from '../api/support/many.ts'
@@ -8,9 +8,10 @@ import { allOperations } from '../../src/api/operations.ts'
 import type { ApiDeps } from '../../src/api/parts.ts'
 import { createServices } from '../../src/api/services.ts'
 
-// An attacker chooses text in a list that an administrator's console reads again and again, and sees on the network how long each
-// answer is. If the list were compressed together with an enrollment token, the answer would be shorter whenever the text is a part
-// of the token, so that it could be guessed character by character.
+// An attacker chooses text in a list that an administrator's console reads again and again, and
+// sees on the network how long each answer is. If the list were compressed together with an
+// enrollment token, the answer would be shorter whenever the text is a part of the token, so that
+// it could be guessed character by character.
 
 const { controller, root } = await controllerForFile()
 makeManyIdentities(controller, 30)
@@ -68,7 +69,7 @@ describe('the operations whose responses may be compressed', () => {
 })
 
 test('one client cannot make a controller compress many lists at a time', () => {
-  const compression = new AnswerCompression({
+  const compression = new ResponseCompression({
     compressedBytesMin: 1,
     compressedBytesMax: 1_000_000,
     compressedAtOnceBytesMax: 0,
@@ -99,7 +100,7 @@ function secretNames(schema: unknown): string[] {
   const named = Object.entries((properties ?? {}) as JsonObject).flatMap(([name, of]) => {
     const isText = (of as JsonObject)['type'] === undefined || canBeText((of as JsonObject)['type'])
     const isSecret = /token|jwt|secret|password|recovery|privateKey|seed/i.test(name)
-    const isKnown = isKnownSecret(name) || harmless.has(name)
+    const isKnown = isKnownSecretName(name) || harmless.has(name)
     return [...(isText && isSecret && !isKnown ? [name] : []), ...secretNames(of)]
   })
   return [...named, ...Object.values(others).flatMap((part) => secretNames(part))]

@@ -4,7 +4,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, test } from 'vitest'
 
 import { encodeFrame } from '../../src/channel/frame.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
@@ -65,7 +65,7 @@ async function linkOfAnotherRouter(localAddress: string): Promise<void> {
   const before = network.logged('link established').length
   const socket = await handshake('router2', localAddress)
   const ids = { linkId: 'of router2', routerId: 'router2', dialedId: 'router1' }
-  socket.write(encodeFrame(linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
+  socket.write(encodeFrame(linkHelloMessage({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
   await eventually(() => network.logged('link established').length).toBe(before + 1)
 }
 

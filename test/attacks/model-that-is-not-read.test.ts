@@ -9,7 +9,8 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: routers ask for the data model and read nothing of it, so that no other router is sent one.
+// The attack: routers ask for the data model and read nothing of it, so that no other router is
+// sent one.
 
 const services = Array.from({ length: 50 }, (_, at): ModelEvent => {
   const value = { id: `s${at}`, name: `service ${at}`, encryptionRequired: false, configs: [] }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, expect, test } from 'vitest'
 
-import { clientSocketsMax, descriptorsMax } from '../../src/lib/bounds/descriptors.ts'
+import { clientSocketsMax, fileDescriptorsMax } from '../../src/lib/bounds/descriptors.ts'
 
 // An attacker without credentials holds so many connections that the controller has no file
 // descriptor left: then no log segment opens, no peer connects, and a thread that reads its memory
@@ -66,6 +66,6 @@ test('connections from many sources leave file descriptors free, and a process t
 })
 
 test('a share of all file descriptors is not available to clients, however few descriptors there are', () => {
-  expect(descriptorsMax()).toBeGreaterThan(0)
+  expect(fileDescriptorsMax()).toBeGreaterThan(0)
   expect([64, 1024, 65_536].map(clientSocketsMax)).toEqual([32, 512, 64_512])
 })

@@ -22,7 +22,9 @@ function newCheck(name: string, roleAttributes: readonly string[] = []): Promise
   return made(root, checks, { name, typeId: 'MAC', macAddresses: ['aabbccddee01'], roleAttributes })
 }
 
-/** @param roles of the policy, given the id of the check, which has the attribute of the same name. */
+/**
+ * @param roles of the policy, given the id of the check, which has the attribute of the same name.
+ */
 async function guarded(
   permissions: readonly string[],
   roles: (checkId: string) => readonly string[],

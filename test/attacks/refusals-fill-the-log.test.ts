@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { refusalLimits } from '../../src/api/http/refusal-quota.ts'
+import { refusalLogLimits } from '../../src/api/http/refusal-quota.ts'
 import { startController } from '../api/support/controller.ts'
 
 // The attack: somebody with or without a session causes many refused writes, each of which is a
@@ -24,7 +24,7 @@ test('a caller whose writes are rejected endlessly causes a limited number of lo
     }
   }
   try {
-    const { linesOfOneMax, windowMs } = refusalLimits
+    const { linesOfOneMax, windowMs } = refusalLogLimits
     await refusedFor('alice-id', linesOfOneMax + 20)
     expect(told).toHaveLength(linesOfOneMax)
     controller.clock.advance(windowMs)

@@ -10,7 +10,7 @@ import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
 import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { linkHandler } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { perRouterRateLimitedLogger } from '../../src/fabric/router-log.ts'
@@ -54,7 +54,7 @@ class Reports {
       onSeen: (link, type) => this.#live.publishFact({ kind: 'link', type, link }),
     })
     this.stage.channels.add(
-      linkHandler({
+      createLinkHandler({
         table,
         isCertificateOf: () => false,
         onOtherFault: () => undefined,

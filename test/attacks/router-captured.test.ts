@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { addressesMessage, serverHello } from '../../src/channel/messages/control.ts'
+import { addressesMessage, controllerHelloMessage } from '../../src/channel/messages/control.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { ControllerMembership } from '../../src/router/controllers/membership.ts'
 import { controllerLimits as limits } from '../../src/router/controllers/limits.ts'
@@ -41,7 +41,7 @@ function onDisk(): string {
 
 /** The router has processed everything that a controller sent before. */
 async function heard(sender: ScriptedController): Promise<void> {
-  await sender.channel?.request(serverHello('v2.0.0'))
+  await sender.channel?.request(controllerHelloMessage('v2.0.0'))
 }
 
 /** The router knows all three, and runs. */

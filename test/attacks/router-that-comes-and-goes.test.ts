@@ -13,7 +13,8 @@ import { onLoopback } from '../fabric/loopback.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { memberLeaf } from '../support/member-leaf.ts'
 
-// The attack: a router opens and drops its channel as fast as it can, and each time costs all controllers.
+// The attack: a router opens and drops its channel as fast as it can, and each time costs all
+// controllers.
 
 // A budget that does not grow while the test runs.
 const clock = new ManualClock()

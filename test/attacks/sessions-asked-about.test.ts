@@ -13,7 +13,8 @@ import { eventually } from '../support/eventually.ts'
 import type { RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
 
-// The attack: a router asks about sessions, which costs it nothing and its controller much, again and again.
+// The attack: a router asks about sessions, which costs it nothing and its controller much, again
+// and again.
 
 let stage: RouterStage
 afterEach(() => stage.channels.stop())

@@ -106,7 +106,8 @@ test('a name that resolves to a metadata service is not requested, even if addre
 
 test('if the DNS response for a name changes after the check, the checked address is used', async () => {
   const before = server.requests
-  // Judged as an address of documentation (RFC 5737); the system would find this host by the same name.
+  // Judged as an address of documentation (RFC 5737); the system would find this host by the same
+  // name.
   const judged = { address: '203.0.113.1', family: 4 }
   const endpoint = new KeyEndpoint(hasty, open, () => Promise.resolve([judged]))
   await expect(endpoint.fetch(server.url)).rejects.toThrow()

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
-import { adminSocketActor } from '../../src/controller/admin/caller.ts'
+import { actorFromCallerHeader } from '../../src/controller/admin/caller.ts'
 import { AdminSocket } from '../../src/controller/admin/socket.ts'
 import { actorName } from '../../src/ports/actor.ts'
 import { fabric, management } from '../api/support/caller.ts'
@@ -130,6 +130,6 @@ test('an administrator over TCP cannot use the operations of the admin socket', 
 test('a caller at the admin socket can claim to be the controller’s user or root, but no other user', () => {
   const own = { uid: 1000, name: 'op' }
   for (const claimed of ['4711 somebody', '1 daemon', '-1 x', 'NaN x', '1e3 x', ['0 root']]) {
-    expect(actorName(adminSocketActor(claimed, own))).toBe('uid:1000 (op)')
+    expect(actorName(actorFromCallerHeader(claimed, own))).toBe('uid:1000 (op)')
   }
 })

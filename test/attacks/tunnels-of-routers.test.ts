@@ -18,7 +18,8 @@ import { raiseToSecondLevel, type StolenRouter, StolenRouters } from './support/
 import { settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a stolen router uses its tunnel to reach, or to be, a service that its own identity may not dial or host.
+// The attack: a stolen router uses its tunnel to reach, or to be, a service that its own identity
+// may not dial or host.
 
 const { controller, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)

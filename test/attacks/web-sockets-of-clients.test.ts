@@ -12,8 +12,9 @@ import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { WebSocketStream } from '../../src/router/edge/web-socket-stream.ts'
 import { EdgeBench, eventually, webSocketStream } from '../router/edge/support.ts'
 
-// The attack: a client of a `wss:` listener that opens web sockets and goes no further, sends frames that it must not send,
-// or reads nothing, so that other clients find no room or the memory of the router fills.
+// The attack: a client of a `wss:` listener that opens web sockets and goes no further, sends
+// frames that it must not send, or reads nothing, so that other clients find no room or the memory
+// of the router fills.
 
 const MIB = 1024 * 1024
 const closers: (() => Promise<void> | void)[] = []

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { KeyFetchError } from '../../src/auth/tokens/key-endpoint.ts'
-import { KeySets } from '../../src/auth/tokens/key-sets.ts'
+import { SignerKeyCache } from '../../src/auth/tokens/key-sets.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import type { ExternalJwtSigner } from '../../src/entities/kinds/external-jwt-signer.ts'
 import { ecKey, jwkOf } from '../support/identity-provider.ts'
@@ -15,7 +15,7 @@ let warnings: string[]
 let fetched: string[]
 /** Answer of the provider; null: none. */
 let document: string | null
-let keySets: KeySets
+let keySets: SignerKeyCache
 /** Held back until it is called. */
 let release: (() => void) | null
 
@@ -25,7 +25,7 @@ beforeEach(() => {
   fetched = []
   document = published(one)
   release = null
-  keySets = new KeySets({ fetch }, limits, { clock, logger: { warn, error: warn } })
+  keySets = new SignerKeyCache({ fetch }, limits, { clock, logger: { warn, error: warn } })
 })
 
 function warn(fields: Readonly<Record<string, unknown>>): void {

@@ -1,7 +1,7 @@
 import { createSecretKey, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { selectClaim, textClaim } from '../../src/auth/tokens/claims.ts'
-import { bearerTokens, readToken } from '../../src/auth/tokens/token-text.ts'
+import { selectClaim, selectTextClaim } from '../../src/auth/tokens/claims.ts'
+import { bearerTokens, parseUnverifiedToken } from '../../src/auth/tokens/token-text.ts'
 import {
   signatureAlgorithms,
   verificationKeyFromCertificate,
@@ -120,9 +120,9 @@ describe('a claim selector (the path of a claim in a token)', () => {
   })
 
   test('returns only non-empty strings', () => {
-    expect(textClaim(claims, 'sub')).toBe('a')
+    expect(selectTextClaim(claims, 'sub')).toBe('a')
     for (const selector of ['n', '/deep', '/deep/list', 'nothing']) {
-      expect(textClaim(claims, selector)).toBe(null)
+      expect(selectTextClaim(claims, selector)).toBe(null)
     }
   })
 
@@ -144,7 +144,7 @@ describe('parsing a token', () => {
   const body = part({ iss: 'i' })
 
   test('returns the algorithm, key ID and issuer', () => {
-    expect(readToken(`${head}.${body}.AA`)).toMatchObject({
+    expect(parseUnverifiedToken(`${head}.${body}.AA`)).toMatchObject({
       algorithm: 'ES256',
       kid: 'k',
       issuer: 'i',
@@ -164,7 +164,7 @@ describe('parsing a token', () => {
       `${head}.${part({ ['__proto__']: { iss: 'i' } })}.AA`,
     ],
   ])('is refused with %s', (_what, text) => {
-    expect(readToken(text)).toBe(null)
+    expect(parseUnverifiedToken(text)).toBe(null)
   })
 })
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { LogInThrottle } from '../../src/auth/log-in/log-in-throttle.ts'
 import {
-  type HashCaller,
+  type PasswordHashCaller,
   hashPassword,
   PasswordVerifier,
 } from '../../src/auth/factors/password-verifier.ts'
@@ -11,7 +11,7 @@ import { ManualClock } from '../api/support/manual-time.ts'
 
 const bob = from('10.0.0.2')
 
-function from(address: string): HashCaller & { isGone: boolean } {
+function from(address: string): PasswordHashCaller & { isGone: boolean } {
   return { sharer: addressShareKey(address), isGone: false }
 }
 
@@ -51,7 +51,7 @@ test('a caller that disconnected before its turn in the queue is not counted, it
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 8 })
   const hash = await hashPassword('correct horse')
   const reserved: string[] = []
-  const tried = (by: HashCaller): Promise<boolean> =>
+  const tried = (by: PasswordHashCaller): Promise<boolean> =>
     verifier.verify(by, hash, 'correct horse', () => {
       reserved.push(by.sharer)
       return Promise.resolve(true)

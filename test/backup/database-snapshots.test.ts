@@ -22,7 +22,7 @@ import {
   SnapshotFolder,
   type SnapshotFolderDeps,
 } from '../../src/controller/backups/database-snapshots.ts'
-import type { Machine } from '../../src/ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../src/ports/machine.ts'
 import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
 import { newCa } from '../support/authorities.ts'
 import { markAt } from '../store/state-store-suite.ts'
@@ -57,7 +57,7 @@ async function filled(): Promise<MemoryStateStore> {
 const root = await newCa('snapshot root', startMs)
 
 type Changes = Partial<Omit<SnapshotFolderDeps, 'machine'>> & {
-  readonly machine?: Pick<Machine, 'snapshot'>
+  readonly machine?: Pick<ReplicatedStateMachine, 'snapshot'>
 }
 
 async function setUp(changes: Changes = {}) {

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { fillFromBackup, type RestoreTarget } from '../../src/backup/restore-backup.ts'
+import { fillDataFolderFromBackup, type RestoreTarget } from '../../src/backup/restore-backup.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
@@ -64,7 +64,8 @@ async function restore(bytes = sealed, privateKeyPem: string | null = key.privat
   await createDataFolderWithState(
     dir,
     who,
-    (folder) => fillFromBackup(folder, pieces(bytes, 64 * 1024), { privateKeyPem }, first),
+    (folder) =>
+      fillDataFolderFromBackup(folder, pieces(bytes, 64 * 1024), { privateKeyPem }, first),
     smallLog,
   )
   if (made === null) throw new Error('a restore asks for a certificate')
@@ -187,7 +188,7 @@ test('a backup without secrets, a damaged backup or a backup without its key lea
         `${folder}/data`,
         who,
         (building) =>
-          fillFromBackup(
+          fillDataFolderFromBackup(
             building,
             pieces(bytes, 64 * 1024),
             { privateKeyPem: pem },

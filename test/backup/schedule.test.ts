@@ -16,7 +16,10 @@ import { checkWholeBackup } from '../../src/backup/load-backup.ts'
 import { readFileChunks } from '../../src/backup/files.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { BackupFolder } from '../../src/controller/backups/backup-folder.ts'
-import { BackupSchedule, type ScheduleDeps } from '../../src/controller/backups/backup-schedule.ts'
+import {
+  BackupSchedule,
+  type BackupScheduleDeps,
+} from '../../src/controller/backups/backup-schedule.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { startMs } from '../cluster/secrets-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
@@ -42,7 +45,7 @@ beforeEach(() => {
   alarms = new Alarms(source.cluster.clock, source.cluster.log)
 })
 
-function scheduleWith(changes: Partial<ScheduleDeps> = {}): BackupSchedule {
+function scheduleWith(changes: Partial<BackupScheduleDeps> = {}): BackupSchedule {
   return new BackupSchedule({
     backups: source.parts,
     alarms,

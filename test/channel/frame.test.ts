@@ -8,7 +8,7 @@ import {
   encodeText,
   encodeUint64,
 } from '../../src/channel/headers.ts'
-import { bytesToStore } from '../../src/channel/header-view.ts'
+import { retainableBytes } from '../../src/channel/header-view.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 const limits = { frameHeadersBytesMax: 256, frameHeadersMax: 8, frameBodyBytesMax: 1024 }
@@ -259,8 +259,8 @@ describe('decoded messages of a channel', () => {
 
   test('are copied before storage if they are a small part of a chunk', () => {
     const chunk = new Uint8Array(1000)
-    expect(bytesToStore(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
-    const kept = bytesToStore(Buffer.from(chunk.buffer).subarray(0, 100))
+    expect(retainableBytes(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
+    const kept = retainableBytes(Buffer.from(chunk.buffer).subarray(0, 100))
     expect(kept).toHaveLength(100)
     expect(kept.buffer.byteLength).toBe(100)
   })

@@ -15,7 +15,7 @@ import {
   MALFORMED_BODY_FAULT,
 } from '../../src/channel/wire-scan.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { controlMessage } from '../../src/channel/messages/control.ts'
+import { controlContentType } from '../../src/channel/messages/control.ts'
 import { empties, heaviestBodies, wrapped } from '../fabric/heavy-bodies.ts'
 
 /**
@@ -30,7 +30,7 @@ const unread = new Set<number>([
 
 test('each message type that the controller decodes has a size limit', () => {
   const bounded = new Set<number>(Object.values(messageBounds).map(({ number }) => number))
-  const numbers = Object.values(controlMessage)
+  const numbers = Object.values(controlContentType)
   expect(numbers.filter((number) => !bounded.has(number) && !unread.has(number))).toEqual([])
 })
 

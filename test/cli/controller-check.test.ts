@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { preflight } from '../../src/controller/start/check.ts'
+import { runPreflight } from '../../src/controller/start/check.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
@@ -61,7 +61,7 @@ function config(environment: Readonly<Record<string, string>> = {}): ControllerC
 }
 
 async function faultsOf(environment: Readonly<Record<string, string>> = {}): Promise<string[]> {
-  const { faults, credentials } = await preflight(config(environment), Date.now())
+  const { faults, credentials } = await runPreflight(config(environment), Date.now())
   if (faults.length === 0) expect(credentials).not.toBeNull()
   return [...faults]
 }
@@ -169,7 +169,7 @@ describe('Preflight (the check before a controller starts)', () => {
 
   test('warns of a certificate that expires within a month', async () => {
     await installLeaf({ validity: validityStartingAt(Date.now(), DAY_MS * 10.5) })
-    const { faults, warnings } = await preflight(config(), Date.now())
+    const { faults, warnings } = await runPreflight(config(), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('expires in 10 days')
   })
@@ -187,14 +187,14 @@ describe('Preflight (the check before a controller starts)', () => {
 
   test('only warns if the certificate lacks the advertised host, because a running controller can renew the certificate', async () => {
     await installLeaf({ hosts: ['other.example'] })
-    const { faults, warnings } = await preflight(config(), Date.now())
+    const { faults, warnings } = await runPreflight(config(), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('lacks 127.0.0.1 of web[0].advertise')
   })
 
   test('accepts a certificate for the advertised DNS name', async () => {
     const environment = { FLOTILLA_WEB_0_ADVERTISE: `localhost:${plan.port}` }
-    const { faults, warnings } = await preflight(config(environment), Date.now())
+    const { faults, warnings } = await runPreflight(config(environment), Date.now())
     expect([faults, warnings]).toEqual([[], []])
   })
 
@@ -205,20 +205,23 @@ describe('Preflight (the check before a controller starts)', () => {
       FLOTILLA_BACKUP_RECIPIENT: recipient,
       FLOTILLA_BACKUP_HOOK: JSON.stringify([join(folder, 'no-hook'), 'offsite']),
     }
-    const first = await preflight(config(environment), Date.now())
+    const first = await runPreflight(config(environment), Date.now())
     expect(first.faults).toEqual([])
     expect(first.warnings.join('\n')).toMatch(
       /backup\.recipient: .*does not exist; no backup will be made.*\nbackup\.hook: .*ENOENT.*not brought elsewhere/,
     )
     writeFileSync(recipient, issuer().privateKeyPem)
-    const second = await preflight(config(environment), Date.now())
+    const second = await runPreflight(config(environment), Date.now())
     expect(second.warnings.join('\n')).toMatch(/the recipient is a private key/)
     writeFileSync(recipient, issuer().certificatePem)
-    const third = await preflight(config({ ...environment, FLOTILLA_BACKUP_HOOK: '' }), Date.now())
+    const third = await runPreflight(
+      config({ ...environment, FLOTILLA_BACKUP_HOOK: '' }),
+      Date.now(),
+    )
     expect([third.faults, third.warnings]).toEqual([[], []])
     mkdirSync(join(folder, 'backups'))
     const noRoom = { FLOTILLA_BACKUP_HOOK: '', FLOTILLA_LOG_LOW_SPACE_BYTES: `${2 ** 40}` }
-    const fourth = await preflight(config({ ...environment, ...noRoom }), Date.now())
+    const fourth = await runPreflight(config({ ...environment, ...noRoom }), Date.now())
     expect(fourth.warnings.join('\n')).toMatch(/backup\.folder: .*bytes left, .*; free space there/)
   })
 
@@ -227,7 +230,7 @@ describe('Preflight (the check before a controller starts)', () => {
       FLOTILLA_IDENTITY_SIGNER_CERT: join(ctrl1, 'cert.pem'),
       FLOTILLA_IDENTITY_SIGNER_KEY: join(ctrl1, 'controller.key'),
     }
-    const { faults, warnings } = await preflight(config(environment), Date.now())
+    const { faults, warnings } = await runPreflight(config(environment), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('keep it offline')
   })
@@ -243,7 +246,7 @@ describe('Preflight (the check before a controller starts)', () => {
     const path = join(ctrl1, 'config.yml')
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, `${text}\nserverCertificates: [{ cert: web.pem, key: web.key }]\n`)
-    const { faults, warnings } = await preflight(config(), Date.now())
+    const { faults, warnings } = await runPreflight(config(), Date.now())
     expect(faults).toEqual([])
     expect(warnings).toEqual([
       expect.stringMatching(/^serverCertificates\[0\]: .*web\.pem: file not found; until/),
@@ -285,7 +288,7 @@ describe('Preflight (the check before a controller starts)', () => {
   test('accepts an empty data folder as a lost disk if there are seeds', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     const environment = { FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1481' }
-    const { faults, warnings } = await preflight(config(environment), Date.now())
+    const { faults, warnings } = await runPreflight(config(environment), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('requests re-admission from the seeds')
     expect(await faultsOf()).toHaveLength(1)

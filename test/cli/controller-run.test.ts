@@ -24,7 +24,7 @@ import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import {
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   renewIssuingAuthority,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
@@ -240,7 +240,10 @@ test('a controller whose certificate expired while it was stopped starts after a
   expect(await running.ended, running.output).toBe(0)
 })
 
-/** As if a year had passed: the same key and names, under an authority of the cluster's name, over since a day. */
+/**
+ * As if a year had passed: the same key and names, under an authority of the cluster's name, over
+ * since a day.
+ */
 async function expireLeaf(): Promise<void> {
   const DAY_MS = 24 * 60 * 60 * 1000
   const path = join(controller.folder, 'cert.pem')
@@ -256,7 +259,7 @@ async function expireLeaf(): Promise<void> {
     publicKeySpki: null,
     validity,
   })
-  const certificatePem = await issueControllerCertificateFor({
+  const certificatePem = await issueControllerCertificateForKey({
     issuer: { ...authority, privateKeyPem: authority.privateKeyPem ?? '' },
     trustDomain: new URL(leaf.uris[0] ?? '').host,
     id: 'ctrl1',

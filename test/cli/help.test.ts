@@ -5,7 +5,8 @@ import { buildProgram } from '../../src/cli/program.ts'
 import { allCommands } from '../../src/cli/conventions.ts'
 import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
-// Goal: the help of every verb has examples, and each of them is a command line that the program takes.
+// Goal: the help of every verb has examples, and each of them is a command line that the program
+// takes.
 
 const LINE_MAX = 100
 

@@ -18,13 +18,17 @@ import { type ConfigFlags, planConfig } from '../../src/cli/bootstrap/config-fro
 import { prepareJoin } from '../../src/cli/bootstrap/join.ts'
 import { requestJoin } from '../../src/cli/bootstrap/join-request.ts'
 import { checkMembers, checkTicket } from '../../src/cli/bootstrap/join-preflight.ts'
-import { beginJoinState, JOINING_NAME, readJoinState } from '../../src/cli/bootstrap/join-state.ts'
+import {
+  createJoinState,
+  JOIN_STATE_FILE_NAME,
+  readJoinState,
+} from '../../src/cli/bootstrap/join-state.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { parseTicket } from '../../src/pki/secrets/ticket.ts'
 import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
-import { readIdentity } from '../../src/store/log/identity.ts'
+import { readDataIdentity } from '../../src/store/log/identity.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { freePort, freePortBlock } from '../support/ports.ts'
 import { FakeMember, refusal } from './fake-member.ts'
@@ -115,7 +119,7 @@ describe('A join that is admitted', () => {
       featureLevel: FEATURE_LEVEL,
     })
     expect(sent?.hosts).toContain('127.0.0.1')
-    const { storeId, nodeId, clusterId } = readIdentity(join(etc, 'data'))
+    const { storeId, nodeId, clusterId } = readDataIdentity(join(etc, 'data'))
     expect({ nodeId, clusterId }).toEqual({ nodeId: 'ctrl2', clusterId: member.clusterId })
     expect(Buffer.from(storeId).toString('base64url')).toBe(sent?.storeId)
     expect(JSON.stringify(sent)).not.toContain('PRIVATE KEY')
@@ -293,7 +297,7 @@ describe('The cluster options that a joining controller receives', () => {
 describe('A join that was interrupted', () => {
   test('resumes at any step with the same key and store ID', async () => {
     const text = member.ticket()
-    const state = beginJoinState(etc, 'ctrl2', parseTicket(text), null)
+    const state = createJoinState(etc, 'ctrl2', parseTicket(text), null)
     // The remains of an attempt that is killed between any two steps of writing the folder.
     await attempt(text)
     const whole = readdirSync(etc)
@@ -310,7 +314,7 @@ describe('A join that was interrupted', () => {
       rmSync(join(etc, missing), { recursive: true, force: true })
       const { id, clusterId } = state
       writeFileSync(
-        join(etc, JOINING_NAME),
+        join(etc, JOIN_STATE_FILE_NAME),
         JSON.stringify({
           format: 1,
           id,
@@ -332,7 +336,7 @@ describe('A join that was interrupted', () => {
     const checks = new CheckList(true)
     const text = member.ticket()
     const ticket = parseTicket(text)
-    const state = beginJoinState(etc, 'ctrl2', ticket, null)
+    const state = createJoinState(etc, 'ctrl2', ticket, null)
     member.replies.push('cut', 'cut')
     const request = {
       ticket: text,
@@ -388,7 +392,7 @@ describe('A join that was interrupted', () => {
 
   test('cannot be continued as a join to another cluster', async () => {
     const other = parseTicket(member.ticket({ clusterId: '01900000-0000-7000-8000-00000000000f' }))
-    beginJoinState(etc, 'ctrl2', other, null)
+    createJoinState(etc, 'ctrl2', other, null)
     expect(await refused(member.ticket())).toContain('a join of ctrl2 to cluster 01900000')
     expect(member.received).toHaveLength(0)
   })

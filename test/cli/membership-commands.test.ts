@@ -7,12 +7,17 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { Admission, ChangePlan, MembershipControl } from '../../src/ports/membership.ts'
+import type {
+  ControllerAdmission,
+  ChangePlan,
+  MembershipControl,
+} from '../../src/ports/membership.ts'
 import { freePort } from '../support/ports.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 
-// Goal: an operator reads what a change would do before it is done, and nothing is done that was not meant.
+// Goal: an operator reads what a change would do before it is done, and nothing is done that was
+// not meant.
 
 const wanted = 'remove ctrl3 and tolerate 0 failures'
 const plan: ChangePlan = {
@@ -60,7 +65,7 @@ describe('A cluster verb at the admin socket', () => {
     },
     transferLeadership: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
   }
-  const admission: Admission = {
+  const admission: ControllerAdmission = {
     invite: (params) => {
       asked.push(['invite', params])
       return Promise.resolve({ ticket: 'flotilla-ticket-1.secret', id: 't1', expiresAtMs: 0 })

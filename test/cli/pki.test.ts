@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { pkiControl } from '../../src/controller/admin/pki-control.ts'
+import { createPkiControl } from '../../src/controller/admin/pki-control.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
@@ -103,7 +103,7 @@ async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []
       error: (_fields, message) => mistakes.push(message),
     },
   })
-  const pki = pkiControl({
+  const pki = createPkiControl({
     renewer,
     serverCertificates: () => [],
     reload: () => renewer.reload(),
@@ -274,9 +274,10 @@ describe('pki renew and reload', () => {
   })
 
   async function forgedFor(member: CertifiedKey, issuer: CertifiedKey): Promise<string> {
-    const { issueControllerCertificateFor } = await import('../../src/pki/authority/authority.ts')
+    const { issueControllerCertificateForKey } =
+      await import('../../src/pki/authority/authority.ts')
     const [certificate] = parseCertificates(member.certificatePem)
-    return await issueControllerCertificateFor({
+    return await issueControllerCertificateForKey({
       issuer,
       trustDomain,
       id: 'ctrl3',

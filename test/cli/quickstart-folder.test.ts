@@ -15,10 +15,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CommandFailure } from '../../src/controller/failure.ts'
-import { finishForming, formFirstController } from '../../src/cli/quickstart/form.ts'
+import { finishClusterCreation, createFirstController } from '../../src/cli/quickstart/form.ts'
 import {
   inspectFolder,
-  isPrepared,
+  isControllerPrepared,
   planQuickstart,
   type QuickstartPlan,
 } from '../../src/cli/quickstart/plan.ts'
@@ -146,12 +146,12 @@ test('an interrupted quickstart resumes with its existing files', async () => {
   mkdirSync(first.folder)
   writeFileSync(join(first.folder, '.forming'), '')
   expect(inspectFolder(plan)).toBe('half-made')
-  await formFirstController(first)
+  await createFirstController(first)
   expect(inspectFolder(plan)).toBe('half-made')
-  expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
+  expect(plan.controllers.map(isControllerPrepared)).toEqual([true, false, false])
   mkdirSync(second.folder)
   writeFileSync(join(second.folder, '.joining'), '')
-  expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
+  expect(plan.controllers.map(isControllerPrepared)).toEqual([true, false, false])
   for (const [nodes, port] of [
     [1, 1280],
     [3, 2280],
@@ -161,7 +161,7 @@ test('an interrupted quickstart resumes with its existing files', async () => {
     expect(failure.message).toContain('that is incomplete; run it with --nodes')
     expect(failure.message).toContain('--port 1280')
   }
-  finishForming(plan, 'the password')
+  finishClusterCreation(plan, 'the password')
   expect(existsSync(join(first.folder, 'admin.json'))).toBe(false)
 })
 
@@ -170,7 +170,7 @@ test('an incomplete folder of an earlier release is never overwritten', async ()
   writeFileSync(join(plan.dir, '.forming'), '{"nodes":3,"port":1280,"password":"secret"}')
   expect(inspectFolder(plan)).toBe('empty')
   const first = requirePresent(plan.controllers[0], 'a first')
-  await formFirstController(first)
+  await createFirstController(first)
   rmSync(join(first.folder, 'admin.json'))
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { RecoveredAdmin } from '../../src/api/cluster/recover-admin.ts'
 import { createApi } from '../../src/api/server.ts'
-import { systemActor } from '../../src/ports/actor.ts'
+import { createSystemActor } from '../../src/ports/actor.ts'
 import { type Body, CallerOf, fabric, management } from '../api/support/caller.ts'
 import { admin, user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -12,7 +12,7 @@ const password = 'a new one for the administrator'
 const atSocket = createApi(controller.parts).listener({
   apis: ['fabric'],
   https: null,
-  socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
+  socketCaller: () => createSystemActor({ name: 'uid:1000 (op)' }),
 })
 afterAll(() => atSocket.close())
 

@@ -8,8 +8,8 @@ import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-runnin
 import { readFileChunks } from '../../src/backup/files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
-import { restoreControl } from '../../src/controller/backups/restore-control.ts'
-import { backupControl } from '../../src/controller/backups/backup-control.ts'
+import { createRestoreControl } from '../../src/controller/backups/restore-control.ts'
+import { createBackupControl } from '../../src/controller/backups/backup-control.ts'
 import { SnapshotFolder } from '../../src/controller/backups/database-snapshots.ts'
 import type { BackupDeps } from '../../src/controller/backups/take-backup.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
@@ -71,8 +71,8 @@ class Damaged implements AsyncDisposable {
     const cluster = this.#view()
     const actions = new RecordedActions()
     this.#server = await serveSocket(dir, {
-      backups: backupControl({ ...parts, cluster, actions, folder: () => null }),
-      restores: restoreControl({ ...parts, cluster, proposer }),
+      backups: createBackupControl({ ...parts, cluster, actions, folder: () => null }),
+      restores: createRestoreControl({ ...parts, cluster, proposer }),
       logger: {
         warn: () => undefined,
         error: (fields) => this.unexpected.push(String(fields['err'])),
@@ -212,7 +212,9 @@ test('a refused restore into a running cluster prints one sentence and changes n
 const factor = { secret: Uint8Array.from(Buffer.alloc(20, 7)), recoveryCodes: ['abc', 'def'] }
 const ofAdmin = { identityId: 'admin', secretId: 'one', codesId: 'two' }
 
-/** The backup again, as if it were of another cluster, with a second factor of its administrator. */
+/**
+ * The backup again, as if it were of another cluster, with a second factor of its administrator.
+ */
 async function ofAnotherCluster(): Promise<Buffer> {
   const store = new MemoryStateStore()
   const { state, manifest, secrets } = await loadBackup(readFileChunks(file), store, {

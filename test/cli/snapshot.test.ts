@@ -15,9 +15,9 @@ import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ScheduledBackups } from '../../src/api/backups/backup-control.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { readIdentity } from '../../src/store/log/identity.ts'
+import { readDataIdentity } from '../../src/store/log/identity.ts'
 import { composeConfig } from '../../src/config/controller/compose.ts'
-import { backupControl } from '../../src/controller/backups/backup-control.ts'
+import { createBackupControl } from '../../src/controller/backups/backup-control.ts'
 import { BackedUp, newKeyPair } from '../backup/backup-fixture.ts'
 import { TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
@@ -48,7 +48,9 @@ function snapshot(...words: readonly string[]) {
   return runHere(['cluster', 'snapshot', ...words])
 }
 
-/** Writes a configuration of ctrl1, with the files that it proves itself with where they are wanted. */
+/**
+ * Writes a configuration of ctrl1, with the files that it proves itself with where they are wanted.
+ */
 function configFor(hasIdentity: boolean): string {
   const folder = join(dir, 'etc')
   mkdirSync(folder)
@@ -92,7 +94,7 @@ async function serving(from = source): Promise<Served> {
   const actions = new RecordedActions()
   let asked = 0
   const refusal = () => ((asked += 1) > isWrongAfter ? 'NODE_QUARANTINED' : null)
-  const backups = backupControl({ ...from.parts, refusal, actions, folder: () => null })
+  const backups = createBackupControl({ ...from.parts, refusal, actions, folder: () => null })
   const logger = {
     warn: () => undefined,
     error: (fields: Readonly<Record<string, unknown>>) => unexpected.push(String(fields['err'])),
@@ -293,7 +295,7 @@ test('restore creates a key for a controller that has none yet', async () => {
   ])
   expect(statSync(join(etc, 'controller.key')).mode & 0o777).toBe(0o600)
   expect(readFileSync(join(etc, 'ca.pem'), 'utf8')).toBe(source.cluster.root.certificatePem)
-  expect(readIdentity(join(etc, 'data'))).toMatchObject({ nodeId: 'ctrl1', generation: 2 })
+  expect(readDataIdentity(join(etc, 'data'))).toMatchObject({ nodeId: 'ctrl1', generation: 2 })
   const again = await snapshot('restore', file, config, '--key', keyFile)
   expect(again.code).toBe(1)
   expect(again.stderr).toMatch(/data is not empty; move it away/)

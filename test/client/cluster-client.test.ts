@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import {
   ClusterClient,
-  type ClusterAnswer,
+  type ClusterResponse,
   type ClusterRequest,
   type SessionTokenSource,
   type MemberTarget,
@@ -11,14 +11,14 @@ import { MemberOrder } from '../../src/client/members.ts'
 import { laterPosition } from '../../src/client/position.ts'
 import {
   ApiRefusalError,
-  NoAnswerError,
+  NoResponseError,
   OutcomeUnknownError,
   UnreachableError,
 } from '../../src/client/problem.ts'
 import { newRequestId } from '../../src/client/request-id.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
-  type ClientWaits,
+  type ClientTimeouts,
   commandTimeouts,
   consoleTimeouts,
 } from '../../src/client/waits.ts'
@@ -32,22 +32,22 @@ interface Asked extends MemberTarget {
   readonly request: ClusterRequest
 }
 
-type Answering = (asked: Asked) => ClusterAnswer
+type Answering = (asked: Asked) => ClusterResponse
 
 const answer = (
   status: number,
   body: object = { data: [] },
   headers: Readonly<Record<string, string>> = {},
-): ClusterAnswer => ({ status, body, header: (name) => headers[name] ?? null })
+): ClusterResponse => ({ status, body, header: (name) => headers[name] ?? null })
 
-const refusal = (status: number, code: string): ClusterAnswer =>
+const refusal = (status: number, code: string): ClusterResponse =>
   answer(status, { error: { code, message: `refused: ${code}` } })
 
 const isAway = (): never => {
-  throw new NoAnswerError('refused the connection', false)
+  throw new NoResponseError('refused the connection', false)
 }
 const isSilent = (): never => {
-  throw new NoAnswerError('did not respond', true)
+  throw new NoResponseError('did not respond', true)
 }
 
 const fixed: SessionTokenSource = {
@@ -58,7 +58,7 @@ const fixed: SessionTokenSource = {
 /** A client of three members. Each request takes a second of its clock. */
 function clientOf(
   answering: Answering,
-  { session = fixed, waits = { pauseMs: 0 } as Partial<ClientWaits> } = {},
+  { session = fixed, waits = { pauseMs: 0 } as Partial<ClientTimeouts> } = {},
 ) {
   const asked: Asked[] = []
   let nowMs = 0

@@ -8,7 +8,7 @@ import { type Configuration, ConfigurationSchema } from '../../proto/gen/members
 import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/health/alarm-watch.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { DivergenceWatch } from '../../src/cluster/state-transfer/state-guard.ts'
-import { toleranceNow } from '../../src/cluster/health/failure-tolerance.ts'
+import { configurationTolerance } from '../../src/cluster/health/failure-tolerance.ts'
 import { type KnownMember, MemberDescriptions } from '../../src/cluster/soft-state/known-members.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { alarmTable } from '../../src/cluster/alarm-table.ts'
@@ -215,7 +215,7 @@ test.each([
 ])(
   'of the voters %j, of which %j are connected, %i more may fail',
   (voters, connected, spare, sentence) => {
-    const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
+    const found = configurationTolerance(configurationOf(voters), (id) => connected.includes(id))
     expect(found.spare).toBe(spare)
     expect(found.nextRisk).toContain(sentence)
   },
@@ -223,8 +223,8 @@ test.each([
 
 test('in a joint configuration, the failure tolerance is that of the half with the lower tolerance', () => {
   const joint = configurationOf(['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'f'])
-  expect(toleranceNow(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
-  expect(toleranceNow(joint, () => true).spare).toBe(1)
+  expect(configurationTolerance(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
+  expect(configurationTolerance(joint, () => true).spare).toBe(1)
 })
 
 test('an alarm is raised if a clock is wrong for five seconds without interruption, but not for a single late message', () => {

@@ -20,8 +20,8 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
-  issueControllerCertificateFor,
-  issueLeafFor,
+  issueControllerCertificateForKey,
+  issueLeafForKey,
   renewIssuingAuthority,
   type ValidityPeriod,
 } from '../../src/pki/authority/authority.ts'
@@ -160,7 +160,7 @@ describe("A certificate issued by the cluster's CA", () => {
       root,
       validity: days(0, 999),
     })
-    const theirs = await issueControllerCertificateFor({
+    const theirs = await issueControllerCertificateForKey({
       issuer: other,
       trustDomain: 'test.example',
       id: 'ctrl1',
@@ -363,7 +363,7 @@ describe('A certificate issued by another CA', () => {
       ['client', 'serverAuth'],
     ] as const) {
       const leafOf = { ...content, uris, usages: [usage], validity: days(0, 600) } as const
-      writeFileSync(paths.cert, await issueLeafFor(leafOf, spki))
+      writeFileSync(paths.cert, await issueLeafForKey(leafOf, spki))
       await expect(renewer.reload()).rejects.toThrow(`extended key usage lacks ${missing}`)
     }
     expect(taken).toEqual([])
@@ -383,9 +383,10 @@ describe('A certificate issued by another CA', () => {
   const sameKey = (validity: ValidityPeriod): Promise<string> => issuedFor(foreignIssuing, validity)
 
   async function issuedFor(issuer: CertifiedKey, validity: ValidityPeriod): Promise<string> {
-    const { issueControllerCertificateFor } = await import('../../src/pki/authority/authority.ts')
+    const { issueControllerCertificateForKey } =
+      await import('../../src/pki/authority/authority.ts')
     const [own] = parseCertificates(leaf.certificatePem)
-    return await issueControllerCertificateFor({
+    return await issueControllerCertificateForKey({
       issuer,
       trustDomain: 'test.example',
       id: 'ctrl1',

@@ -9,7 +9,7 @@ import {
 import { LeadershipBalancer } from '../../src/cluster/membership/balancer.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView, MemberStats } from '../../src/ports/cluster-view.ts'
-import { type OpenTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'
+import { type OpenSoftTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
 const candidate = (id: string, changes: Partial<LeaderCandidate> = {}): LeaderCandidate => ({
@@ -130,7 +130,7 @@ function steward(priority = 50) {
     readIndex: () => Promise.resolve(0),
   }
   const { encode, decode } = softTopics.leadership
-  const topic: OpenTopic<'leadership'> = {
+  const topic: OpenSoftTopic<'leadership'> = {
     publish: (key, value) => {
       stage.said.set(key, decode(encode(value)))
       return true

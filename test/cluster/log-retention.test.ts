@@ -10,12 +10,12 @@ import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.
 import {
   type ConsensusThreadCommand,
   type ConsensusThreadStatus,
-  sameThreadChannel,
+  createSameThreadChannel,
   type PeerReport,
 } from '../../src/cluster/link.ts'
 import { LogRetention } from '../../src/cluster/state-transfer/log-retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { NO_VITALS } from '../../src/ports/stats.ts'
+import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
 import { ENTRY_HEADER_BYTES, encodeEntries } from '../../src/raft/entry-codec.ts'
 import type { Entry, Index, Role } from '../../src/raft/types.ts'
 import { CLUSTER_ID, RecordedLog, storeIdOf, until } from './mesh-fixture.ts'
@@ -90,7 +90,7 @@ function status(peers: readonly (readonly [string, number | null])[], role: Role
     configurationIndex: 1,
     isConfigurationCommitted: true,
     peers: peers.map(([id, matchIndex]) => peer(id, { matchIndex })),
-    vitals: NO_VITALS,
+    vitals: ZERO_CONSENSUS_STATS,
   }
   return told
 }
@@ -197,7 +197,7 @@ afterEach(async () => {
  * matter here.
  */
 function clusterNode() {
-  const { main, host } = sameThreadChannel()
+  const { main, host } = createSameThreadChannel()
   const machine = new CounterMachine({ persistEntries: 512, isChained: false })
   const commands: ConsensusThreadCommand[] = []
   host.onMessage = (command) => {

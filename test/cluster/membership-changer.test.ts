@@ -7,11 +7,11 @@ import {
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
 import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb.ts'
-import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
-import type { Consensus } from '../../src/cluster/membership/consensus.ts'
+import { MemberChanger, type RequestedMemberChange } from '../../src/cluster/membership/changer.ts'
+import type { MembershipConsensus } from '../../src/cluster/membership/consensus.ts'
 import { AdmissionServer } from '../../src/cluster/membership/admission-server.ts'
 import { encodeAdmissionRequest } from '../../src/cluster/membership/decide-admission.ts'
-import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
+import { LeaderRequestForwarder } from '../../src/cluster/membership/leader-calls.ts'
 import {
   decodeLeaderCall,
   decodePeerMessage,
@@ -33,7 +33,7 @@ import { until } from './mesh-fixture.ts'
 const ids = ['n1', 'n2', 'n3']
 
 /** Scripted consensus: each change gets the next answer, and is committed when that is null. */
-class ScriptedConsensus implements Consensus {
+class ScriptedConsensus implements MembershipConsensus {
   readonly selfId = 'n1'
   readonly answers: (string | null)[] = []
   readonly targets: Configuration[] = []
@@ -48,7 +48,7 @@ class ScriptedConsensus implements Consensus {
   #index = 1
   #isCommitted = true
 
-  readonly peers: Consensus['peers'] = {
+  readonly peers: MembershipConsensus['peers'] = {
     note: () => undefined,
     onNote: () => undefined,
     onLink: () => undefined,
@@ -104,7 +104,7 @@ const state = {
   waitForApplied: () => Promise.resolve(true),
 }
 
-function without(id: string, changes: Partial<WantedChange> = {}): WantedChange {
+function without(id: string, changes: Partial<RequestedMemberChange> = {}): RequestedMemberChange {
   return {
     what: `remove ${id}`,
     waitMs: 0,
@@ -189,7 +189,7 @@ const method = { name: 'test', request: DigestRequestSchema, answer: DigestAnswe
 
 test('a call to the leader follows leader changes, returns a leader’s refusal at once, and is repeated when the leader is lost', async () => {
   const consensus = new ScriptedConsensus()
-  const calls = new LeaderCalls(consensus, systemClock)
+  const calls = new LeaderRequestForwarder(consensus, systemClock)
   calls.serve(method, ({ index }) => Promise.resolve({ digest: `here ${index}` }))
   expect(await calls.ask(method, { index: 1n }, 2_000)).toMatchObject({ digest: 'here 1' })
 
@@ -219,7 +219,7 @@ test('a call to the leader follows leader changes, returns a leader’s refusal 
 
 test('a call from a member is refused by a controller that is not the leader, and a malformed call is refused', async () => {
   const consensus = new ScriptedConsensus()
-  new LeaderCalls(consensus, systemClock).serve(method, () => Promise.resolve({}))
+  new LeaderRequestForwarder(consensus, systemClock).serve(method, () => Promise.resolve({}))
   const handler = consensus.handlers.get('test')
   if (handler === undefined) throw new Error('it is served')
   const caller = { id: 'n2', publicKeySha256: new Uint8Array(32), leafPem: '', isMember: true }
@@ -283,7 +283,7 @@ test('a controller that repeats its admission request endlessly does not block t
   // Without a leader, every request waits.
   consensus.leader = null
   const changer = new MemberChanger(consensus, state, systemClock)
-  const calls = new LeaderCalls(consensus, systemClock)
+  const calls = new LeaderRequestForwarder(consensus, systemClock)
   const log = { info: () => undefined }
   const clock = systemClock
   new AdmissionServer({

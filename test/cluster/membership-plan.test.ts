@@ -16,7 +16,7 @@ import {
 import { planChange } from '../../src/cluster/membership/plan.ts'
 import type { MembershipSnapshot } from '../../src/cluster/membership/members-now.ts'
 import { membershipLimits } from '../../src/cluster/membership/limits.ts'
-import { recordRemovedKey } from '../../src/cluster/membership/record.ts'
+import { addRemovedKey } from '../../src/cluster/membership/record.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
 import { FEATURE_LEVEL, REMOVED_KEYS_LEVEL } from '../../src/ports/feature-level.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
@@ -210,9 +210,9 @@ describe('A membership plan', () => {
   test('keeps only the newest removed keys that routers must refuse, without duplicates', () => {
     const record = membersOf('C1')
     for (let number = 0; number < membershipLimits.removedKeysMax + 3; number += 1) {
-      recordRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
+      addRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
     }
-    recordRemovedKey(record, { id: 'x5', publicKeySha256: keyOf('x') })
+    addRemovedKey(record, { id: 'x5', publicKeySha256: keyOf('x') })
     const ids = record.removed.map(({ id }) => id)
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([membershipLimits.removedKeysMax, 'x3', 'x5'])
   })
@@ -273,7 +273,7 @@ describe('A request for admission', () => {
   test('with a removed key deletes this key from the keys that routers refuse', () => {
     const record = membersOf('C1 C2')
     for (const key of ['c3', 'c4']) {
-      recordRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
+      addRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
     }
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
     const verdict = decideAdmission(

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { type Roster, RosterSchema } from '../../proto/gen/mesh_pb.ts'
 import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
-import type { RefusalReason } from '../../src/cluster/mesh/handshake.ts'
+import type { PeerRefusalReason } from '../../src/cluster/mesh/handshake.ts'
 import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { MembershipCache } from '../../src/cluster/mesh/membership-cache.ts'
@@ -183,7 +183,11 @@ test('a new configuration is sent to the peers at once, and to the main thread a
   expect(rosters()).toBe(2)
 })
 
-const refusedFor = (scene: Stage, reason: RefusalReason, configurationIndex: number): string[] => {
+const refusedFor = (
+  scene: Stage,
+  reason: PeerRefusalReason,
+  configurationIndex: number,
+): string[] => {
   scene.keeper.onRefused('b', { reason, configurationIndex, generation: 1 })
   return scene.told()
 }

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { beginGeneration } from '../../src/controller/recover/new-generation.ts'
+import { startNewGeneration } from '../../src/controller/recover/new-generation.ts'
 import { readSurvivor } from '../../src/controller/recover/survivor.ts'
 import { inspectLog } from '../../src/store/log/inspect-log.ts'
 import { readFence, writeFence } from '../../src/store/folder/fence-file.ts'
-import { writeIdentity } from '../../src/store/log/identity.ts'
+import { writeDataIdentity } from '../../src/store/log/identity.ts'
 import { logFolder } from '../../src/store/log/open-log.ts'
 import { readMembershipCacheFile } from '../../src/store/folder/membership-cache-file.ts'
 import { layOut } from '../support/lay-out.ts'
@@ -32,7 +32,7 @@ test('a recovered data folder has one member, and a new term that is higher than
   const before = inspectLog(data)
   const read = await readSurvivor(data)
   expect(read.survivor.members.map(({ id }) => id)).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
-  beginGeneration(data, read, { generation: 2, nowMs })
+  startNewGeneration(data, read, { generation: 2, nowMs })
   const after = inspectLog(data)
   expect(after.identity).toEqual({ ...before.identity, generation: 2 })
   expect(after.entries.slice(0, -1)).toEqual(before.entries)
@@ -50,10 +50,10 @@ test('a recovered data folder has one member, and a new term that is higher than
 
 test('a recovery can be repeated and completes after a crash between writing the generation and writing the log entry', async () => {
   const read = await readSurvivor(data)
-  writeIdentity(data, { ...inspectLog(data).identity, generation: 2 })
+  writeDataIdentity(data, { ...inspectLog(data).identity, generation: 2 })
   const again = await readSurvivor(data)
   expect(again.configuration).toEqual(read.configuration)
-  beginGeneration(data, again, { generation: 3, nowMs })
+  startNewGeneration(data, again, { generation: 3, nowMs })
   expect(inspectLog(data)).toMatchObject({ identity: { generation: 3 }, finding: null })
 })
 
@@ -70,7 +70,7 @@ test('the recovery of a damaged log keeps its valid entries, and records no miss
   const read = await readSurvivor(data)
   expect(read.survivor.finding).toContain('damaged')
   expect(read.survivor.last.index).toBeLessThan(entries.at(-1)?.index ?? 0)
-  beginGeneration(data, read, { generation: 2, nowMs })
+  startNewGeneration(data, read, { generation: 2, nowMs })
   expect(inspectLog(data)).toMatchObject({ finding: null, hasMissingTail: false })
 })
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
 import { DigestRing } from '../../src/cluster/state-transfer/digest-ring.ts'
-import { Forwarding } from '../../src/cluster/replication/forwarding.ts'
+import { LeaderForwarder } from '../../src/cluster/replication/forwarding.ts'
 import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
 import { LogThrottle } from '../../src/cluster/logger.ts'
 import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
@@ -11,11 +11,11 @@ import {
   OutstandingProposals,
 } from '../../src/cluster/replication/pending-proposals.ts'
 import { packProposals, unpackProposals } from '../../src/cluster/replication/proposal-codec.ts'
-import { ReadRounds } from '../../src/cluster/replication/read-rounds.ts'
+import { ReadIndexRounds } from '../../src/cluster/replication/read-rounds.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Problem } from '../../src/lib/problems.ts'
-import { traceBytes, parseTraceparent } from '../../src/lib/trace-context.ts'
+import { encodeTrace, parseTraceparent } from '../../src/lib/trace-context.ts'
 import type { Entry, Message } from '../../src/raft/types.ts'
 
 class ManualClock implements Clock {
@@ -265,7 +265,7 @@ test('a log limiter allows one line per key and window', () => {
 test('reads in one event loop turn share one read index request, and a later read starts another one', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
-  const rounds = new ReadRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
+  const rounds = new ReadIndexRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
   const turn = async () => await new Promise((resolve) => setImmediate(resolve))
   const first = [rounds.read(), rounds.read(), rounds.read()]
   await turn()
@@ -280,7 +280,7 @@ test('reads in one event loop turn share one read index request, and a later rea
 test('a refused read index request is repeated until the readers time out', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
-  const rounds = new ReadRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
+  const rounds = new ReadIndexRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
   const turn = async () => await new Promise((resolve) => setImmediate(resolve))
   const early = rounds.read()
   await turn()
@@ -303,7 +303,7 @@ function forwarding(leader: string | null) {
   const answers: (readonly [string, ForwardFrame['frame']])[] = []
   const forwarded: ForwardFrame['frame'][] = []
   const state = { leader, isReachable: true }
-  const made = new Forwarding({
+  const made = new LeaderForwarder({
     selfId: 'me',
     target: {
       propose: (proposals) => proposed.push(...proposals.map(({ id }) => id)),
@@ -349,7 +349,7 @@ function proposeFrame(): ForwardFrame['frame'] {
 
 test('the trace context of a write is forwarded with the write, and logged where the write is proposed', () => {
   const { forwarded, made: follower } = forwarding('other')
-  const trace = traceBytes(parseTraceparent(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
+  const trace = encodeTrace(parseTraceparent(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
   const [first, second] = two
   const written = packProposals([
     { ...requirePresent(first, 'one'), trace },

@@ -10,10 +10,10 @@ import {
   encodePeerMessage,
 } from '../../src/cluster/peer/peer-message.ts'
 import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
-import { ChunkMaker } from '../../src/cluster/state-transfer/state-chunks.ts'
+import { StateChunkEncoder } from '../../src/cluster/state-transfer/state-chunks.ts'
 import { fetchState } from '../../src/cluster/state-transfer/state-transfer-client.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { Machine } from '../../src/ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../src/ports/machine.ts'
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 const text = (payload: Uint8Array): string => new TextDecoder().decode(payload)
@@ -75,7 +75,7 @@ describe('a state that is read from another controller', () => {
     ['is abandoned if a piece was damaged', 'x', 'chunk 1 is damaged'],
   ])('%s', async (_what, damage, fault) => {
     const pieces = ['first ', 'second ', 'last']
-    const maker = new ChunkMaker()
+    const maker = new StateChunkEncoder()
     const state = {
       snapshotId: new Uint8Array(16),
       position: { term: 1, index: 7 },
@@ -105,7 +105,9 @@ describe('a state that is read from another controller', () => {
         return Promise.resolve()
       },
     }
-    const machine = { receive: () => Promise.resolve(receiver) } as unknown as Machine
+    const machine = {
+      receive: () => Promise.resolve(receiver),
+    } as unknown as ReplicatedStateMachine
     const fetched = fetchState({ peers, machine }, 'n2', 5, () => false)
     if (fault === null) {
       await fetched

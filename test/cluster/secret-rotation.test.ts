@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
   rotateAfterRemoval,
-  installIssuing,
+  installIssuingAuthority,
   isRotationDue,
   membersLackingSecrets,
   rotateClusterKey,
@@ -296,7 +296,7 @@ describe('A new issuing CA', () => {
     const { root } = cluster
     const validity = validityStartingAt(startMs, 3_600_000)
     const next = await createIssuingAuthority({ commonName: 'next', root, validity })
-    await installIssuing(cluster.member('ctrl1').rotation, next)
+    await installIssuingAuthority(cluster.member('ctrl1').rotation, next)
     await refreshAll()
     for (const { keyring } of cluster.members.values()) {
       expect(keyring.issuing()).toEqual({ version: 2, ...next })
@@ -308,7 +308,9 @@ describe('A new issuing CA', () => {
   test('is rejected when its key does not match its certificate', async () => {
     const { issuing, root } = cluster
     const mixed = { ...issuing, privateKeyPem: root.privateKeyPem }
-    await expect(installIssuing(cluster.member('ctrl1').rotation, mixed)).rejects.toMatchObject({
+    await expect(
+      installIssuingAuthority(cluster.member('ctrl1').rotation, mixed),
+    ).rejects.toMatchObject({
       fault: 'key-mismatch',
     })
     expect(cluster.proposals).toEqual([])

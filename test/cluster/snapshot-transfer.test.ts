@@ -7,9 +7,9 @@ import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { SnapshotLogRetention } from '../../src/cluster/state-transfer/catch-up.ts'
 import {
   type ConsensusThreadCommand,
-  type HostLink,
-  sameThreadChannel,
-  type MainLink,
+  type ConsensusThreadLink,
+  createSameThreadChannel,
+  type MainThreadLink,
 } from '../../src/cluster/link.ts'
 import { SnapshotStoreWorker } from '../../src/cluster/state-transfer/snapshot-source.ts'
 import {
@@ -52,7 +52,7 @@ async function side(free: { bytes: number }) {
   const files = { ...nodeFileSystem, freeBytes: () => free.bytes }
   const options = { chunkBytes: 4096, receiveBatchBytes: 8192, freeBytesMin: 1000, files }
   const store = await LevelStateStore.open(dir, options)
-  const { main, host } = sameThreadChannel()
+  const { main, host } = createSameThreadChannel()
   const alarms = new Alarms(systemClock, new RecordedLog().log)
   const machine = {
     progress: () => ({ applied: 0, persisted: store.mark()?.position.index ?? 0 }),
@@ -74,14 +74,17 @@ async function side(free: { bytes: number }) {
 }
 
 /** Dispatches events to the source; `restore` is handled by the cluster node, here as well. */
-function serve(main: MainLink, desk: SnapshotStoreWorker): void {
+function serve(main: MainThreadLink, desk: SnapshotStoreWorker): void {
   main.onMessage = (event) => {
     if (event.type === 'restore') void desk.restore(event.id)
     else desk.handle(event as Parameters<SnapshotStoreWorker['handle']>[0])
   }
 }
 
-function onCommands(host: HostLink, take: (command: ConsensusThreadCommand) => void): void {
+function onCommands(
+  host: ConsensusThreadLink,
+  take: (command: ConsensusThreadCommand) => void,
+): void {
   host.onMessage = take
 }
 

@@ -7,7 +7,7 @@ import {
   SoftStateChannel,
   type SoftStateOptions,
 } from '../../src/cluster/soft-state/soft-state.ts'
-import { SOFT_REACH_MS_MAX, type SoftTopicDefinition } from '../../src/ports/soft-state.ts'
+import { SOFT_STATE_BARRIER_MS_MAX, type SoftTopicDefinition } from '../../src/ports/soft-state.ts'
 
 const text: SoftTopicDefinition<string> = {
   encode: (value) => new TextEncoder().encode(value),
@@ -23,7 +23,10 @@ interface Note {
   readonly payload: Uint8Array
 }
 
-/** Controllers whose notes wait until a test delivers them. No channel is started, so none sends at an interval. */
+/**
+ * Controllers whose notes wait until a test delivers them. No channel is started, so none sends at
+ * an interval.
+ */
 class Wire {
   nowMs = 1000
   readonly notes: Note[] = []
@@ -173,7 +176,7 @@ test('a controller waits for a silent peer only until a time limit', async () =>
   const { b } = await pair()
   reach(b)
   await wire.deliver('a')
-  await vi.advanceTimersByTimeAsync(SOFT_REACH_MS_MAX - 1)
+  await vi.advanceTimersByTimeAsync(SOFT_STATE_BARRIER_MS_MAX - 1)
   expect(isReached).toBe(false)
   await vi.advanceTimersByTimeAsync(1)
   expect(isReached).toBe(true)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { quarantineLimits } from '../../src/cluster/state-transfer/quarantine.ts'
-import { StateGuard } from '../../src/cluster/state-transfer/state-guard.ts'
+import { StateDivergenceHandler } from '../../src/cluster/state-transfer/state-guard.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { PeerChannel } from '../../src/cluster/peer-channel.ts'
@@ -38,7 +38,7 @@ function stage() {
     },
   }
   const receiving = { chunks: null as number | null }
-  const guard = new StateGuard({
+  const guard = new StateDivergenceHandler({
     clock,
     log: log.log,
     peers,

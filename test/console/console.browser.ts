@@ -371,7 +371,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'Services' }).waitFor()
     expect(page.url()).toBe(url(1, 'services'))
     await page.getByText('wiki').first().waitFor()
-    // Records of the other controllers are read by the same token, and the session ends by the menu.
+    // Records of the other controllers are read by the same token, and the session ends by the
+    // menu.
     await page.reload()
     await page.getByText('wiki').first().waitFor()
     const session = `JSON.parse(sessionStorage.getItem('flotilla.session'))`

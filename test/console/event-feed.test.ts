@@ -6,7 +6,8 @@ import { EventFeed } from '../../src/console/client/event-feed.ts'
 import { Members } from '../../src/console/client/members.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Goal: an identity has one stream of events in a browser, however many tabs it has open, and each tab shows all events.
+// Goal: an identity has one stream of events in a browser, however many tabs it has open, and each
+// tab shows all events.
 
 const session: SessionTokenSource = {
   token: () => 'a token',

@@ -12,7 +12,10 @@ import { bases } from '../support/served-answers.ts'
 const root = join(import.meta.dirname, '../..')
 const path = 'src/console/client/served-types.ts'
 
-/** Operations whose answers the console reads by name. Others are read by the schema that is served with them. */
+/**
+ * Operations whose answers the console reads by name. Others are read by the schema that is served
+ * with them.
+ */
 const operations = [
   'GET /edge/management/v1/access/explain',
   'POST /edge/management/v1/access/preview',

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 
-import { ownInspections } from '../../src/controller/service/own-inspections.ts'
+import { createOwnInspections } from '../../src/controller/service/own-inspections.ts'
 import type { RouterConnection } from '../../src/fabric/connection.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
 
 const router = { router: { id: 'er1', name: 'edge' }, version: { version: 'v2.0.3' } }
-const own = ownInspections({
+const own = createOwnInspections({
   config: { raft: { electionTimeoutMs: 500, heartbeatMs: 50 } as never },
   model: {
     appliedIndex: 7,

@@ -7,7 +7,7 @@ import type { Router } from '../../src/entities/kinds/router.ts'
 import {
   CONNECT_BY_SERVICE,
   MULTI_CHANNEL,
-  RENEWS_AT_A_THIRD,
+  RENEWS_WITH_A_THIRD_LEFT,
 } from '../../src/lib/router-capabilities.ts'
 import { type CertifiedKey, issueLeaf } from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
@@ -16,7 +16,7 @@ import { RecordedLog } from '../cluster/mesh-fixture.ts'
 const DAY_MS = 24 * 60 * 60_000
 const notAfterMs = Date.UTC(2030, 0, 1)
 const openZiti = [MULTI_CHANNEL, CONNECT_BY_SERVICE]
-const flotilla = [...openZiti, RENEWS_AT_A_THIRD]
+const flotilla = [...openZiti, RENEWS_WITH_A_THIRD_LEFT]
 
 let nowMs = 0
 const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }

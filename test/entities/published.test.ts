@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { defineEntity } from '../../src/entities/define.ts'
-import { computed, text } from '../../src/entities/fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../../src/entities/published.ts'
+import { computedField, text } from '../../src/entities/fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../../src/entities/published.ts'
 
 const about = { name: 'mfa', plural: 'mfas', operations: {}, symbols: [] } as const
 
 test('a published record kind does not compile if a stored field does not state whether events show it', () => {
-  const shownId = computed({ from: 'field', field: 'id' }, { type: 'string' })
-  const secret = hiddenFromEvents({ secret: text() })
-  const fields = shownInEvents({ name: text(), ...secret, shownId })
+  const shownId = computedField({ from: 'field', field: 'id' }, { type: 'string' })
+  const secret = markHiddenFromEvents({ secret: text() })
+  const fields = markShownInEvents({ name: text(), ...secret, shownId })
   const kind = defineEntity({ ...about, isPublished: true, fields })
   const decided = Object.entries(kind.fields).map(([name, field]) => [name, field.published])
   expect(Object.fromEntries(decided)).toEqual({

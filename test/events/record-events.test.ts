@@ -135,7 +135,10 @@ test('an event has the same content whenever it is first read, even if its recor
   await machine.close()
 })
 
-/** An identity logs in; its policy, its attributes and its session are others afterwards, and then it is gone. */
+/**
+ * An identity logs in; its policy, its attributes and its session are others afterwards, and then
+ * it is gone.
+ */
 async function useAndForget(): Promise<void> {
   const policy = await root.call('POST', `${management}/auth-policies`, {
     name: 'another',

@@ -6,7 +6,7 @@ import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
-import { linkHandler } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { readRouterMetrics } from '../../src/fabric/links/router-metrics.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -37,7 +37,7 @@ beforeEach(() => {
     state: { findAll: () => [] },
   })
   stage.channels.add(
-    linkHandler({
+    createLinkHandler({
       table: new LinkTable({
         owner: 'ctrl1',
         isBarred: () => false,

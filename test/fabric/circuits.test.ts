@@ -21,25 +21,29 @@ import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
 import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
-import { Sampler } from '../../src/events/sources/sampler.ts'
+import { MetricSampler } from '../../src/events/sources/sampler.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Host, HostedService } from '../../src/fabric/circuits/hosts.ts'
-import { NO_VITALS } from '../../src/ports/stats.ts'
-import type { ClientClaim, ClaimDecision, RouterClients } from '../../src/ports/router-clients.ts'
+import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
+import type {
+  ClientAccessRequest,
+  ClientAccessDecision,
+  RouterClients,
+} from '../../src/ports/router-clients.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import {
   circuitEventData,
   createCircuitTable,
   type CircuitTable,
 } from '../../src/fabric/circuits/circuit-table.ts'
-import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler, closeLinkMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
 
 const named = { serviceId: 's1', identityId: 'i1', identityName: 'clerk' }
-const admitted: ClaimDecision = {
+const admitted: ClientAccessDecision = {
   ok: true,
   client: { ...named, sessionId: 'dial', apiSessionId: 'session' },
 }
@@ -50,9 +54,9 @@ let handler: CircuitHandler
 let tunnels: Tunnels
 let circuits: CircuitTable
 let told: EventLog
-let judged: ClaimDecision
+let judged: ClientAccessDecision
 let hosts: Host[]
-let claims: ClientClaim[]
+let claims: ClientAccessRequest[]
 let encryptionRequired: boolean
 let strategy: HostedService['strategy']
 
@@ -75,12 +79,12 @@ beforeEach(() => {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: (id) => channels.connection(id) !== undefined,
-    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
+    sendGone: (id, link) => channels.connection(id)?.channel.send(closeLinkMessage(link)),
     onGone: (link) => handler.upkeep.onLinkGone(link),
   })
   const log = { info: () => undefined, warn: () => undefined }
   const clients = {
-    judge: (claim: ClientClaim) => {
+    judge: (claim: ClientAccessRequest) => {
       claims.push(claim)
       return Promise.resolve(judged)
     },
@@ -108,7 +112,7 @@ beforeEach(() => {
   isBuilt = true
   channels.add(handler)
   channels.add(
-    linkHandler({
+    createLinkHandler({
       table: links,
       log,
       isCertificateOf: () => false,
@@ -576,11 +580,11 @@ class EventLog {
     await new Promise((resolve) => setImmediate(resolve))
     this.#bus.want(['service'])
     const cluster = { selfId: 'ctrl1', members: () => [], leaderId: () => null }
-    new Sampler({
+    new MetricSampler({
       bus: this.#bus,
       clock: systemClock,
       dials: this.#dials,
-      vitals: () => NO_VITALS,
+      vitals: () => ZERO_CONSENSUS_STATS,
       cluster: { ...cluster, leaderContactMs: () => 0 },
       state: { count: () => 0, appliedIndex: 7 },
       metricsIntervalMs: 1000,

@@ -20,10 +20,10 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type {
-  ClientFollower,
+  ClientSessionListener,
   ClientSession,
   EndedServiceSession,
-  ClaimDecision,
+  ClientAccessDecision,
   RouterClients,
   SessionIdentities,
 } from '../../src/ports/router-clients.ts'
@@ -43,9 +43,9 @@ const session = (id: string): ClientSession => ({
 
 class Clients implements RouterClients {
   all: ClientSession[] = []
-  follower: ClientFollower | null = null
+  follower: ClientSessionListener | null = null
   readonly usedTokens: string[] = []
-  judged: ClaimDecision = {
+  judged: ClientAccessDecision = {
     ok: true,
     client: {
       sessionId: 'bind',
@@ -80,7 +80,7 @@ class Clients implements RouterClients {
     return [`token of ${id}`]
   }
 
-  follow(follower: ClientFollower): () => void {
+  follow(follower: ClientSessionListener): () => void {
     this.follower = follower
     return () => undefined
   }
@@ -97,7 +97,7 @@ class Clients implements RouterClients {
     return Promise.resolve(true)
   }
 
-  judge(): Promise<ClaimDecision> {
+  judge(): Promise<ClientAccessDecision> {
     return Promise.resolve(this.judged)
   }
 }

@@ -9,7 +9,7 @@ import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { readsThat, RouterStage } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
@@ -36,7 +36,7 @@ const host: Host = {
 
 let stage: RouterStage
 let tunnels: Tunnels
-let judged: ClaimDecision
+let judged: ClientAccessDecision
 let judgements: number
 let hosts: Host[]
 let links: LinkTable

@@ -13,7 +13,7 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
-import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler, closeLinkMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { RouterPeersHandler } from '../../src/fabric/links/router-peers-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -38,7 +38,7 @@ beforeEach(() => {
     isConnected: (id) => channels.connection(id) !== undefined,
     onSeen: ({ id }, how) => seen.push(`${id} ${how}`),
     onGone: () => undefined,
-    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
+    sendGone: (id, link) => channels.connection(id)?.channel.send(closeLinkMessage(link)),
   })
   channels.add(
     new RouterPeersHandler({
@@ -47,7 +47,7 @@ beforeEach(() => {
     }),
   )
   channels.add(
-    linkHandler({
+    createLinkHandler({
       table,
       log: { info: () => undefined, warn: (_fields, message) => stage.lines.push(message) },
       onOtherFault: () => undefined,

@@ -11,12 +11,12 @@ import { readText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import type {
   ModelEvent,
-  ModelFollower,
+  ModelListener,
   ModelIdentity,
   RouterModel,
 } from '../../src/ports/router-model.ts'
 import { ModelHandler } from '../../src/fabric/model/model-handler.ts'
-import { withPreviousIndex, ModelChangeHistory } from '../../src/fabric/model/model-log.ts'
+import { appendPreviousIndex, ModelChangeHistory } from '../../src/fabric/model/model-log.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
 import { RouterStage } from './stage.ts'
@@ -26,7 +26,7 @@ class Model implements RouterModel {
   appliedIndex = 10
   readonly events: ModelEvent[] = []
   readonly identities = new Map<string, ModelIdentity>()
-  follower: ModelFollower | null = null
+  follower: ModelListener | null = null
 
   all(): readonly ModelEvent[] {
     return this.events
@@ -40,7 +40,7 @@ class Model implements RouterModel {
     return []
   }
 
-  follow(follower: ModelFollower): () => void {
+  follow(follower: ModelListener): () => void {
     this.follower = follower
     return () => {
       this.follower = null
@@ -275,7 +275,7 @@ describe('the log of data model changes', () => {
     const [change] = log.after(5)
     const set = fromBinary(
       ModelChangeSetSchema,
-      withPreviousIndex(change?.bytes ?? new Uint8Array(), 5),
+      appendPreviousIndex(change?.bytes ?? new Uint8Array(), 5),
     )
     expect(set).toMatchObject({ index: 6n, previousIndex: 5n, timelineId: 't' })
   })

@@ -7,7 +7,7 @@ import {
   ValidateTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
 import { encodeInt32 } from '../../src/channel/headers.ts'
-import { headerKey } from '../../src/channel/numbers.ts'
+import { channelHeaderKey } from '../../src/channel/numbers.ts'
 import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
@@ -212,7 +212,7 @@ describe('a validation of terminators', () => {
       t1: { valid: false, reason: TerminatorFault.BAD_STATE, detail: 'gone', marker },
     }
     const body = toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states }))
-    const headers = new Map([[headerKey.replyFor, encodeInt32(99)]])
+    const headers = new Map([[channelHeaderKey.replyFor, encodeInt32(99)]])
     er1.say({ contentType: 1042, body, headers })
     await settle()
     expect(await findings).toEqual(new Map([['t1', { state: 'badState', detail: 'gone' }]]))

@@ -5,8 +5,8 @@ import {
   LogTimeResetSchema,
   ServiceSessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
-import { accessEndId } from '../../src/entities/kinds/access-end.ts'
-import { accessEndLimits, nextAccessEndMs } from '../../src/fsm/ends/end-access.ts'
+import { accessEndRecordId } from '../../src/entities/kinds/access-end.ts'
+import { accessExpiryLimits, nextAccessExpiryMs } from '../../src/fsm/ends/end-access.ts'
 import { StateReader } from '../../src/fsm/reader.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
@@ -242,10 +242,10 @@ describe('Expiries of access', () => {
     const { log, state } = network(policyEnd)
     const notice = { kind: 'servicePolicy', id: 'p', name: 'p', attribute: '', expiresAt: endMs }
     const seen: (readonly [number, unknown])[] = []
-    for (let next = nextAccessEndMs(state); next !== null; next = nextAccessEndMs(state)) {
+    for (let next = nextAccessExpiryMs(state); next !== null; next = nextAccessExpiryMs(state)) {
       log.timeMs = next
       log.endAccess()
-      seen.push([endMs - next, state.get('accessEnd', accessEndId)?.notices])
+      seen.push([endMs - next, state.get('accessEnd', accessEndRecordId)?.notices])
     }
     expect(seen).toEqual([
       [DAY_MS, [{ type: 'approaching', ...notice }]],
@@ -257,21 +257,21 @@ describe('Expiries of access', () => {
   test('are not announced in advance if they are set with less time left than the announcement requires', () => {
     const { log, state } = network({ policy: { expiresAt: startMs + 10 * MINUTE_MS } })
     log.endAccess()
-    expect(state.get('accessEnd', accessEndId)?.notices).toEqual([])
-    expect(nextAccessEndMs(state)).toBe(startMs + 10 * MINUTE_MS)
+    expect(state.get('accessEnd', accessEndRecordId)?.notices).toEqual([])
+    expect(nextAccessExpiryMs(state)).toBe(startMs + 10 * MINUTE_MS)
   })
 
   test('are announced only by the later of the two advance notices if no entry was applied for a day', () => {
     const { log, state } = network(policyEnd)
     log.timeMs = endMs - MINUTE_MS
     log.endAccess()
-    expect(state.get('accessEnd', accessEndId)?.notices).toHaveLength(1)
-    expect(nextAccessEndMs(state)).toBe(endMs)
+    expect(state.get('accessEnd', accessEndRecordId)?.notices).toHaveLength(1)
+    expect(nextAccessExpiryMs(state)).toBe(endMs)
   })
 
   test('that fall on the same time are carried out in several log entries of limited size', () => {
     const { log, state } = network()
-    const { endsPerEntryMax } = accessEndLimits
+    const { endsPerEntryMax } = accessExpiryLimits
     for (let n = 0; n < endsPerEntryMax + 5; n += 1) {
       log.create('servicePolicy', `q${n}`, policy(`q${n}`, [], [], { expiresAt: endMs }))
     }
@@ -279,9 +279,9 @@ describe('Expiries of access', () => {
     const left = (): number => [...state.ends.between('', '~', 1000)].length
     log.endAccess()
     expect(left()).toBe(5)
-    expect(nextAccessEndMs(state)).toBeLessThanOrEqual(log.timeMs)
+    expect(nextAccessExpiryMs(state)).toBeLessThanOrEqual(log.timeMs)
     log.endAccess()
-    expect([left(), nextAccessEndMs(state)]).toEqual([0, null])
+    expect([left(), nextAccessExpiryMs(state)]).toEqual([0, null])
   })
 
   test('are undone by a reset of log time if only a jump of the clocks had brought them', () => {
@@ -293,7 +293,7 @@ describe('Expiries of access', () => {
     log.command(CommandKind.LOG_TIME_RESET, toBinary(LogTimeResetSchema, target), { level: 2 })
     expect(rights()).toEqual(['Dial'])
     log.timeMs += 6 * DAY_MS
-    expect(nextAccessEndMs(state)).toBe(endMs - DAY_MS)
+    expect(nextAccessExpiryMs(state)).toBe(endMs - DAY_MS)
     log.timeMs += DAY_MS
     log.endAccess()
     expect(rights()).toEqual([])

@@ -1,8 +1,8 @@
-import { enrollmentActor } from '../../src/ports/actor.ts'
+import { createEnrollmentActor } from '../../src/ports/actor.ts'
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, CommandKindSchema, CommandSchema } from '../../proto/gen/command_pb.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { formedState } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -40,7 +40,10 @@ const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
   ],
 ]
 
-/** The actor as entries held it before it was a union, field 3: the administrator's, with and without a permission. */
+/**
+ * The actor as entries held it before it was a union, field 3: the administrator's, with and
+ * without a permission.
+ */
 const oldForms = [
   Buffer.concat([text(1, admin.identityId), text(2, admin.sessionId), text(4, 'admin')]),
   Buffer.concat([text(1, admin.identityId), text(2, admin.sessionId)]),
@@ -97,7 +100,10 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
       ['routerId', CommandKind.ROUTER_EXTEND],
     ] as const) {
       if (kind === opens) continue
-      const actor = enrollmentActor({ [shown]: 'one' }, { method: 'ott', address: '10.0.0.1' })
+      const actor = createEnrollmentActor(
+        { [shown]: 'one' },
+        { method: 'ott', address: '10.0.0.1' },
+      )
       expect(applied(dataOf(kind, { actor })).outcome).toMatchObject({
         ok: false,
         code: 'UNAUTHORIZED',
@@ -110,7 +116,7 @@ test('a command without an actor forms no cluster', () => {
   const state = new ClusterState()
   const data = dataOf(CommandKind.FORM, { payload: new Uint8Array([10, 1, 99]) })
   const entry: Entry = { index: 1, term: 1, timeMs: 1, type: 'command', data }
-  expect(apply(state, entry).outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+  expect(applyLogEntry(state, entry).outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
   expect(state.clusterId).toBe('')
 })
 

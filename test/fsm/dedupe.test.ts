@@ -11,13 +11,13 @@ import {
   RequestIdSchema,
 } from '../../proto/gen/command_pb.ts'
 import {
-  release010Limits,
+  deduplicationLimits010,
   ProposerDeduplication,
-  requestAheadMsMax,
-  requestsBytesMax,
-  requestsBytesPerCallerMax,
+  requestIdAheadMsMax,
+  requestIdsBytesMax,
+  requestIdsPerCallerBytesMax,
   RequestDeduplication,
-  requestWindowMs,
+  requestIdRetentionMs,
 } from '../../src/fsm/records/dedupe.ts'
 import { digestLanes, SetDigest } from '../../src/fsm/records/digest.ts'
 import { newShortId } from '../../src/lib/random.ts'
@@ -120,13 +120,13 @@ describe('deduplication of requests from callers', () => {
 
   test('refuses a request id older than the window, and a request id from the future', () => {
     const { log } = formedState()
-    const old = request(newUuidv7(startMs - requestWindowMs - 1))
+    const old = request(newUuidv7(startMs - requestIdRetentionMs - 1))
     expect(log.create('service', 's1', service('one'), { request: old })).toMatchObject({
       code: 'REQUEST_ID_EXPIRED',
     })
-    const edge = request(newUuidv7(startMs - requestWindowMs))
+    const edge = request(newUuidv7(startMs - requestIdRetentionMs))
     expect(log.create('service', 's1', service('one'), { request: edge }).ok).toBe(true)
-    const ahead = request(newUuidv7(startMs + requestAheadMsMax + 1))
+    const ahead = request(newUuidv7(startMs + requestIdAheadMsMax + 1))
     expect(log.create('service', 's2', service('two'), { request: ahead })).toMatchObject({
       code: 'COULD_NOT_VALIDATE',
     })
@@ -134,7 +134,7 @@ describe('deduplication of requests from callers', () => {
 
   test('never applies a request twice after its outcome is discarded, however far ahead the clock was', () => {
     const { log, state } = formedState()
-    for (const aheadMs of [-requestWindowMs, 0, requestAheadMsMax]) {
+    for (const aheadMs of [-requestIdRetentionMs, 0, requestIdAheadMsMax]) {
       const id = request(newUuidv7(log.timeMs + aheadMs))
       const name = `at ${aheadMs}`
       expect(log.create('service', `a${aheadMs}`, service(name), { request: id }).ok).toBe(true)
@@ -152,7 +152,7 @@ describe('deduplication of requests from callers', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'), { request: request(newUuidv7(startMs)) })
     expect(state.requests.size).toBe(1)
-    log.timeMs = startMs + requestWindowMs + requestAheadMsMax
+    log.timeMs = startMs + requestIdRetentionMs + requestIdAheadMsMax
     log.append('noop', new Uint8Array())
     expect(state.requests.size).toBe(1)
     log.timeMs += 1
@@ -248,7 +248,7 @@ const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 test('one caller cannot use up the request ids of other callers, and can use more once its own earlier ids are discarded', () => {
   const table = new RequestDeduplication(new SetDigest())
   const id = 'x'.repeat(65_536)
-  const each = requestsBytesPerCallerMax / id.length
+  const each = requestIdsPerCallerBytesMax / id.length
   const greedy = { caller: 'greedy', level: 2, id, countMax: 2 * each }
   expect(fill(table, greedy)).toBeGreaterThan(0.9 * each)
   expect(fill(table, greedy)).toBe(0)
@@ -261,14 +261,14 @@ test('one caller cannot use up the request ids of other callers, and can use mor
   fill(table, { ...greedy, level: 1 })
   expect(table.size * id.length).toBeGreaterThan(0.99 * 128 * 1024 * 1024)
   expect(judgeNew(table, 'third', 1)).toMatchObject(tooMany)
-  const laterMs = startMs + requestWindowMs + requestAheadMsMax + 1
+  const laterMs = startMs + requestIdRetentionMs + requestIdAheadMsMax + 1
   table.forget(laterMs, () => undefined)
   expect(judgeNew(table, 'greedy', 2, laterMs)).toBe('new')
 })
 
 test('below feature level 2, a caller may use as many request ids as the controllers of release 0.1.0 allow', () => {
-  expect(release010Limits).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
-  const former = { ...release010Limits, countMax: 1000, countPerCallerMax: 750 }
+  expect(deduplicationLimits010).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
+  const former = { ...deduplicationLimits010, countMax: 1000, countPerCallerMax: 750 }
   const table = new RequestDeduplication(new SetDigest(), former)
   const request = { level: 1, id: 'x', countMax: 2000 }
   expect(fill(table, { ...request, caller: 'greedy' })).toBe(750)
@@ -300,5 +300,5 @@ test('remembered request ids use no more memory than the limit assumes', () => {
   expect(table.size).toBe(80_000)
   expect(bytesEach).toBeGreaterThan(100)
   // Some 320, where 347 are counted.
-  expect(bytesEach).toBeLessThan(requestsBytesMax / 265_000)
+  expect(bytesEach).toBeLessThan(requestIdsBytesMax / 265_000)
 })

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { unsetClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetExternalIdClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,
@@ -282,7 +282,7 @@ describe('a certificate of a verified CA', () => {
 
   test('is recognized only by its external ID claim if the CA uses one, and enrolls once', () => {
     const { log, state } = formedState()
-    const externalIdClaim = { ...unsetClaim, location: 'COMMON_NAME' }
+    const externalIdClaim = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
     newCa(log, { externalIdClaim })
     expect(byCa(log)).toMatchObject(refusedWith('MISSING_CERT_CLAIM'))
     const outcome = byCa(log, { externalId: 'unit 7' })

@@ -3,7 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
@@ -18,19 +18,19 @@ import { NEXT_LEVEL, withNextFields } from '../support/next-fields.ts'
 import { LogWriter, formedState, identity, policy, service } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: two releases that apply one log hold one state, whatever fields the newer one has, until every voter knows them.
-// Method: the modules of apply are loaded a second time with more fields and the next feature level, and both generations
-// apply the same entries.
+// Goal: two releases that apply one log hold one state, whatever fields the newer one has, until
+// every voter knows them. Method: the modules of apply are loaded a second time with more fields
+// and the next feature level, and both generations apply the same entries.
 
 interface Generation {
-  readonly apply: typeof apply
+  readonly apply: typeof applyLogEntry
   readonly load: (store: StateStore) => Promise<ClusterState>
   readonly markOf: typeof currentStorePosition
   readonly newState: () => ClusterState
 }
 
 const current: Generation = {
-  apply,
+  apply: applyLogEntry,
   load: (store) => loadState(store, new ClusterState()),
   markOf: currentStorePosition,
   newState: () => new ClusterState(),
@@ -55,7 +55,7 @@ async function nextGeneration(): Promise<Generation> {
     ...(await import('../../src/fsm/records/write-behind.ts')),
   }
   return {
-    apply: next.apply,
+    apply: next.applyLogEntry,
     load: (store) => next.loadState(store, new next.ClusterState()),
     markOf: next.currentStorePosition,
     newState: () => new next.ClusterState(),
@@ -192,7 +192,7 @@ describe('the feature level of a state', () => {
     expect(state.featureLevel).toBe(1)
     const formWith = (featureLevel: number): ClusterState => {
       const made = new ClusterState()
-      const log = new LogWriter((entry) => apply(made, entry))
+      const log = new LogWriter((entry) => applyLogEntry(made, entry))
       const message = create(FormSchema, { clusterId: 'c', featureLevel })
       log.command(CommandKind.FORM, toBinary(FormSchema, message))
       return made

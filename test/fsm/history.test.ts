@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import { keptChangesOf, listHistory } from '../../src/fsm/audit-query.ts'
+import { parseKeptChanges, listHistory } from '../../src/fsm/audit-query.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
@@ -30,7 +30,7 @@ function history(state: ClusterState, query: Partial<HistoryQuery> = {}) {
   return records.map((entry) => ({
     action: entry['action'],
     name: entry['entityName'],
-    ...keptChangesOf(entry),
+    ...parseKeptChanges(entry),
   }))
 }
 

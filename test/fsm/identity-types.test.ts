@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply.ts'
 import { initialRecords } from '../../src/fsm/seed/seed.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -19,7 +19,7 @@ function raise(log: LogWriter): void {
 /** A cluster as release 0.1.0 formed it: with two types, at level 1. */
 function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter } {
   const state = new ClusterState()
-  const log = new LogWriter((entry) => apply(state, entry))
+  const log = new LogWriter((entry) => applyLogEntry(state, entry))
   const all = initialRecords({
     adminId: 'admin',
     adminAuthenticatorId: 'admin-updb',

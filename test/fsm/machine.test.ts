@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import type { Position } from '../../src/raft/types.ts'
 import { LogWriter, service, startMs } from './support/log.ts'
@@ -40,7 +40,7 @@ test('applying one log twice gives equal digests at every index, and another log
   const digests: string[] = []
   const first = new ClusterState()
   const log = new LogWriter((entry) => {
-    const applied = apply(first, entry)
+    const applied = applyLogEntry(first, entry)
     digests.push(`${first.stateDigest()} ${first.entitiesDigest()}`)
     return applied
   })
@@ -48,7 +48,7 @@ test('applying one log twice gives equal digests at every index, and another log
   writeRandomLog(log, 1, 800)
   const second = new ClusterState()
   const again = log.entries.map((entry) => {
-    apply(second, entry)
+    applyLogEntry(second, entry)
     return `${second.stateDigest()} ${second.entitiesDigest()}`
   })
   expect(again).toEqual(digests)
@@ -66,9 +66,9 @@ test('a state loaded from the store equals the applied state, and continues iden
   expect(reopened.machine.progress()).toEqual({ applied: before.index, persisted: before.index })
 
   const whole = new ClusterState()
-  for (const entry of log.entries) apply(whole, entry)
+  for (const entry of log.entries) applyLogEntry(whole, entry)
   const rest = new LogWriter((entry) => {
-    apply(whole, entry)
+    applyLogEntry(whole, entry)
     return reopened.machine.apply(entry)
   })
   rest.entries.push(...log.entries)

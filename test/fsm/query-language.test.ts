@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { defineEntity } from '../../src/entities/define.ts'
-import { nameText, reference, texts } from '../../src/entities/fields.ts'
+import { nameField, idReferenceField, texts } from '../../src/entities/fields.ts'
 import { findEntity } from '../../src/entities/registry.ts'
 import { digestLanes } from '../../src/fsm/records/digest.ts'
 import { noLinks } from '../../src/fsm/query/evaluate.ts'
@@ -359,14 +359,14 @@ describe('a filter symbol for a field of a referenced record', () => {
     name: 'place',
     plural: 'places',
     operations: {},
-    fields: { name: nameText(), floors: texts() },
+    fields: { name: nameField(), floors: texts() },
     symbols: ['name', 'floors'],
   })
   const desk = defineEntity({
     name: 'desk',
     plural: 'desks',
     operations: {},
-    fields: { placeId: reference('configType', 'refuse') },
+    fields: { placeId: idReferenceField('configType', 'refuse') },
     symbols: [
       { name: 'place', field: 'placeId' },
       { name: 'place.name', through: { field: 'placeId', of: 'configType', symbol: 'name' } },
@@ -434,7 +434,7 @@ describe('a filter symbol for a field of a referenced record', () => {
     const symbols = [
       { name: 'place.name', through: { field: 'placeId', of: 'config', symbol: 'name' } },
     ] as const
-    const fields = { placeId: reference('configType', 'refuse') }
+    const fields = { placeId: idReferenceField('configType', 'refuse') }
     expect(() =>
       defineEntity({ name: 'x', plural: 'xs', operations: {}, fields, symbols }),
     ).toThrow('leads through a reference to config')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply.ts'
 import { appliedLogs } from '../support/applied-logs.ts'
 import { Replay } from '../support/replayed.ts'
 import { LogWriter, formedState, service } from './support/log.ts'
@@ -25,7 +25,7 @@ test('a replay detects when apply depends on more than the state and the log ent
   const log = new LogWriter(
     (entry) => {
       calls += 1
-      return apply(state, calls === 2 ? { ...entry, timeMs: entry.timeMs + 1 } : entry)
+      return applyLogEntry(state, calls === 2 ? { ...entry, timeMs: entry.timeMs + 1 } : entry)
     },
     () => ({ state: state.stateDigest(), entities: state.entitiesDigest() }),
   )

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { type RestoreContent, splitRestoreContent } from '../../src/backup/restore-content.ts'
-import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
+import { IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { restoreLimits } from '../../src/fsm/records/restore-limits.ts'
 import { anySession } from '../support/commands.ts'
 import { slowTypes } from './support/access-twin.ts'
@@ -13,8 +13,9 @@ import { identity, type LogWriter, policy, service } from './support/log.ts'
 import { contentOf, restorableState, Restore } from './support/restoring.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: a restore is one entry: before it every reader sees the old records, after it the new ones, and nothing in between.
-// Method: a log stands for the backup, another one for the cluster since; each is replayed, and loaded from its records.
+// Goal: a restore is one entry: before it every reader sees the old records, after it the new ones,
+// and nothing in between. Method: a log stands for the backup, another one for the cluster since;
+// each is replayed, and loaded from its records.
 
 const refusedRestore = { ok: false, code: 'RESTORE_REFUSED' }
 
@@ -76,7 +77,7 @@ function names(state: ClusterState, kind: KindName): unknown[] {
 }
 
 function expectIntact(state: ClusterState): void {
-  const scan = new StateScan(state)
+  const scan = new IntegrityScan(state)
   while (scan.step());
   expect(scan.findings).toEqual([])
 }

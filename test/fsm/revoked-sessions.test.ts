@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { defaultApiLimits } from '../../src/api/limits.ts'
-import type { Consequences } from '../../src/fsm/apply/context.ts'
+import type { WriteConsequences } from '../../src/fsm/apply/context.ts'
 import { revocationLimits, revokeSession } from '../../src/fsm/sessions/revocation-rules.ts'
 
 // Goal: ends of sessions never fill the table permanently, and no access token outlives the
@@ -21,7 +21,7 @@ function tableAt(clock: { logTimeMs: number }) {
     put: (_kind: string, id: string, fields: { expiresAt: number }) =>
       rows.set(id, { id, ...fields }),
     remove: (_kind: string, id: string) => rows.delete(id),
-  } as unknown as Consequences
+  } as unknown as WriteConsequences
   return { rows, revoke: (id: string) => revokeSession(id, consequences) }
 }
 

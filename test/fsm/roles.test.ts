@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { StateReader } from '../../src/fsm/reader.ts'
-import { matchesRoles, roleMembers } from '../../src/fsm/records/roles.ts'
+import { matchesRoles, idsSelectedByRoles } from '../../src/fsm/records/roles.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -38,7 +38,9 @@ test('a fabric-only service is not selected by any policy', () => {
   state.put('service', { ...state.get('service', 's2'), id: 's2', isFabricOnly: true })
   expect(state.get('service', 's2')).toBeUndefined()
   for (const roles of [['#all'], ['#x'], ['@s1', '@s2']]) {
-    expect([...roleMembers(state, 'service', [{ roles, semantic: 'AnyOf' }])]).toEqual(['s1'])
+    expect([...idsSelectedByRoles(state, 'service', [{ roles, semantic: 'AnyOf' }])]).toEqual([
+      's1',
+    ])
   }
   expect(new StateReader(state, clock).count('service')).toBe(1)
 })

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 
-import { modelChanges, followedKinds, wholeModel } from '../../src/fsm/router-model/model.ts'
+import {
+  modelChanges,
+  modelSourceKinds,
+  wholeModelEvents,
+} from '../../src/fsm/router-model/model.ts'
 import type { ModelEvent } from '../../src/ports/router-model.ts'
 import { RandomNetwork } from './support/access-network.ts'
 import { FollowedModel } from './support/model-twin.ts'
@@ -13,15 +17,15 @@ function changed(state: ClusterState): readonly ModelEvent[] {
 
 function following(seed: number): { network: RandomNetwork; followed: FollowedModel } {
   const network = new RandomNetwork(seed)
-  for (const kind of followedKinds) network.state.changes.watch(kind)
+  for (const kind of modelSourceKinds) network.state.changes.watch(kind)
   const followed = new FollowedModel()
-  followed.apply(wholeModel(network.state))
+  followed.apply(wholeModelEvents(network.state))
   return { network, followed }
 }
 
 function whole(state: ClusterState): FollowedModel {
   const model = new FollowedModel()
-  model.apply(wholeModel(state))
+  model.apply(wholeModelEvents(state))
   return model
 }
 

@@ -165,7 +165,10 @@ describe('an authenticator', () => {
   })
 })
 
-/** Two services, a config of each of two types of services, a second one of the first, and one for routers. */
+/**
+ * Two services, a config of each of two types of services, a second one of the first, and one for
+ * routers.
+ */
 function withConfigs(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = formedState()
   const { log } = made

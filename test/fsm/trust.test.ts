@@ -1,4 +1,4 @@
-import { unsetClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetExternalIdClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import {
@@ -10,7 +10,7 @@ import {
   permissivePrimaryRules,
   permissiveSecondaryRules,
 } from '../../src/entities/parts/auth-policy-factors.ts'
-import { casMax } from '../../src/fsm/enrollment/ca-rules.ts'
+import { thirdPartyCasMax } from '../../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../../src/fsm/sessions/revocation-rules.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
@@ -205,7 +205,7 @@ describe('a CA', () => {
       )
     }
     const base = { createdAt: 1, updatedAt: 1, revision: 1 }
-    for (let at = 0; at < casMax; at += 1) {
+    for (let at = 0; at < thirdPartyCasMax; at += 1) {
       state.put('ca', { ...base, id: `c${at}`, name: `n${at}`, fingerprint: `f${at}` })
     }
     expect(newCa(log, 'c')).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'certPem'))
@@ -215,7 +215,7 @@ describe('a CA', () => {
 
   test('keeps its external ID claim unchanged if a patch would make the claim contradictory', () => {
     const { log, state } = formedState()
-    const claim = { ...unsetClaim, location: 'COMMON_NAME' }
+    const claim = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
     newCa(log, 'c', { externalIdClaim: claim })
     for (const [field, change] of [
       ['matcherCriteria', { matcher: 'PREFIX' }],

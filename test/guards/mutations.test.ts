@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { MarkedSource } from './markers.ts'
 import { attackTestOf, markerMisfits, misfitsOf, readMutations } from './mutation.ts'
 
-// `make guards` and `make attacks` show that a test notices each mutation. These tests show that each still applies.
+// `make guards` and `make attacks` show that a test notices each mutation. These tests show that
+// each still applies.
 
 const root = resolve(import.meta.dirname, '../..')
 const source = MarkedSource.read(root)

@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 
 import { connectThroughProxy, proxyFromEnvironment } from '../../src/lib/runtime/http-proxy.ts'
-import { closeServer, listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
+import { closeServer, startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 
 describe('The proxy that the environment configures', () => {
   const server = { host: 'ctrl.example.net', port: 1280 }
@@ -67,7 +67,7 @@ describe('A connection through a proxy', () => {
       socket.on('error', () => undefined)
       socket.once('data', () => (answer === '' ? socket.end() : socket.write(answer ?? '')))
     })
-    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    await startListening(server, { host: '127.0.0.1', port: 0 })
     const credentials = { username: 'u', password: 'secret' }
     const proxy = { host: '127.0.0.1', port: listeningPort(server), credentials }
     try {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/runtime/latency-histogram.ts'
-import { LoopDelay } from '../../src/lib/runtime/loop-delay.ts'
+import { EventLoopDelay } from '../../src/lib/runtime/loop-delay.ts'
 import { eventually } from '../support/eventually.ts'
 
 test('the latency percentile covers the last ten seconds, and the counts cover everything since the start', () => {
@@ -30,7 +30,7 @@ test('a latency above the last bucket bound is recorded with its full duration',
 })
 
 test('a blocked event loop is visible as timer delay', async () => {
-  const delay = new LoopDelay()
+  const delay = new EventLoopDelay()
   try {
     // The delay is measured from the last sample, so wait for a first one.
     await new Promise((resolve) => setTimeout(resolve, 300))

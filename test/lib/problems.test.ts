@@ -5,17 +5,19 @@ import {
   fieldProblem,
   Problem,
   problems,
-  apiCodeOf,
+  reportedProblemCodes,
   type ProblemCode,
 } from '../../src/lib/problems.ts'
 import { readCodes } from '../contract/facts.ts'
 
 const page = join(import.meta.dirname, '../../docs/integrate/errors.md')
 
-/** The problem table of the code, each row with the page's remedy for its code, status and message. */
+/**
+ * The problem table of the code, each row with the page's remedy for its code, status and message.
+ */
 function table(remedies: ReadonlyMap<string, string>): string {
   const rows = Object.entries(problems).map(([code, { http, retry, message }]) => {
-    const wire = apiCodeOf[code as ProblemCode] ?? code
+    const wire = reportedProblemCodes[code as ProblemCode] ?? code
     return `| \`${wire}\` | ${http} | ${retry} | ${message} | ${remedies.get(`${wire} ${http} ${message}`) ?? ''} |`
   })
   return `# Errors
@@ -65,7 +67,7 @@ test('error codes that OpenZiti also has use the statuses that its clients expec
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
   const others = Object.entries(problems).filter(([code, { http }]) => {
-    const wire = apiCodeOf[code as ProblemCode]
+    const wire = reportedProblemCodes[code as ProblemCode]
     return wire === undefined && known.has(code) && known.get(code) !== http
   })
   expect(others).toEqual([])

@@ -10,7 +10,10 @@ import { print, type Verdict } from './verdict.ts'
 
 type Line = readonly [string, string]
 
-/** `A write 1`, `B read -> 2`, `C cas 1 2 -> true`, `A add x`, `A append x`, `B read -> x,y`; `!` at the end: it failed. */
+/**
+ * `A write 1`, `B read -> 2`, `C cas 1 2 -> true`, `A add x`, `A append x`, `B read -> x,y`; `!` at
+ * the end: it failed.
+ */
 function history(lines: readonly Line[], indexes: readonly (number | null)[] = []): Operation[] {
   return lines.map(([text, bar], n) => {
     const [asked = '', answered = null] = text.replace(/ !$/, '').split(' -> ')

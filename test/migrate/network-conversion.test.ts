@@ -6,10 +6,10 @@ import { OpenZitiDatabase } from '../../src/migrate/database.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { openFactor } from '../../src/pki/secrets/sealed-factor.ts'
-import { base32Bytes } from '../../src/pki/secrets/totp.ts'
+import { decodeBase32 } from '../../src/pki/secrets/totp.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import type { State } from '../../src/fsm/records/state.ts'
-import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
+import { IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { clientCertificate, newCa } from '../support/authorities.ts'
 import {
   boltzBoolean,
@@ -141,7 +141,7 @@ describe('A converted OpenZiti network', () => {
 
   test('has consistent records, including those that every Flotilla network has', () => {
     const { state } = convert(sampleStores(pem))
-    const scan = new StateScan(state)
+    const scan = new IntegrityScan(state)
     while (scan.step());
     expect(scan.findings).toEqual([])
     expect([...state.table('identityType').ids].sort()).toEqual(
@@ -206,7 +206,7 @@ describe('A converted OpenZiti network', () => {
     const { identityId, secretId, codesId, sealed } = mfa
     const context = { clusterId: 'cluster-1', identityId, secretId, codesId }
     expect(openFactor(factorKey, sealed, context)).toEqual({
-      secret: base32Bytes('3WVOILVLEVIRJ22B'),
+      secret: decodeBase32('3WVOILVLEVIRJ22B'),
       recoveryCodes: ['ABCDEF', 'Q2W3E4'],
     })
   })

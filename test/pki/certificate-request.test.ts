@@ -5,7 +5,7 @@ import {
   type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import {
@@ -53,7 +53,7 @@ describe('A certificate request', () => {
     const { commonName, publicKeySpki, publicKeySha256 } = await parseCertificateRequest(pem)
     expect(commonName).toBe('ctrl4')
     expect(Buffer.from(publicKeySpki)).toEqual(spkiOf(privateKeyPem))
-    const chainPem = await issueControllerCertificateFor({
+    const chainPem = await issueControllerCertificateForKey({
       issuer,
       trustDomain: 'test.internal',
       id: 'ctrl4',

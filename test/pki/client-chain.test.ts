@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { derTag, type DerTree, encodeTagged } from '../../src/pki/asn1/der.ts'
-import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
+import { distinguishedNameFromCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../src/pki/asn1/extensions.ts'
 import {
   type Certificate,
@@ -9,9 +9,9 @@ import {
   parsePresentedAuthority,
 } from '../../src/pki/certificate.ts'
 import {
-  type ClientChain,
+  type ClientChainResult,
   clientChainLimits,
-  type ClientChainQuestion,
+  type ClientChainInput,
   verifyClientChain,
 } from '../../src/pki/verify/client-chain.ts'
 import {
@@ -37,8 +37,8 @@ import {
 function verify(
   chain: readonly [Made, ...Made[]],
   anchors: readonly Made[],
-  changes: Partial<ClientChainQuestion> = {},
-): ClientChain {
+  changes: Partial<ClientChainInput> = {},
+): ClientChainResult {
   const [leaf, ...others] = chain.map(({ certificate }) => certificate)
   return verifyClientChain({
     chain: [leaf as Certificate, ...others],
@@ -334,7 +334,11 @@ describe('X.509 name constraints', () => {
     uris: ['spiffe://good.example/x'],
     ipAddresses: [ip(10, 1, 2, 3)],
   })
-  const judge = (permitted: SubtreeList, excluded: SubtreeList, named = names): ClientChain => {
+  const judge = (
+    permitted: SubtreeList,
+    excluded: SubtreeList,
+    named = names,
+  ): ClientChainResult => {
     const extensions = [nameConstraints(permitted, excluded)]
     const bound = makeAuthority('bound', { issuer: root, extensions })
     const client = makeClient('client', bound, { extensions: [named] })
@@ -431,13 +435,13 @@ describe('X.509 name constraints', () => {
       encodeTagged(derTag.sequence, ...parts)
     const bound = (permitted: SubtreeList): Made =>
       makeAuthority('bound', { issuer: root, extensions: [nameConstraints(permitted)] })
-    const judged = (by: Made, subject: Buffer): ClientChain =>
+    const judged = (by: Made, subject: Buffer): ClientChainResult =>
       verify([makeClient(subject, by), by], [root])
     const directory = bound([['directory', above]])
     expect(judged(directory, subjectOf(organization, attribute('550403', 'a')))).toMatchObject({
       ok: true,
     })
-    expect(judged(directory, commonNameOnly('a').der)).toMatchObject({ ok: false })
+    expect(judged(directory, distinguishedNameFromCommonName('a').der)).toMatchObject({ ok: false })
     const mail = bound([['email', 'good.example']])
     const mailOid = '2a864886f70d010901'
     const mine = subjectOf(attribute(mailOid, 'ann@good.example'))
@@ -447,7 +451,10 @@ describe('X.509 name constraints', () => {
   })
 
   test('apply to intermediates, except self-issued intermediates', () => {
-    const inside = encodeTagged(derTag.sequence, commonNameOnly('bound').der.subarray(2))
+    const inside = encodeTagged(
+      derTag.sequence,
+      distinguishedNameFromCommonName('bound').der.subarray(2),
+    )
     const extensions = [nameConstraints([['directory', inside]])]
     const bound = makeAuthority('top', { issuer: root, extensions })
     const renewed = makeAuthority('top', { issuer: bound })

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
+import { distinguishedNameFromCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { readKeyUsage, readKeyPurposes } from '../../src/pki/asn1/extensions.ts'
 import { extensionOids, purposeOids } from '../../src/pki/asn1/object-identifiers.ts'
 import {
@@ -17,8 +17,8 @@ import {
   certifyRouterClient,
   certifyRouterServer,
   certifySession,
-  type EnrolledSubject,
-  extendIdentity,
+  type EnrolledCertificateInput,
+  extendIdentityCertificate,
   parseCertificateSigner,
 } from '../../src/pki/authority/enrolled-certificate.ts'
 import type { RouterNaming } from '../../src/pki/authority/router-names.ts'
@@ -50,8 +50,8 @@ beforeAll(async () => {
 
 function enrollment(
   options: RequestOptions = {},
-  changes: Partial<EnrolledSubject> = {},
-): EnrolledSubject {
+  changes: Partial<EnrolledCertificateInput> = {},
+): EnrolledCertificateInput {
   const request = readEnrollmentRequest(requestPem(options))
   return { issuer, trustDomain: 'test.internal', request, nowMs, lifetimeMs: yearMs, ...changes }
 }
@@ -171,7 +171,7 @@ describe('The extended certificate of an identity', () => {
     const privateKey = issuer.key
     const keys = { privateKey, publicKey: issuer.certificate.native.publicKey }
     const current = makeClient('now', { ...parts, keys }, { extensions: [asked] })
-    const issued = extendIdentity(enrollment(), 'id-1', current.certificate)
+    const issued = extendIdentityCertificate(enrollment(), 'id-1', current.certificate)
     const leaf = parseCertificate(issued.leafPem)
     expect(leaf.dnsNames).toEqual(['a.example', '*.b.example'])
     expect(leaf.uris).toEqual(['spiffe://test.internal/identity/id-1'])
@@ -182,7 +182,7 @@ describe('The extended certificate of an identity', () => {
     const impostor = makeAuthority('network issuing')
     for (const other of [impostor, makeAuthority('other')]) {
       const current = makeClient('now', other, { extensions: [asked] })
-      const issued = extendIdentity(enrollment(), 'id-1', current.certificate)
+      const issued = extendIdentityCertificate(enrollment(), 'id-1', current.certificate)
       const { dnsNames, emails, uris } = parseCertificate(issued.leafPem)
       expect([dnsNames, emails]).toEqual([[], []])
       expect(uris).toEqual(['spiffe://test.internal/identity/id-1'])
@@ -206,7 +206,7 @@ test('a session certificate contains the public key in its request, and no name 
 })
 
 describe('A certificate of a router', () => {
-  const subject = commonNameOnly('r1').der
+  const subject = distinguishedNameFromCommonName('r1').der
 
   const free: RouterNaming = {
     at: 'enrollment',
@@ -216,7 +216,7 @@ describe('A certificate of a router', () => {
     currentPem: null,
   }
 
-  function asking(names: Parameters<typeof alternativeNames>[0]): EnrolledSubject {
+  function asking(names: Parameters<typeof alternativeNames>[0]): EnrolledCertificateInput {
     return enrollment({ subject, extensions: [alternativeNames(names)] })
   }
 
@@ -247,7 +247,7 @@ describe('A certificate of a router', () => {
   })
 
   test('has its id as common name regardless of the server request', () => {
-    const other = enrollment({ subject: commonNameOnly('r2').der })
+    const other = enrollment({ subject: distinguishedNameFromCommonName('r2').der })
     expect(() => certifyRouterClient(other, 'r1')).toThrow('must be the id of the router')
     expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')
   })

@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 
 import { derTag, encodeTagged } from '../../src/pki/asn1/der.ts'
-import { commonNameOnly, formatDistinguishedName } from '../../src/pki/asn1/distinguished-name.ts'
+import {
+  distinguishedNameFromCommonName,
+  formatDistinguishedName,
+} from '../../src/pki/asn1/distinguished-name.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
@@ -34,7 +37,9 @@ test.each([
   ['RSA 2048', rsa],
   ['Ed25519', newEdKey()],
 ])('a certificate request with a key of type %s is accepted', (_type, keys) => {
-  const request = readEnrollmentRequest(requestPem({ keys, subject: commonNameOnly('r1').der }))
+  const request = readEnrollmentRequest(
+    requestPem({ keys, subject: distinguishedNameFromCommonName('r1').der }),
+  )
   expect(request.commonName).toBe('r1')
   expect(request.publicKeySpki).toEqual(spkiOf(keys))
   expect(formatDistinguishedName(request.subject)).toBe('CN=r1')
@@ -147,9 +152,9 @@ test('extensions that a certificate request contains twice are refused, in one l
 })
 
 test('the subject of a certificate request is refused if it exceeds its size limit, in any encoding', () => {
-  const large = requestPem({ subject: commonNameOnly('x'.repeat(5000)).der })
+  const large = requestPem({ subject: distinguishedNameFromCommonName('x'.repeat(5000)).der })
   expect(() => readEnrollmentRequest(large)).toThrow('4096 bytes')
-  const huge = requestPem({ subject: commonNameOnly('x'.repeat(64 * 1024)).der })
+  const huge = requestPem({ subject: distinguishedNameFromCommonName('x'.repeat(64 * 1024)).der })
   expect(() => readEnrollmentRequest(huge)).toThrow('exactly one certificate request')
 })
 

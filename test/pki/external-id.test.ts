@@ -1,11 +1,11 @@
-import { unsetClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetExternalIdClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { describe, expect, test } from 'vitest'
 
 import { findExternalId, type ExternalIdRule } from '../../src/pki/external-id.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { alternativeNames, makeCertificate } from './support/fixtures.ts'
 
-const rule: ExternalIdRule = { ...unsetClaim, location: 'COMMON_NAME' }
+const rule: ExternalIdRule = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
 const names = {
   commonNames: ['corp/ann'],
   uris: ['https://a.example/1', 'ID:ann', 'id://x/ann'],

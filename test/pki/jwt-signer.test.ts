@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import {
   createRootAuthority,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -56,7 +56,7 @@ test('a JWT stays valid when its signing certificate is renewed with the same ke
     type: 'spki',
     format: 'der',
   })
-  const certificatePem = await issueControllerCertificateFor({
+  const certificatePem = await issueControllerCertificateForKey({
     issuer: root,
     trustDomain: 'test.internal',
     id: 'ctrl1',

@@ -6,7 +6,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
   renewIssuingAuthority,
   type ValidityPeriod,
@@ -19,12 +19,12 @@ import {
 } from '../../src/pki/certificate.ts'
 import {
   certificateHealth,
-  certificateLife,
+  certificateLifetime,
   expirySentence,
   isIssuerName,
   missingHosts,
   renewalReason,
-  validityLimitedBy,
+  limitValidity,
 } from '../../src/pki/authority/renewal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -79,7 +79,7 @@ describe('The three alarm times before a certificate expires', () => {
     [0, -SECOND_MS, 'expired'],
   ] as const)('with %s days and %s ms left a leaf is at level %s', async (left, ms, level) => {
     const [leaf] = await leafOf(days(0, 365))
-    const life = certificateLife(leaf, at(365) - left * DAY_MS - ms)
+    const life = certificateLifetime(leaf, at(365) - left * DAY_MS - ms)
     expect(life.level).toBe(level)
     expect(expirySentence(life, true) === null).toBe(level === 'none')
   })
@@ -93,22 +93,22 @@ describe('The three alarm times before a certificate expires', () => {
     ])
     const authority = requirePresent(health.authorities[0], 'the issuing authority')
     expect(expirySentence(authority, true)).toContain("'flotilla pki renew-issuing'")
-    const last = certificateLife(requirePresent(anchors[0], 'the root'), at(3649))
+    const last = certificateLifetime(requirePresent(anchors[0], 'the root'), at(3649))
     expect(last.level).toBe('critical')
     expect(expirySentence(last, true)).toContain('plan a new root')
   })
 
   test('are fractions of a short lifetime, below the third of the lifetime at which a leaf renews itself', async () => {
     const [leaf] = await leafOf(days(0, 12))
-    const levelWith = (left: number): string => certificateLife(leaf, at(12 - left)).level
+    const levelWith = (left: number): string => certificateLifetime(leaf, at(12 - left)).level
     expect([12, 4, 3.01].map(levelWith)).toEqual(['none', 'none', 'none'])
     expect([3, 1.5, 0.75].map(levelWith)).toEqual(['soon', 'urgent', 'critical'])
-    expect(certificateLife(leaf, at(0)).renewAtMs).toBe(at(8))
+    expect(certificateLifetime(leaf, at(0)).renewAtMs).toBe(at(8))
   })
 
   test('result in a text that says who must act: the controller or the issuer of the certificate', async () => {
     const [leaf] = await leafOf(days(0, 365))
-    const life = certificateLife(leaf, at(360))
+    const life = certificateLifetime(leaf, at(360))
     expect(expirySentence(life, true)).toContain(
       'of controller ctrl1 expires within 7 days, at 2031-01-01T00:00:00Z',
     )
@@ -181,7 +181,7 @@ describe('A controller’s leaf certificate is renewed', () => {
 
   test('shortly before its CA expires only if the new leaf could be valid for longer', async () => {
     const [issuer] = parseCertificates(issuing.certificatePem)
-    const validity = validityLimitedBy(issuer, at(1725), LEAF_LIFETIME_MS)
+    const validity = limitValidity(issuer, at(1725), LEAF_LIFETIME_MS)
     expect(validity.notAfterMs).toBe(issuer.notAfterMs)
     const chain = await leafOf(validity)
     expect(reasonAt(chain, at(1800))).toBeNull()
@@ -237,7 +237,7 @@ test('of two CA certificates for one key, the currently valid one is used, in wh
 
 test('a leaf can be issued for a key that never leaves its controller', async () => {
   const [leaf] = await leafOf(days(0, 300))
-  const certificatePem = await issueControllerCertificateFor({
+  const certificatePem = await issueControllerCertificateForKey({
     issuer: issuing,
     trustDomain: 'test.example',
     id: 'ctrl1',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
-import { factorTimes } from '../../src/posture/factor-judge.ts'
-import { expectedAndActual, passesPostureCheck } from '../../src/posture/posture-judge.ts'
+import { clientFactorTimes } from '../../src/posture/factor-judge.ts'
+import { expectedAndActualValues, passesPostureCheck } from '../../src/posture/posture-judge.ts'
 import type { Posture, ProcessReport, StoredFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
@@ -167,13 +167,18 @@ describe('an MFA check', () => {
     const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
     expect(passesPostureCheck(timed, given(minutes(10) - 1))).toBe(true)
     expect(passesPostureCheck(timed, given(minutes(10)))).toBe(false)
-    expect(factorTimes(timed, given(minutes(4)).factor)).toEqual({
+    expect(clientFactorTimes(timed, given(minutes(4)).factor)).toEqual({
       timeout: 600,
       timeoutRemaining: 360,
     })
-    expect(factorTimes(timed, given(minutes(11)).factor)).toMatchObject({ timeoutRemaining: 0 })
-    expect(factorTimes(timed, shown({}).factor)).toMatchObject({ timeoutRemaining: 0 })
-    expect(factorTimes(mfa({}), shown({}).factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+    expect(clientFactorTimes(timed, given(minutes(11)).factor)).toMatchObject({
+      timeoutRemaining: 0,
+    })
+    expect(clientFactorTimes(timed, shown({}).factor)).toMatchObject({ timeoutRemaining: 0 })
+    expect(clientFactorTimes(mfa({}), shown({}).factor)).toEqual({
+      timeout: -1,
+      timeoutRemaining: -1,
+    })
   })
 
   test.each([
@@ -193,10 +198,10 @@ describe('an MFA check', () => {
       expect(passesPostureCheck(prompted, woken(minutes(5) - 1))).toBe(true)
       expect(passesPostureCheck(prompted, woken(minutes(5)))).toBe(false)
       expect(passesPostureCheck(mfa({}), woken(minutes(6)))).toBe(true)
-      expect(factorTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
+      expect(clientFactorTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
         timeoutRemaining: 180,
       })
-      expect(expectedAndActual(prompted, woken(minutes(6)))).toMatchObject({
+      expect(expectedAndActualValues(prompted, woken(minutes(6)))).toMatchObject({
         actualValue: { passedMfa: true, timedOut: false },
         criteria: { passedMfaAt: new Date(passedAtMs).toISOString() },
       })
@@ -206,7 +211,7 @@ describe('an MFA check', () => {
   test('shows no timeout to clients that do not support it, and still enforces the timeout', () => {
     const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
     const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
-    expect(factorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+    expect(clientFactorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
     expect(passesPostureCheck(timed, late)).toBe(false)
   })
 })
@@ -227,7 +232,7 @@ test.each([
 ])('a check of the type %s fails without a report', (typeId, fields) => {
   const one = check({ typeId, ...fields })
   expect(passesPostureCheck(one, nothingReported)).toBe(false)
-  expect(Object.keys(expectedAndActual(one, nothingReported))).toEqual(
+  expect(Object.keys(expectedAndActualValues(one, nothingReported))).toEqual(
     expect.arrayContaining(['actualValue', 'expectedValue']),
   )
 })

@@ -11,9 +11,10 @@ import { TestCluster } from './support/cluster.ts'
 import { Front } from './support/front.ts'
 import { run } from './support/page.ts'
 
-// Goal: the configurations of docs/operate/load-balancers.md work as written.
-// Method: three controllers with the listeners of the page, behind haproxy with the configuration of the page, and behind a relay
-// that sends the header. Clients come from another address of the loopback than the load balancers.
+// Goal: the configurations of docs/operate/load-balancers.md work as written. Method: three
+// controllers with the listeners of the page, behind haproxy with the configuration of the page,
+// and behind a relay that sends the header. Clients come from another address of the loopback than
+// the load balancers.
 
 const CLIENT = '127.0.0.9'
 const HAPROXY = '/usr/sbin/haproxy'

@@ -91,7 +91,9 @@ async function done(method: string, url: string, body?: unknown): Promise<Answer
   return answer
 }
 
-/** The operation of that method beside another one of its collection; null when it is not served. */
+/**
+ * The operation of that method beside another one of its collection; null when it is not served.
+ */
 function served(method: string, path: string, api: ApiName = 'management'): ServedOperation | null {
   return (
     operations.find((one) => one.api === api && one.method === method && one.path === path) ?? null

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { Core } from '../../src/raft/core.ts'
+import { RaftCore } from '../../src/raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
 import {
   defaultRaftNodeLimits,
@@ -86,7 +86,7 @@ function harness(id: NodeId, voters: readonly NodeId[], options: HarnessOptions 
   const configuration = configurationOf({ voters })
   const entries = formingEntries(configuration)
   const disk = new ManualDisk()
-  const core = Core.restore({
+  const core = RaftCore.restore({
     id,
     options: { ...defaultCoreOptions, ...options.core },
     random: seededRandom(id.charCodeAt(0)),

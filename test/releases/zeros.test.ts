@@ -5,8 +5,9 @@ import { expect, test } from 'vitest'
 import { entities } from '../../src/entities/registry.ts'
 import { canonicalJson, type Json } from '../../src/lib/text/canonical-json.ts'
 
-// A stored record omits the fields that have their zero, so a zero that changes between two releases makes them store, and
-// digest, different bytes for one record. Recorded once a field; FLOTILLA_RECORD=1 adds the fields that are new.
+// A stored record omits the fields that have their zero, so a zero that changes between two
+// releases makes them store, and digest, different bytes for one record. Recorded once a field;
+// FLOTILLA_RECORD=1 adds the fields that are new.
 
 const path = join(import.meta.dirname, 'zeros.json')
 

@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { issueLeafFor, validityStartingAt } from '../../src/pki/authority/authority.ts'
+import { issueLeafForKey, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
-import type { RequestRenewal } from '../../src/router/identity/extension.ts'
+import type { SendRenewalRequest } from '../../src/router/identity/extension.ts'
 import { eventually, TestNetwork, trustDomain } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -26,7 +26,7 @@ afterEach(async () => {
 /** A certificate for the key of a request, by the authority of the network. */
 async function certified(pem: string, commonName: string): Promise<string> {
   const { publicKeySpki, names } = readEnrollmentRequest(pem)
-  return await issueLeafFor(
+  return await issueLeafForKey(
     {
       issuer: network.root,
       commonName,
@@ -40,7 +40,7 @@ async function certified(pem: string, commonName: string): Promise<string> {
 }
 
 const askAt =
-  (commonName: string): RequestRenewal =>
+  (commonName: string): SendRenewalRequest =>
   async (at, { certCsr, serverCertCsr }) => {
     asked.push(at)
     if (at !== api) throw new Error('it refuses connections')

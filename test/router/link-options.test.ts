@@ -8,8 +8,8 @@ import { Channel } from '../../src/channel/channel.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Link } from '../../src/router/links/link.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
-import { linkQueues } from '../../src/router/links/link-options.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
+import { linkQueueLimits } from '../../src/router/links/link-options.ts'
 import { PeerDialer } from '../../src/router/links/peer-dialer.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
 import { freePort } from '../support/ports.ts'
@@ -210,7 +210,7 @@ describe('The listening side of a link', () => {
     const dial = await listening('writeTimeout: 200ms')
     const socket = dial()
     const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1' }
-    const hello = linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })
+    const hello = linkHelloMessage({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })
     const channel: Channel = new Channel({
       socket,
       limits: channelLimits,
@@ -275,7 +275,7 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     await settle()
     const addresses = { dialAddress: '', localAddress: '', remoteAddress: '' }
     const fields = { id: 'l1', peerId: 'router2', iteration: 1, isDialed: true, ...addresses }
-    const made = new Link({ ...fields, channel, queues: linkQueues(link, options) })
+    const made = new Link({ ...fields, channel, queues: linkQueueLimits(link, options) })
     /**
      * Number of pieces accepted one after the other, each in a separate turn, while nothing is
      * read.

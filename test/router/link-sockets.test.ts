@@ -17,7 +17,8 @@ import { freePort } from '../support/ports.ts'
 import { PeerRouter } from './peer-router.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: a link has as many sockets as its dialer is to have, and carries each circuit over one of them.
+// Goal: a link has as many sockets as its dialer is to have, and carries each circuit over one of
+// them.
 
 const networks: TestNetwork[] = []
 const closing: (() => Promise<void>)[] = []

@@ -12,7 +12,7 @@ import {
   PeerStateChangesSchema,
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import { Channel } from '../../src/channel/channel.ts'
 import { type ChannelMessage, encodeFrame } from '../../src/channel/frame.ts'
 import { readFlag } from '../../src/channel/headers.ts'
@@ -225,7 +225,7 @@ describe('A router refuses a link', () => {
         ALPNProtocols: ['ziti-link'],
       })
       socket.on('error', () => undefined)
-      const hello = linkHello({
+      const hello = linkHelloMessage({
         linkId: '0',
         routerId,
         dialedId,
@@ -255,7 +255,7 @@ describe('A router refuses a link', () => {
         socket,
         limits: channelLimits,
         clock: systemClock,
-        hello: linkHello({ ...said, linkId, routerId: 'router1' }),
+        hello: linkHelloMessage({ ...said, linkId, routerId: 'router1' }),
         onHello: (answer) => {
           channel.open(null)
           resolve(answer)

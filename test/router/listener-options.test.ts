@@ -8,9 +8,9 @@ import { parseCertificate } from '../../src/pki/certificate.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: the options of what a router listens on bound its connections as they name.
-// Method: a real router with the option; the connections are the test's. Where a default would end a connection as well, the
-// quickest of some attempts is by far quicker than it, however busy the machine is.
+// Goal: the options of what a router listens on bound its connections as they name. Method: a real
+// router with the option; the connections are the test's. Where a default would end a connection as
+// well, the quickest of some attempts is by far quicker than it, however busy the machine is.
 
 let network: TestNetwork
 let controller: ScriptedController

@@ -5,7 +5,8 @@ import { MetricsReporter } from '../../src/router/reports/metrics.ts'
 import { scheduleByIntervals, scheduleBySharedTimer } from '../support/fake-schedule.ts'
 import { configured } from './dial/support.ts'
 
-// Goal: reports of metrics are made, kept and sent by the options of `metrics`. Method: the clock is the test's.
+// Goal: reports of metrics are made, kept and sent by the options of `metrics`. Method: the clock
+// is the test's.
 
 let nowMs = 0
 let isConnected = true

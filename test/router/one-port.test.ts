@@ -3,7 +3,7 @@ import { connect as connectTcp } from 'node:net'
 import { connect } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { listenFault } from '../../src/controller/start/check-listeners.ts'
+import { findListenFault } from '../../src/controller/start/check-listeners.ts'
 import { clientHelloBytes, OnePort } from './one-port-support.ts'
 import { webSocketStream } from './edge/support.ts'
 import { freePort } from '../support/ports.ts'
@@ -95,7 +95,7 @@ describe('One port for links and clients', () => {
     await router.linked()
     await router.client('ann')
     await router.network.closeRouters()
-    expect(await listenFault(`127.0.0.1:${router.port}`)).toBeNull()
+    expect(await findListenFault(`127.0.0.1:${router.port}`)).toBeNull()
     await eventually(() => idle.destroyed).toBe(true)
   })
 })

@@ -23,8 +23,8 @@ import { ProgramFailure } from '../../src/overlay/failure.ts'
 import {
   addressesMessage,
   leaderMessage,
-  readClientHello,
-  serverHello,
+  readEdgeRouterHello,
+  controllerHelloMessage,
 } from '../../src/channel/messages/control.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from './support.ts'
@@ -58,7 +58,8 @@ describe('A router', () => {
       type: 'ctrl.default',
       group: { isFirst: true, id: '' },
     })
-    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: it renews early.
+    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: it renews
+    // early.
     expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([
       2 ** (200 % 8),
       ...new Uint8Array(24),
@@ -318,7 +319,7 @@ describe('A router', () => {
     }
     await eventually(() => a.hellos).toHaveLength(2)
     await eventually(() => a.openChannels).toBe(1)
-    const reply = await a.channel?.request(serverHello('v2.0.0'))
+    const reply = await a.channel?.request(controllerHelloMessage('v2.0.0'))
     expect(reply?.contentType).toBe(20_001)
   })
 
@@ -369,9 +370,9 @@ describe('A router reports to controllers', () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
-    const reply = await a.channel?.request(serverHello('v2.0.0'))
+    const reply = await a.channel?.request(controllerHelloMessage('v2.0.0'))
     expect(reply?.contentType).toBe(20_001)
-    expect(readClientHello(reply?.body ?? new Uint8Array())).toEqual({
+    expect(readEdgeRouterHello(reply?.body ?? new Uint8Array())).toEqual({
       hostname: hostname(),
       protocols: {},
     })
@@ -397,7 +398,7 @@ describe('A router reports to controllers', () => {
     const a = await network.controller('a')
     await network.running([a.address], 'interfaceDiscovery: {disabled: true}\n')
     await eventually(() => a.ofType(1035).length).toBe(1)
-    expect((await a.channel?.request(serverHello('v')))?.contentType).toBe(20_001)
+    expect((await a.channel?.request(controllerHelloMessage('v')))?.contentType).toBe(20_001)
     expect(a.ofType(1052)).toEqual([])
   })
 

@@ -11,7 +11,7 @@ import {
   LEAF_LIFETIME_MS,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
@@ -121,7 +121,7 @@ test('a router that dials a link is verified against the network CA, whichever s
       rejectUnauthorized: false,
     })
     socket.on('error', () => undefined)
-    socket.write(encodeFrame(linkHello({ ...ids, iteration: 1 })))
+    socket.write(encodeFrame(linkHelloMessage({ ...ids, iteration: 1 })))
     return socket
   }
   const issuer = await newCa('another network', Date.now())

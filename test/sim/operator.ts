@@ -3,7 +3,7 @@ import {
   type Configuration as ConfigurationRecord,
   ConfigurationSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
+import { MemberChanger, type RequestedMemberChange } from '../../src/cluster/membership/changer.ts'
 import { promotableLearners } from '../../src/cluster/membership/reconcile.ts'
 import {
   decideAdmission,
@@ -45,7 +45,7 @@ interface Wish {
   /** The leader process that received the last request. */
   askedOf: Life | null
   isOver: boolean
-  wanted(leader: Controller): WantedChange | null
+  wanted(leader: Controller): RequestedMemberChange | null
 }
 
 type Admission = Extract<AdmissionVerdict, { readonly target: ConfigurationRecord }>

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { toStoreError } from '../../src/store/errors.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
-import { readIdentity, writeIdentity } from '../../src/store/log/identity.ts'
+import { readDataIdentity, writeDataIdentity } from '../../src/store/log/identity.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { benchWal } from '../../bench/wal.ts'
 import { entry, someEntries, summary } from './support/entries.ts'
@@ -124,7 +124,7 @@ test('forming refuses a folder that is not empty and does not change it', () => 
 test('forming accepts an empty folder and gives only its owner access', () => {
   const dir = temporaryFolder()
   createDataFolder(dir, { ...identity, entries: [] }, smallLog)
-  expect(readIdentity(dir)).toEqual(identity)
+  expect(readDataIdentity(dir)).toEqual(identity)
   expect(statSync(dir).mode & 0o777).toBe(0o700)
   for (const name of ['IDENTITY', 'meta.0', 'meta.1']) {
     expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600)
@@ -134,7 +134,7 @@ test('forming accepts an empty folder and gives only its owner access', () => {
 test('missing and unwritable data folders are each reported with one sentence', async () => {
   const parent = temporaryFolder()
   const missing = join(parent, 'nowhere')
-  expect(() => readIdentity(missing)).toThrow(
+  expect(() => readDataIdentity(missing)).toThrow(
     `the data folder ${missing} does not exist: create a cluster (flotilla cluster init)`,
   )
   mkdirSync(join(parent, 'other'))
@@ -158,8 +158,8 @@ test('missing and unwritable data folders are each reported with one sentence', 
 
 test('a new generation can replace the identity file, and manual edits of the file are detected', () => {
   const dir = formedFolder()
-  writeIdentity(dir, { ...identity, generation: 2 })
-  expect(readIdentity(dir).generation).toBe(2)
+  writeDataIdentity(dir, { ...identity, generation: 2 })
+  expect(readDataIdentity(dir).generation).toBe(2)
   const path = join(dir, 'IDENTITY')
   const text = readFileSync(path, 'utf8')
   for (const [from, to, code] of [
@@ -169,7 +169,7 @@ test('a new generation can replace the identity file, and manual edits of the fi
     ['{', '', 'CORRUPT'],
   ] as const) {
     writeFileSync(path, text.replace(from, to))
-    expect(() => readIdentity(dir)).toThrow(expect.objectContaining({ code }))
+    expect(() => readDataIdentity(dir)).toThrow(expect.objectContaining({ code }))
   }
 })
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import {
   readMembershipCacheFile,
-  MEMBERSHIP_CACHE_NAME,
+  MEMBERSHIP_CACHE_FILE_NAME,
   MembershipCacheFile,
   writeMembershipCacheFile,
 } from '../../src/store/folder/membership-cache-file.ts'
@@ -20,7 +20,7 @@ const roster = {
   claims: [Uint8Array.of(9), Uint8Array.of(8, 8)],
   marks: [],
 }
-const path = (): string => join(dir, MEMBERSHIP_CACHE_NAME)
+const path = (): string => join(dir, MEMBERSHIP_CACHE_FILE_NAME)
 
 test('a membership record is read as it was written, and the last record in the file takes precedence', () => {
   expect(readMembershipCacheFile(dir)).toBeNull()

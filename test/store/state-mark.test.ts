@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
 import { unsupportedFormatError } from '../../src/store/errors.ts'
-import { STATE_FORMAT, decodeMark, encodeMark } from '../../src/store/state/state-mark.ts'
+import {
+  STATE_FORMAT,
+  decodeStorePosition,
+  encodeStorePosition,
+} from '../../src/store/state/state-mark.ts'
 
 const mark = {
   position: { term: 2, index: 9 },
@@ -12,10 +16,10 @@ const mark = {
 }
 
 test('a state mark (the stored log position of a state) is read as it was written, and a mark without a feature level is invalid', () => {
-  expect(decodeMark(encodeMark(mark))).toEqual(mark)
-  const { featureLevel, ...rest } = JSON.parse(encodeMark(mark)) as Record<string, unknown>
+  expect(decodeStorePosition(encodeStorePosition(mark))).toEqual(mark)
+  const { featureLevel, ...rest } = JSON.parse(encodeStorePosition(mark)) as Record<string, unknown>
   expect(featureLevel).toBe(3)
-  expect(decodeMark(JSON.stringify(rest))).toBeNull()
+  expect(decodeStorePosition(JSON.stringify(rest))).toBeNull()
 })
 
 test.each([
@@ -24,8 +28,8 @@ test.each([
 ])(
   'a state mark of format %s is distinguished from damage, and the error advises what to do',
   (format, remedy) => {
-    const other = JSON.stringify({ ...(JSON.parse(encodeMark(mark)) as object), format })
-    const found = decodeMark(other)
+    const other = JSON.stringify({ ...(JSON.parse(encodeStorePosition(mark)) as object), format })
+    const found = decodeStorePosition(other)
     expect(found).toBe(format)
     expect(unsupportedFormatError('data/state', Number(found), STATE_FORMAT).message).toContain(
       remedy,

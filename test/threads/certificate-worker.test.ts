@@ -3,7 +3,7 @@ import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
-import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
+import { distinguishedNameFromCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { AuthorityKey } from '../../src/threads/certificate-messages.ts'
 import {
@@ -72,7 +72,7 @@ test('certificates of every kind are issued in another thread', async () => {
   const session = await issuer.session({ ...order, apiSessionId: 's', certificateId: 'c' }, 'a')
   expect(session.subject).toBe('CN=id-1')
   expect(session.notAfterMs - session.notBeforeMs).toBe(DAY_MS / 2 + 60_000)
-  const clientRequestPem = requestPem({ subject: commonNameOnly('r1').der })
+  const clientRequestPem = requestPem({ subject: distinguishedNameFromCommonName('r1').der })
   const router = { routerId: 'r1', clientRequestPem, serverRequestPem: requestPem(), naming }
   const { client, server } = await issuer.router(router, 'a')
   expect(client.subject).toBe('CN=r1')

@@ -9,8 +9,9 @@ import { echoDatagrams, echoServer } from '../router/tunnel/support.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, SessionEndedError, type ShownService, TunnelStage } from './support.ts'
 
-// Goal: a tunnel at a host without a router hosts and reaches services through an edge router, and follows sessions, services and
-// edge routers. Method: the tunnels and a whole router of ours over real channels; controllers and their API are the test's.
+// Goal: a tunnel at a host without a router hosts and reaches services through an edge router, and
+// follows sessions, services and edge routers. Method: the tunnels and a whole router of ours over
+// real channels; controllers and their API are the test's.
 
 let stage: TunnelStage
 const closing: (() => void)[] = []

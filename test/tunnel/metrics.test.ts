@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { expose } from '../../src/overlay/monitoring/exposition.ts'
+import { formatPrometheusMetrics } from '../../src/overlay/monitoring/exposition.ts'
 import { LogInRefusedError, SessionEndedError } from '../../src/tunnel/controller-api.ts'
 import { ServiceCounts } from '../../src/tunnel/counts.ts'
 import type { IdentityTunnel } from '../../src/tunnel/identity-tunnel.ts'
@@ -13,8 +13,8 @@ import { expectOnMetricsPage } from '../support/metrics-page.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, TunnelStage } from './support.ts'
 
-// Goal: the metrics of a tunnel show its sessions, edge routers, services and circuits. Method: the tunnels and a whole router of
-// ours over real channels; controllers and their API are the test's.
+// Goal: the metrics of a tunnel show its sessions, edge routers, services and circuits. Method: the
+// tunnels and a whole router of ours over real channels; controllers and their API are the test's.
 
 let stage: TunnelStage
 const closing: (() => void)[] = []
@@ -30,7 +30,9 @@ const END_MS = Date.UTC(2030, 0, 1)
 
 async function textOf(tunnel: IdentityTunnel): Promise<string> {
   const measured = { file: 'ann.json', certificateNotAfterMs: END_MS, figures: tunnel.figures }
-  return await expose(tunnelMetrics({ mode: 'proxy', version: 'v1.2.3' }, [measured]))
+  return await formatPrometheusMetrics(
+    tunnelMetrics({ mode: 'proxy', version: 'v1.2.3' }, [measured]),
+  )
 }
 
 /** Our series, without those that depend on time. */

@@ -7,7 +7,9 @@ import { buildProgram } from '../../src/cli/program.ts'
 /** Columns of the help, independent of the terminal of the build. */
 const WIDTH = 100
 
-/** The help of every command, below a heading each; groups of commands are headings above theirs. */
+/**
+ * The help of every command, below a heading each; groups of commands are headings above theirs.
+ */
 export function cliReference(): string {
   const program = buildProgram()
   const isShown = (command: Command): boolean =>

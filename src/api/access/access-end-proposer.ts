@@ -23,7 +23,7 @@ interface AccessEndProposerDeps {
  * Proposes the entry that ends access, and announces ends, when log time can reach the time of the
  * next one. Apply decides what ends, so a needless entry changes nothing.
  */
-export class AccessEndProposer {
+export class AccessExpiryProposer {
   readonly #deps: AccessEndProposerDeps
   #stop: () => void = () => undefined
   #isAtWork = false

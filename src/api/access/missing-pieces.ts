@@ -4,7 +4,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RecordOf } from '../../entities/kind-records.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
 import type { LimitedList } from '../../fsm/access/explanation.ts'
-import type { PastEnds } from '../../fsm/access/explained-ends.ts'
+import type { ExpiredGrants } from '../../fsm/access/explained-ends.ts'
 import type { LogInAbility } from '../../fsm/access/log-in-way.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
@@ -48,7 +48,7 @@ export interface AccessObstacleInputs {
   readonly isEnrolling: boolean
   readonly hasApiSession: boolean
   readonly isGranted: boolean
-  readonly ended: PastEnds
+  readonly ended: ExpiredGrants
   readonly ofIdentity: LimitedList<ServicePolicy>
   readonly ofService: LimitedList<ServicePolicy>
   /** Ids of the failing posture checks; empty if some API session passes. */

@@ -1,7 +1,7 @@
 import type { Entity } from '../../entities/define.ts'
 import { membersAtLevel } from '../../entities/levels.ts'
 import { entityOperations } from '../../entities/operations.ts'
-import { findReferrers } from '../../entities/referrers.ts'
+import { findReferencingFields } from '../../entities/referrers.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
@@ -44,7 +44,7 @@ interface PreviewedWritesDeps {
  * Validates previewed changes with the code of the real operations, and converts the changes to
  * writes.
  */
-export class PreviewedWrites {
+export class PreviewedWriteBuilder {
   readonly #validator: Validator
   readonly #checks = new Map<string, (value: unknown) => void>()
 
@@ -71,7 +71,7 @@ export class PreviewedWrites {
         writes.push(write)
         for (const name of ignored) ignoredFields.add(`changes.${at}.data.${name}`)
       } catch (error) {
-        throw withChangePosition(error, at)
+        throw addChangePositionToError(error, at)
       }
     }
     return { writes, ignoredFields: [...ignoredFields] }
@@ -150,7 +150,7 @@ class ChangeFault extends Error {
 /**
  * Adds the position of the change to the field (or, without a field, to the detail) of the error.
  */
-export function withChangePosition(error: unknown, at: number): unknown {
+export function addChangePositionToError(error: unknown, at: number): unknown {
   if (error instanceof ChangeFault) {
     return fieldProblem(`changes.${at}.${error.field}`, error.message)
   }
@@ -168,20 +168,22 @@ export function withChangePosition(error: unknown, at: number): unknown {
  * records reference, and the policies that reference its records. Errors and results of the preview
  * reveal all of these records.
  */
-export function previewPermissions(kind: KindName): readonly SessionPermission[] {
+export function permissionsForPreview(kind: KindName): readonly SessionPermission[] {
   const entity = findEntity(kind)
   const named = Object.values(entity.fields).flatMap(({ reference }) =>
     reference === null ? [] : [reference.to],
   )
-  const policies = findReferrers(entity)
+  const policies = findReferencingFields(entity)
     .filter(({ field, onDelete }) => field.kind === 'roleList' || onDelete === 'refuse')
     .map((referrer) => referrer.entity.name)
-  const permissions = [kind, ...named, ...policies].flatMap((one) => readPermissionOf(one) ?? [])
+  const permissions = [kind, ...named, ...policies].flatMap(
+    (one) => listPermissionForKind(one) ?? [],
+  )
   return [...new Set(permissions)]
 }
 
 /** Permission to list a kind on the management API. Null: any session may read it. */
-export function readPermissionOf(kind: KindName): SessionPermission | null {
+export function listPermissionForKind(kind: KindName): SessionPermission | null {
   const list = entityOperations(findEntity(kind)).find(
     ({ api, shape }) => api === 'management' && shape === 'list',
   )

@@ -6,26 +6,26 @@ import type { StateReader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import type { Reply } from '../http/answers/envelope.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { Operation } from '../http/operation.ts'
-import { wholeObject } from '../../entities/shapes.ts'
+import { openObjectSchema } from '../../entities/shapes.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 
 interface RoleOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'roleCounts'>
   readonly processor: ProcessorShare
-  readonly lists: ListAnswers
+  readonly lists: ListResponsePrinter
 }
 
-export const roleLimits = {
+export const roleCountLimits = {
   /** Maximum role attributes on a page; a larger `limit`, or one below 1, counts as this value. */
   roleRowsMax: 500,
 } as const
 
 const roleCount: NamedSchema = {
   name: 'roleCount',
-  schema: wholeObject({ attribute: { type: 'string' }, count: { type: 'integer' } }),
+  schema: openObjectSchema({ attribute: { type: 'string' }, count: { type: 'integer' } }),
 }
 
 /** Kinds with role attributes, and the permission to read them. */
@@ -37,7 +37,7 @@ const kinds = [
 ] as const satisfies readonly (readonly [string, SessionPermission, string])[]
 
 /** Operations that count records by role attribute, for suggestions while a user types. */
-export function roleOperations(deps: RoleOperationsDeps): Operation[] {
+export function roleCountOperations(deps: RoleOperationsDeps): Operation[] {
   return kinds.map(([kind, permission, name]) => {
     const { collection } = findEntity(kind)
     return {
@@ -66,7 +66,7 @@ function counted(
   call: RequestContext,
   kind: KindName,
 ): Reply | Promise<Reply> {
-  const { roleRowsMax: max } = roleLimits
+  const { roleRowsMax: max } = roleCountLimits
   const asked = Number(call.first('limit') ?? 10)
   const limit = asked < 1 ? max : Math.min(asked, max)
   const offset = Math.max(0, Number(call.first('offset') ?? 0))
@@ -76,7 +76,7 @@ function counted(
   const answer = ({ rows, totalCount }: RoleCounts): Reply | Promise<Reply> =>
     lists.answer(call, {
       records: rows,
-      print: rowPrinter((row) => row),
+      print: createRowPrinter((row) => row),
       pagination: { limit, offset, totalCount },
       filterableFields: [],
     })

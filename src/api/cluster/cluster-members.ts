@@ -2,15 +2,15 @@ import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
 import { callActor, type RequestContext } from '../http/call.ts'
-import { answer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { envelopeResponse, emptyResponse, type Reply } from '../http/answers/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import {
-  changePlan,
-  memberAddition,
+  changePlanSchema,
+  memberAdditionSchema,
   memberSelectorSchema,
-  memberRemoval,
-  memberReplacement,
-  plannedChange,
+  memberRemovalSchema,
+  memberReplacementSchema,
+  plannedChangeSchema,
 } from './members-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
@@ -39,12 +39,12 @@ const common = {
 /** Operations that OpenZiti has too; their responses have no content. */
 export function memberOperations({ cluster, membership }: MemberOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterMemberAdd',
       summary: 'Promote or demote a member, by address or id; new controllers join with a ticket',
       path: '/cluster/add-member',
-      body: { schema: memberAddition, isRequired: true },
+      body: { schema: memberAdditionSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, body) => {
         const { address, isVoter = true, confirmation } = body
@@ -54,15 +54,15 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
           confirmation ?? null,
           callActor(call),
         )
-        return emptyAnswer(findIgnoredFields(memberAddition.schema, body))
+        return emptyResponse(findIgnoredFields(memberAdditionSchema.schema, body))
       },
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterMemberRemove',
       summary: 'Remove a member and revoke its access',
       path: '/cluster/remove-member',
-      body: { schema: memberRemoval, isRequired: true },
+      body: { schema: memberRemovalSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, body) => {
         const { id, isCompromised = false, confirmation } = body
@@ -71,7 +71,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
           confirmation ?? null,
           callActor(call),
         )
-        return emptyAnswer(findIgnoredFields(memberRemoval.schema, body))
+        return emptyResponse(findIgnoredFields(memberRemovalSchema.schema, body))
       },
     }),
     ...changeOperations(membership),
@@ -93,9 +93,9 @@ function changeOperations(membership: MembershipControl): Operation[] {
       findIgnoredFields(schema, body),
     )
   }
-  const response = { kind: 'detail', schema: changePlan } as const
+  const response = { kind: 'detail', schema: changePlanSchema } as const
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterMemberPromote',
       summary: 'Promote a learner to voter',
@@ -105,7 +105,7 @@ function changeOperations(membership: MembershipControl): Operation[] {
       handle: (call, body) =>
         changing(call, body, memberSelectorSchema, { verb: 'promote', id: body.id }),
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterMemberDemote',
       summary: 'Demote a voter to learner',
@@ -115,39 +115,39 @@ function changeOperations(membership: MembershipControl): Operation[] {
       handle: (call, body) =>
         changing(call, body, memberSelectorSchema, { verb: 'demote', id: body.id }),
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterMemberReplace',
       summary: 'Replace a voter by a learner in one change',
       path: '/cluster/replace-member',
-      body: { schema: memberReplacement, isRequired: true },
+      body: { schema: memberReplacementSchema, isRequired: true },
       response,
       handle: (call, body) => {
         const { oldId, newId } = body
-        return changing(call, body, memberReplacement, { verb: 'replace', oldId, newId })
+        return changing(call, body, memberReplacementSchema, { verb: 'replace', oldId, newId })
       },
     }),
   ]
 }
 
 function planOperation(membership: MembershipControl): Operation {
-  return withBody({
+  return operationWithBody({
     ...common,
     operationId: 'clusterPlanChange',
     summary: 'Plan a membership change: its effect and confirmation text; changes nothing',
     path: '/cluster/plan',
-    body: { schema: plannedChange, isRequired: true },
-    response: { kind: 'detail', schema: changePlan },
+    body: { schema: plannedChangeSchema, isRequired: true },
+    response: { kind: 'detail', schema: changePlanSchema },
     handle: async (_call, body) =>
       planAnswer(
         await membership.plan(changeOf(body)),
-        findIgnoredFields(plannedChange.schema, body),
+        findIgnoredFields(plannedChangeSchema.schema, body),
       ),
   })
 }
 
 function planAnswer(plan: ChangePlan, ignoredFields: readonly string[]): Reply {
-  return answer(200, plan, ignoredFields.length === 0 ? null : { ignoredFields })
+  return envelopeResponse(200, plan, ignoredFields.length === 0 ? null : { ignoredFields })
 }
 
 function changeOf({
@@ -156,7 +156,7 @@ function changeOf({
   isCompromised,
   oldId,
   newId,
-}: SchemaValue<typeof plannedChange.schema>): MembershipChange {
+}: SchemaValue<typeof plannedChangeSchema.schema>): MembershipChange {
   switch (verb) {
     case 'promote':
     case 'demote':

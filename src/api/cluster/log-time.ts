@@ -4,26 +4,26 @@ import { CommandKind, LogTimeResetSchema } from '../../../proto/gen/command_pb.t
 import { formatTime } from '../../lib/text/shown-time.ts'
 import { Problem } from '../../lib/problems.ts'
 import { commandLevel } from '../../ports/feature-level.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
+import { detailResponse, type Reply } from '../http/answers/envelope.ts'
 import { callActor, type RequestContext } from '../http/call.ts'
 import type { Operation } from '../http/operation.ts'
-import { logTimeResult } from './status-schema.ts'
+import { logTimeResetResultSchema } from './status-schema.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/consistency.ts'
 
 interface LogTimeOperationsDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
 }
 
 const AHEAD_MS_ALLOWED = 2_000
 
 /** Operation that resets log time to the clocks of a majority. */
-export function logTimeOperations(deps: LogTimeOperationsDeps): Operation[] {
+export function logTimeResetOperations(deps: LogTimeOperationsDeps): Operation[] {
   return [
     {
       operationId: 'clusterResetLogTime',
@@ -34,7 +34,7 @@ export function logTimeOperations(deps: LogTimeOperationsDeps): Operation[] {
       path: '/cluster/reset-log-time',
       permission: 'admin',
       success: 200,
-      response: { kind: 'detail', schema: logTimeResult },
+      response: { kind: 'detail', schema: logTimeResetResultSchema },
       refusals: [403, 409],
       handle: (call) => reset(deps, call),
     },
@@ -71,5 +71,5 @@ async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise
 }
 
 function answered(aheadMs: number, logTimeMs: number): Reply {
-  return detailAnswer({ aheadMs, logTime: formatTime(logTimeMs) })
+  return detailResponse({ aheadMs, logTime: formatTime(logTimeMs) })
 }

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject } from '../../entities/shapes.ts'
+import { booleanSchema, text, closedObjectSchema } from '../../entities/shapes.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 
@@ -11,23 +11,26 @@ const LAG_ENTRIES_MAX = 100
 
 const level = { type: 'integer', minimum: 0 } as const
 
-const upgradeMember = closedObject({
+const upgradeMember = closedObjectSchema({
   id: text,
-  isVoter: flag,
-  isConnected: flag,
+  isVoter: booleanSchema,
+  isConnected: booleanSchema,
   version: { ...text, description: 'empty: not known yet' },
   featureLevel: {
     ...level,
     description: 'the highest that its version supports; 0: not known yet',
   },
-  holdsBack: { ...flag, description: 'this member keeps the next level from being activated' },
+  holdsBack: {
+    ...booleanSchema,
+    description: 'this member keeps the next level from being activated',
+  },
   action: { ...text, description: 'what to do about it; empty: nothing' },
 })
 
 /** Progress of a rolling upgrade and the operator's next step. */
-export const upgradeStatus = {
+export const upgradeStatusSchema = {
   name: 'clusterUpgradeStatus',
-  schema: closedObject({
+  schema: closedObjectSchema({
     featureLevel: { ...level, description: 'current level of the cluster' },
     nextFeatureLevel: {
       type: ['integer', 'null'],
@@ -44,7 +47,7 @@ export const upgradeStatus = {
   }),
 } as const satisfies NamedSchema
 
-export type UpgradeStatus = SchemaValue<typeof upgradeStatus.schema>
+export type UpgradeStatus = SchemaValue<typeof upgradeStatusSchema.schema>
 type UpgradeMember = SchemaValue<typeof upgradeMember>
 
 /** Status of the members as one controller sees them now. */

@@ -1,14 +1,14 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import { emptyAnswer } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { emptyResponse } from '../http/answers/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { authenticatorExtensionRequestSchema } from '../sessions/sessions-schema.ts'
 import { requestOrigin } from '../http/call.ts'
-import type { Writer } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/writes.ts'
 
 interface AuthenticatorOperationsDeps {
-  readonly writer: Writer
+  readonly writer: ProposalWriter
 }
 
 /**
@@ -16,7 +16,7 @@ interface AuthenticatorOperationsDeps {
  */
 export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       operationId: 'requestExtendAuthenticator',
       summary: 'Request that a certificate be renewed at the next log-in',
       tag: 'authenticators',
@@ -38,7 +38,7 @@ export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps)
           kind: CommandKind.AUTHENTICATOR_REQUEST_EXTEND,
           payload,
         })
-        return emptyAnswer()
+        return emptyResponse()
       },
     }),
   ]

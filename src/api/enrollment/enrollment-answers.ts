@@ -1,6 +1,6 @@
 import { networkAuthorities } from '../../auth/certificates/trusted-authorities.ts'
 import type { RequestContext } from '../http/call.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
+import { detailResponse, type Reply } from '../http/answers/envelope.ts'
 import { controllersForClients } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
@@ -21,22 +21,22 @@ export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): s
 }
 
 /** Response with certificates, in the form that OpenZiti routers read. */
-export function certificatesAnswer(
+export function issuedCertificatesResponse(
   deps: Pick<AuthoritiesPemDeps, 'authorities'>,
   { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
 ): Reply {
-  return detailAnswer({ ca: authoritiesPem(deps), cert, serverCert })
+  return detailResponse({ ca: authoritiesPem(deps), cert, serverCert })
 }
 
 /**
  * Response for an identity that has enrolled. The response lists the controllers, because OpenZiti
  * clients store them with the credential.
  */
-export function enrolledAnswer(
+export function enrolledIdentityResponse(
   deps: Pick<AuthoritiesPemDeps, 'cluster'>,
   data: Readonly<Record<string, string>> = {},
 ): Reply {
-  return detailAnswer({ ...data, controllers: controllersForClients(deps.cluster) })
+  return detailResponse({ ...data, controllers: controllersForClients(deps.cluster) })
 }
 
 /**

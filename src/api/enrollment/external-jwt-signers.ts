@@ -3,11 +3,11 @@ import { detailSchema } from '../../entities/schema.ts'
 import type { Operation } from '../http/operation.ts'
 import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
 
 interface ClientJwtSignerOperationsDeps {
   readonly state: StateView
-  readonly lists: ListAnswers
+  readonly lists: ListResponsePrinter
 }
 
 const kind = 'clientExternalJwtSigner'
@@ -43,7 +43,7 @@ export function clientJwtSignerOperations({
         const { records, ...pagination } = state.list(kind, readListQuery(call))
         return lists.answer(call, {
           records,
-          print: rowPrinter((record) => state.detail(kind, record, '')),
+          print: createRowPrinter((record) => state.detail(kind, record, '')),
           pagination,
           filterableFields: state.filterableFields(kind),
         })

@@ -3,12 +3,12 @@ import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import { type EventReader, type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
 import { mayCall, type CalledOperation } from '../../auth/principal/permissions.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
+import type { RequestAuthenticator } from '../../auth/sessions/session-guard.ts'
 
 interface ReaderOfDeps {
   readonly events: EventStreams
   readonly refusal: () => ProblemCode | null
-  readonly gate: SessionGuard
+  readonly gate: RequestAuthenticator
 }
 
 /** Permission to read events. Only an administrator may read events about records and users. */

@@ -15,22 +15,22 @@ import {
   RECORD_NAMESPACES,
 } from '../../ports/events.ts'
 import type { RequestContext } from '../http/call.ts'
-import { type Reply, streamedAnswer } from '../http/answers/envelope.ts'
+import { type Reply, streamedResponse } from '../http/answers/envelope.ts'
 import { requireCaller } from '../sessions/current.ts'
 import { EVENTS_PERMISSION, canSeeEvents, createEventReader } from './event-access.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
-import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
+import type { LinearizableReads } from '../http/consistency.ts'
+import type { RequestAuthenticator } from '../../auth/sessions/session-guard.ts'
 
 interface EventOperationsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly events: EventStreams
   readonly refusal: () => ProblemCode | null
-  readonly gate: SessionGuard
+  readonly gate: RequestAuthenticator
 }
 
 const EVENT_STREAM = 'text/event-stream'
@@ -93,7 +93,7 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
       filter,
       after,
     }
-    return streamedAnswer(deps.events.open(reader), EVENT_STREAM, UNBUFFERED)
+    return streamedResponse(deps.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
   // A position from another controller may be ahead of this controller. The stream then waits, so
   // that it does not send earlier events again.

@@ -5,7 +5,7 @@ import {
   type ServiceSessionDeps,
 } from '../../auth/sessions/open-service-session.ts'
 import {
-  type ClaimedSession,
+  type TokenServiceSession,
   verifyServiceSessionToken,
 } from '../../auth/sessions/service-session-token.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
@@ -16,12 +16,12 @@ import { WindowedQuota } from '../../lib/bounds/quota.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import type { ClaimFault, ClientClaim } from '../../ports/router-clients.ts'
+import type { ClientAccessFault, ClientAccessRequest } from '../../ports/router-clients.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
 import { backgroundWriteRequest } from '../http/writes.ts'
 
-export interface ClaimedSessionsDeps extends Omit<ServiceSessionDeps, 'limits'> {
+export interface RequestedServiceSessionsDeps extends Omit<ServiceSessionDeps, 'limits'> {
   readonly jwt: JwtSigner
   readonly sessions: Pick<SessionTracker, 'settle'>
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -37,7 +37,7 @@ interface ReopenLimits {
  * Identity, service and session type (dial or bind) that a client claims. The claim grants nothing:
  * the policies in the current state decide whether the client may use the service.
  */
-export interface ClaimedServiceUse {
+export interface RequestedServiceUse {
   readonly identityId: string
   readonly serviceId: string
   readonly type: DialBind
@@ -51,7 +51,7 @@ export interface ClaimedServiceUse {
 /** Whether a service session was opened for a client at a router, and if not, why. */
 export type SessionOpenResult =
   | { readonly ok: true; readonly id: string }
-  | { readonly ok: false; readonly fault: ClaimFault }
+  | { readonly ok: false; readonly fault: ClientAccessFault }
 
 const WINDOW_MS = 60_000
 
@@ -59,8 +59,8 @@ const WINDOW_MS = 60_000
  * Finds the service sessions that clients claim at routers, and opens a session if none exists for
  * a valid claim.
  */
-export class ClaimedServiceSessions {
-  readonly #deps: ClaimedSessionsDeps
+export class RequestedServiceSessions {
+  readonly #deps: RequestedServiceSessionsDeps
   /**
    * Limits reopened service sessions per API session, because each reopening costs a log entry.
    */
@@ -68,14 +68,17 @@ export class ClaimedServiceSessions {
   /** Service sessions that are being opened, by API session, service and session type. */
   readonly #opening = new Map<string, Promise<SessionOpenResult>>()
 
-  constructor(deps: ClaimedSessionsDeps) {
+  constructor(deps: RequestedServiceSessionsDeps) {
     const { sessionReopensMax: ofOneMax, sessionReopensInAllMax: allMax } = deps.limits
     this.#deps = deps
     this.#reopens = new WindowedQuota({ ofOneMax, allMax, windowMs: WINDOW_MS }, deps.clock)
   }
 
   /** @returns 'session' when the client must request a new service session from a controller. */
-  async useOf(claim: ClientClaim, apiSession: ApiSession): Promise<ClaimedServiceUse | ClaimFault> {
+  async useOf(
+    claim: ClientAccessRequest,
+    apiSession: ApiSession,
+  ): Promise<RequestedServiceUse | ClientAccessFault> {
     const { serviceId } = claim
     return serviceId === undefined
       ? await this.#shownUse(apiSession, claim.sessionToken)
@@ -87,7 +90,7 @@ export class ClaimedServiceSessions {
    * and hosted services would not end when the client loses its right. An ended session is reopened
    * under its previous ID, which its client and routers know.
    */
-  async open(apiSession: ApiSession, use: ClaimedServiceUse): Promise<SessionOpenResult> {
+  async open(apiSession: ApiSession, use: RequestedServiceUse): Promise<SessionOpenResult> {
     const { session } = use
     if (session.state === 'open') return { ok: true, id: session.id }
     const key = `${apiSession.id} ${use.serviceId} ${use.type}`
@@ -107,7 +110,10 @@ export class ClaimedServiceSessions {
     }
   }
 
-  async #shownUse(apiSession: ApiSession, token: string): Promise<ClaimedServiceUse | ClaimFault> {
+  async #shownUse(
+    apiSession: ApiSession,
+    token: string,
+  ): Promise<RequestedServiceUse | ClientAccessFault> {
     const { state } = this.#deps
     const claimed = await verifyServiceSessionToken(this.#deps, token)
     // @guard claims-at-a-router--session
@@ -124,7 +130,10 @@ export class ClaimedServiceSessions {
    * only that its client requested this use in this API session. Like OpenZiti, the controller then
    * decides by the current policies.
    */
-  #endedUse(apiSession: ApiSession, claimed: ClaimedSession): ClaimedServiceUse | ClaimFault {
+  #endedUse(
+    apiSession: ApiSession,
+    claimed: TokenServiceSession,
+  ): RequestedServiceUse | ClientAccessFault {
     const { state } = this.#deps
     const { serviceId, type, sessionId } = claimed
     const identity = state.get('identity', apiSession.identityId)
@@ -148,8 +157,8 @@ export class ClaimedServiceSessions {
   #namedUse(
     apiSession: ApiSession,
     serviceId: string,
-    { type, identityId }: ClientClaim,
-  ): ClaimedServiceUse | ClaimFault {
+    { type, identityId }: ClientAccessRequest,
+  ): RequestedServiceUse | ClientAccessFault {
     // @guard claims-by-access-token--identity, claims-by-access-token--service
     if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
     const known = this.#openSession(apiSession.id, serviceId, type)
@@ -165,7 +174,7 @@ export class ClaimedServiceSessions {
 
   async #open(
     apiSession: ApiSession,
-    { identityId, serviceId, type }: ClaimedServiceUse,
+    { identityId, serviceId, type }: RequestedServiceUse,
     id: string,
   ): Promise<SessionOpenResult> {
     // Binds the session to the client API. A router has seen the token, so this session must never
@@ -189,14 +198,14 @@ export class ClaimedServiceSessions {
   }
 }
 
-function openUse({ id, identityId, serviceId, type }: Session): ClaimedServiceUse {
+function openUse({ id, identityId, serviceId, type }: Session): RequestedServiceUse {
   return { identityId, serviceId, type, session: { state: 'open', id } }
 }
 
 /**
  * Claim fault that is sent to the router when a service session cannot be opened, by problem code.
  */
-const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
+const openFaults: ReadonlyMap<string, ClientAccessFault> = new Map([
   ['NOT_FOUND', 'service'],
   ['COULD_NOT_VALIDATE', 'access'],
   ['INVALID_POSTURE', 'posture'],

@@ -1,24 +1,24 @@
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
-import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
+import { isChangeOfKind, type RecordChange } from '../../ports/change-feed.ts'
 import type {
   HostedTerminators,
   RouterTerminator,
   UnauthorizedTerminator,
 } from '../../ports/hosted-terminators.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ClientRecords } from './router-clients.ts'
+import type { ClientSessionRecords } from './router-clients.ts'
 
 interface ApiHostedTerminatorsDeps {
   readonly state: Pick<StateView, 'get' | 'findAll' | 'routersOfIdentity'>
 }
 
 /** Finds the terminators that clients of routers host, from the stored records. */
-export class ApiHostedTerminators implements HostedTerminators {
+export class HostedTerminatorFinder implements HostedTerminators {
   readonly #deps: ApiHostedTerminatorsDeps
-  readonly #records: ClientRecords
+  readonly #records: ClientSessionRecords
 
-  constructor(deps: ApiHostedTerminatorsDeps, records: ClientRecords) {
+  constructor(deps: ApiHostedTerminatorsDeps, records: ClientSessionRecords) {
     this.#deps = deps
     this.#records = records
   }
@@ -80,7 +80,7 @@ export class ApiHostedTerminators implements HostedTerminators {
  * Identities that may no longer host because of this change; null: this may concern any identity.
  */
 function hostsThatMayLose(change: RecordChange): readonly string[] | null {
-  if (isChangeOf(change, 'session')) {
+  if (isChangeOfKind(change, 'session')) {
     const { before: session, after } = change
     return after === undefined && session?.type === 'Bind' ? [session.identityId] : []
   }

@@ -32,7 +32,7 @@ export interface InspectedCircuits {
 }
 
 /** Names of the inspection values that contain circuits. */
-export const circuitValues = {
+export const circuitInspectionNames = {
   forwarder: 'router-circuits',
   edge: 'router-edge-circuits',
   clients: 'router-sdk-circuits',
@@ -44,7 +44,7 @@ const TEXT_CHARACTERS_MAX = 512
 const DESTINATIONS_MAX = 16
 
 /** @returns null if the router does not report its links. */
-export function inspectedLinks({ values }: RouterInspection): readonly InspectedLink[] | null {
+export function linksFromInspection({ values }: RouterInspection): readonly InspectedLink[] | null {
   const value = values.find(({ name }) => name === 'links')?.value
   if (!isJsonObject(value)) return null
   return listOf(value['links']).map((link) => {
@@ -59,16 +59,16 @@ export function inspectedLinks({ values }: RouterInspection): readonly Inspected
 }
 
 /** @returns null if the router does not report its circuits. */
-export function inspectedCircuits({ values }: RouterInspection): InspectedCircuits | null {
+export function circuitsFromInspection({ values }: RouterInspection): InspectedCircuits | null {
   const named = (wanted: string): unknown => values.find(({ name }) => name === wanted)?.value
-  const forwarder = named(circuitValues.forwarder)
+  const forwarder = named(circuitInspectionNames.forwarder)
   if (!isJsonObject(forwarder)) return null
   const { omitted } = forwarder
   return {
     forwarder: circuitsOf(forwarder),
     omitted: typeof omitted === 'number' && omitted > 0 ? omitted : 0,
-    edge: circuitsOf(named(circuitValues.edge)),
-    clients: circuitsOf(named(circuitValues.clients)),
+    edge: circuitsOf(named(circuitInspectionNames.edge)),
+    clients: circuitsOf(named(circuitInspectionNames.clients)),
   }
 }
 

@@ -1,8 +1,8 @@
-import { processMemory } from '../../lib/runtime/thread-memory.ts'
+import { readProcessMemory } from '../../lib/runtime/thread-memory.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { SchemaValidator } from '../schemas/schema-validator.ts'
 import { responseWithoutEnvelope } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { preferredLeaders } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -13,7 +13,7 @@ import type { ApiLimits } from '../limits.ts'
 import type { ApiVersionsKey, HealthReport, VersionInfo } from '../parts.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
+import { booleanSchema, text, closedObjectSchema, arraySchema } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {
@@ -52,11 +52,11 @@ const inspectRequest = objectSchema(
 
 const inspectResponse: NamedSchema = {
   name: 'inspectResponse',
-  schema: closedObject({
+  schema: closedObjectSchema({
     errors: { type: 'array', items: text, description: 'of routers that gave no answer' },
-    success: flag,
+    success: booleanSchema,
     values: arraySchema(
-      closedObject({
+      closedObjectSchema({
         appId: { ...text, description: 'the controller' },
         name: text,
         value: { description: 'an object; for metrics, text in the Prometheus format' },
@@ -90,7 +90,7 @@ export function inspectionOperations(deps: InspectionOperationsDeps): Operation[
   const { cluster } = deps
   const values = valuesOf(deps)
   return [
-    withBody({
+    operationWithBody({
       operationId: 'inspect',
       summary: 'Inspect named values of this controller and its routers',
       tag: 'inspections',
@@ -197,7 +197,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
       generation: cluster.generation,
       appliedIndex: state.appliedIndex,
       upMs: Math.round(clock.monotonicMs() - startedMs),
-      memoryBytes: processMemory(),
+      memoryBytes: readProcessMemory(),
     }),
   }
 }

@@ -7,12 +7,12 @@ import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { changesByKind, type ChangeFeed, type RecordChange } from '../../ports/change-feed.ts'
 import type {
-  ClientClaim,
-  ClientFollower,
+  ClientAccessRequest,
+  ClientSessionListener,
   ClientSession,
   EndedSession,
   EndedServiceSession,
-  ClaimDecision,
+  ClientAccessDecision,
   RouterClients,
   SessionIdentities,
   ReportedClient,
@@ -29,12 +29,12 @@ import type {
   PostureService,
 } from '../../ports/posture.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
-import { belongsToSession, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
+import { isTokenForSession, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import { type OidcToken, seemsAccessToken } from '../../pki/oidc-token.ts'
-import { ClaimedServiceSessions, type ClaimedSessionsDeps } from './claimed-sessions.ts'
+import { RequestedServiceSessions, type RequestedServiceSessionsDeps } from './claimed-sessions.ts'
 
 interface ApiRouterClientsDeps {
   readonly state: StateView
@@ -46,7 +46,7 @@ interface ApiRouterClientsDeps {
   readonly tokens: TokenSigner
   readonly oidcTokens: OidcTokens
   readonly writer: CommandWriter
-  readonly limits: ClaimedSessionsDeps['limits']
+  readonly limits: RequestedServiceSessionsDeps['limits']
 }
 
 /**
@@ -75,7 +75,7 @@ const ofSessions: ReadonlySet<string> = new Set([
 ])
 
 /** The records from which client sessions are derived. */
-export interface ClientRecords extends ChangeFeed {
+export interface ClientSessionRecords extends ChangeFeed {
   /** Ids of all records of a kind. */
   ids(kind: KindName): Iterable<string>
 }
@@ -99,15 +99,15 @@ const decisive = [
  * Sends the sessions of clients to their routers, and decides about clients that dial or host
  * through a router.
  */
-export class ApiRouterClients implements RouterClients {
+export class RouterClientAuthorizer implements RouterClients {
   readonly #deps: ApiRouterClientsDeps
-  readonly #records: ClientRecords
-  readonly #claimed: ClaimedServiceSessions
+  readonly #records: ClientSessionRecords
+  readonly #claimed: RequestedServiceSessions
 
-  constructor(deps: ApiRouterClientsDeps, records: ClientRecords) {
+  constructor(deps: ApiRouterClientsDeps, records: ClientSessionRecords) {
     this.#deps = deps
     this.#records = records
-    this.#claimed = new ClaimedServiceSessions(deps)
+    this.#claimed = new RequestedServiceSessions(deps)
   }
 
   sessionIds(): Iterable<string> {
@@ -159,7 +159,7 @@ export class ApiRouterClients implements RouterClients {
       .map(({ version }) => this.#deps.tokens.tokenOf(sessionId, version))
   }
 
-  follow(follower: ClientFollower): () => void {
+  follow(follower: ClientSessionListener): () => void {
     return this.#records.follow(followed, {
       onEntry: (_index, changes) => {
         const byKind = changesByKind(changes)
@@ -200,7 +200,7 @@ export class ApiRouterClients implements RouterClients {
     return this.#deps.state.get('session', id) === undefined ? { token, id } : null
   }
 
-  async judge(claim: ClientClaim): Promise<ClaimDecision> {
+  async judge(claim: ClientAccessRequest): Promise<ClientAccessDecision> {
     const first = await this.#judgeNow(claim, false)
     if (first !== 'unsettled') return first
     // The client may just have reported its posture to another controller, so fetch the latest
@@ -214,7 +214,10 @@ export class ApiRouterClients implements RouterClients {
    * @param isLatest true: this controller has the latest posture reports.
    * @returns 'unsettled' if the result depends on reports that may be missing.
    */
-  async #judgeNow(claim: ClientClaim, isLatest: boolean): Promise<ClaimDecision | 'unsettled'> {
+  async #judgeNow(
+    claim: ClientAccessRequest,
+    isLatest: boolean,
+  ): Promise<ClientAccessDecision | 'unsettled'> {
     const { state } = this.#deps
     const apiSession = await this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
@@ -252,7 +255,7 @@ export class ApiRouterClients implements RouterClients {
   }
 
   #postureFailures(
-    claim: ClientClaim,
+    claim: ClientAccessRequest,
     apiSession: ApiSession,
     use: GrantedRight,
   ): readonly PostureFailure[] {
@@ -283,7 +286,7 @@ export class ApiRouterClients implements RouterClients {
    * certificate.
    */
   async #apiSessionOf(
-    claim: ReportedClient & Pick<ClientClaim, 'serviceId'>,
+    claim: ReportedClient & Pick<ClientAccessRequest, 'serviceId'>,
   ): Promise<ApiSession | null> {
     const { sessions } = this.#deps
     const token = await this.#accessTokenOf(claim)
@@ -292,7 +295,7 @@ export class ApiRouterClients implements RouterClients {
     if (typeof caller === 'string') return null
     const session = caller.session
     // @guard claims-by-access-token--kind
-    const isOfSession = token === null ? !session.clientId : belongsToSession(token, session)
+    const isOfSession = token === null ? !session.clientId : isTokenForSession(token, session)
     const client = isOfSession ? this.#clientOf(session) : null
     if (client === null || !isShownBy(claim, client.fingerprints)) return null
     sessions.use(session.id)
@@ -355,7 +358,7 @@ export class ApiRouterClients implements RouterClients {
  * nothing if the router is malicious, because such a router can copy them from the token.
  */
 function isShownBy(
-  { fingerprints, serviceId }: Pick<ClientClaim, 'fingerprints' | 'serviceId'>,
+  { fingerprints, serviceId }: Pick<ClientAccessRequest, 'fingerprints' | 'serviceId'>,
   own: readonly string[],
 ): boolean {
   // @guard claims-at-a-router--certificate

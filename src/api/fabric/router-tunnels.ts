@@ -1,16 +1,16 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
-import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
+import { isChangeOfKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type {
-  TunnelDecision,
+  TunnelAccessDecision,
   RouterTunnels,
-  TunnelClaim,
+  TunnelAccessRequest,
   TunnelTerminator,
 } from '../../ports/router-tunnels.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ClientRecords } from './router-clients.ts'
+import type { ClientSessionRecords } from './router-clients.ts'
 
 interface ApiRouterTunnelsDeps {
   readonly state: StateView
@@ -33,16 +33,16 @@ const followed: readonly KindName[] = [
  * Decides from records alone whether the tunnel of a router may dial or host: as if the router's
  * identity were a client connected to that router.
  */
-export class ApiRouterTunnels implements RouterTunnels {
+export class RouterTunnelAuthorizer implements RouterTunnels {
   readonly #deps: ApiRouterTunnelsDeps
-  readonly #records: ClientRecords
+  readonly #records: ClientSessionRecords
 
-  constructor(deps: ApiRouterTunnelsDeps, records: ClientRecords) {
+  constructor(deps: ApiRouterTunnelsDeps, records: ClientSessionRecords) {
     this.#deps = deps
     this.#records = records
   }
 
-  judge({ routerId, service, type }: TunnelClaim): TunnelDecision {
+  judge({ routerId, service, type }: TunnelAccessRequest): TunnelAccessDecision {
     const { state, posture } = this.#deps
     const router = state.get('router', routerId)
     const identity = state.get('identity', routerId)
@@ -90,7 +90,7 @@ export class ApiRouterTunnels implements RouterTunnels {
     })
   }
 
-  #serviceId(service: TunnelClaim['service']): string {
+  #serviceId(service: TunnelAccessRequest['service']): string {
     if ('id' in service) return service.id
     return this.#deps.state.find('service', 'name', service.name)?.id ?? ''
   }
@@ -101,6 +101,6 @@ export class ApiRouterTunnels implements RouterTunnels {
  * identities of routers can.
  */
 function mayMove(change: RecordChange): boolean {
-  if (!isChangeOf(change, 'identity')) return true
+  if (!isChangeOfKind(change, 'identity')) return true
   return [change.before, change.after].some((identity) => identity?.typeId === 'Router')
 }

@@ -1,34 +1,34 @@
 import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
 import { historyKinds } from '../../entities/history-kinds.ts'
 import { entitiesByName, isKindName } from '../../entities/registry.ts'
-import { keptChangesOf } from '../../fsm/audit-query.ts'
+import { parseKeptChanges } from '../../fsm/audit-query.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { KeptChange } from '../../ports/audit.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { readPermissionOf } from '../access/previewed-writes.ts'
+import { listPermissionForKind } from '../access/previewed-writes.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
 import type { RequestContext } from '../http/call.ts'
 import { requireCaller } from '../sessions/current.ts'
 import type { ChangeState } from './history-schema.ts'
 
 /** The parts of the audit log that a caller may read. */
-export interface HistoryReader {
+export interface AuditReadScope {
   /** Tables whose records the caller may read; null: all tables. */
   readonly tables: ReadonlySet<string> | null
   /** Whether the caller may read the names of identities. */
   readonly mayReadIdentities: boolean
 }
 
-export const administratorReader: HistoryReader = { tables: null, mayReadIdentities: true }
+export const administratorReadScope: AuditReadScope = { tables: null, mayReadIdentities: true }
 
-export function historyReader(call: RequestContext): HistoryReader {
+export function callerReadScope(call: RequestContext): AuditReadScope {
   const caller = requireCaller(call)
-  if (caller.isAdmin) return administratorReader
+  if (caller.isAdmin) return administratorReadScope
   // Checked as a GET, because a request to undo an entry (a POST) also reads the entry.
   const mayRead = (permission: Permission): boolean =>
     mayCall(caller, permission, { api: call.api, method: 'GET' })
-  const tables = historyKinds.filter((kind) => mayRead(readPermissionOf(kind) ?? 'admin'))
+  const tables = historyKinds.filter((kind) => mayRead(listPermissionForKind(kind) ?? 'admin'))
   return { tables: new Set(tables), mayReadIdentities: mayRead('identity.read') }
 }
 
@@ -36,7 +36,7 @@ export function historyReader(call: RequestContext): HistoryReader {
 export function auditRow(
   record: EntityRecord,
   state: Pick<StateView, 'get'>,
-  reader: HistoryReader,
+  reader: AuditReadScope,
 ): JsonObject {
   const { index, session, address, action, entity, entityId, entityName, fields, outcome, reason } =
     record as Readonly<Record<string, Json>>
@@ -61,27 +61,27 @@ export function auditRow(
     exists: isThere,
     fields: fields ?? [],
     also: (record['also'] as readonly string[]).filter((text) =>
-      isReadable(reader, text.split(' ')[1] ?? ''),
+      isKindReadable(reader, text.split(' ')[1] ?? ''),
     ),
     outcome: outcome ?? '',
     reason: isAll ? (reason ?? '') : '',
-    changeState: changeState(String(record['change'] ?? '')),
-    changes: changes.map((change) => changeRow(change, kindOf(change, record))),
+    changeState: recordedChangeState(String(record['change'] ?? '')),
+    changes: changes.map((change) => keptChangeRow(change, kindOf(change, record))),
     omittedChanges: omitted,
   }
 }
 
-export function isReadable({ tables }: HistoryReader, kind: string): boolean {
+export function isKindReadable({ tables }: AuditReadScope, kind: string): boolean {
   return tables === null || tables.has(entitiesByName.get(kind)?.table ?? '')
 }
 
 function shownChanges(
   record: EntityRecord,
-  reader: HistoryReader,
-): ReturnType<typeof keptChangesOf> {
-  const { changes, omitted } = keptChangesOf(record)
+  reader: AuditReadScope,
+): ReturnType<typeof parseKeptChanges> {
+  const { changes, omitted } = parseKeptChanges(record)
   // @guard history-and-undo--others
-  const shown = changes.filter(({ kind }) => isReadable(reader, kind))
+  const shown = changes.filter(({ kind }) => isKindReadable(reader, kind))
   return { changes: shown, omitted: omitted + changes.length - shown.length }
 }
 
@@ -95,12 +95,12 @@ function kindOf({ kind, id }: KeptChange, record: EntityRecord): string {
   return isMain ? String(record['entity']) : kind
 }
 
-export function changeState(text: string): ChangeState {
+export function recordedChangeState(text: string): ChangeState {
   if (text === '') return 'NONE'
   return text.startsWith('"') ? (JSON.parse(text) as ChangeState) : 'KEPT'
 }
 
-export function changeRow(change: KeptChange, kind: string): JsonObject {
+export function keptChangeRow(change: KeptChange, kind: string): JsonObject {
   const { id, name, before, after, isPartial } = change
   return { kind, id, name, before: shown(change, before), after: shown(change, after), isPartial }
 }

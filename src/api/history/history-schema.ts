@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { nullableSchema } from '../../entities/nested.ts'
-import { arraySchema, closedObject, flag, text } from '../../entities/shapes.ts'
+import { arraySchema, closedObjectSchema, booleanSchema, text } from '../../entities/shapes.ts'
 import { accessPreviewResponseSchema } from '../access/preview-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
@@ -12,29 +12,32 @@ export type ChangeState = (typeof changeStates)[number]
 const values = { type: 'object', additionalProperties: true } as const
 
 /** The values of a record before and after an audit entry. */
-const change = closedObject({
+const change = closedObjectSchema({
   kind: text,
   id: text,
   name: { ...text, description: 'after the entry, or before the deletion' },
   before: { ...nullableSchema(values), description: 'changed fields; null: it was created' },
   after: { ...nullableSchema(values), description: 'changed fields; null: it was deleted' },
-  isPartial: { ...flag, description: 'fields changed whose values are never kept' },
+  isPartial: { ...booleanSchema, description: 'fields changed whose values are never kept' },
 })
 
 /** An entry of the audit log. */
-export const auditDetail: NamedSchema = {
+export const auditDetailSchema: NamedSchema = {
   name: 'auditDetail',
-  schema: closedObject({
+  schema: closedObjectSchema({
     index: { type: 'integer', description: 'of the log' },
     at: { type: 'string', format: 'date-time', description: 'log time' },
-    actor: closedObject({ id: text, name: { ...text, description: 'its name at that time' } }),
+    actor: closedObjectSchema({
+      id: text,
+      name: { ...text, description: 'its name at that time' },
+    }),
     session: text,
     address: text,
     action: text,
     entity: text,
     entityId: text,
     entityName: { ...text, description: 'after the entry, or before the deletion' },
-    exists: { ...flag, description: 'whether the record exists now' },
+    exists: { ...booleanSchema, description: 'whether the record exists now' },
     fields: {
       ...arraySchema(text),
       description: 'names of the fields that an update changed',
@@ -59,7 +62,7 @@ export const auditDetail: NamedSchema = {
 }
 
 /** A write that undoes an entry, in the form that the operation for its kind accepts. */
-const undoingWrite = closedObject({
+const undoingWrite = closedObjectSchema({
   action: { type: 'string', enum: ['create', 'patch', 'delete'] },
   kind: text,
   id: text,
@@ -68,10 +71,10 @@ const undoingWrite = closedObject({
 })
 
 /** The effect that undoing an entry would have now. */
-export const undoPreview: NamedSchema = {
+export const undoPreviewSchema: NamedSchema = {
   name: 'undoPreview',
-  schema: closedObject({
-    entry: auditDetail.schema,
+  schema: closedObjectSchema({
+    entry: auditDetailSchema.schema,
     writes: arraySchema(undoingWrite),
     changes: arraySchema(change),
     omittedChanges: integer,
@@ -83,12 +86,12 @@ export const undoPreview: NamedSchema = {
   }),
 }
 
-export const undoBody = objectSchema('undoEntry', {
+export const undoBodySchema = objectSchema('undoEntry', {
   version: { type: 'string', maxLength: 64 },
 })
 
 /** The result of an undo. */
-export const undone: NamedSchema = {
+export const undoResultSchema: NamedSchema = {
   name: 'undone',
-  schema: closedObject({ writes: arraySchema(undoingWrite) }),
+  schema: closedObjectSchema({ writes: arraySchema(undoingWrite) }),
 }

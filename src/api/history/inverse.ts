@@ -4,8 +4,8 @@ import { entityOperations } from '../../entities/operations.ts'
 import { entitiesByName, findEntity, isKindName } from '../../entities/registry.ts'
 import { batchLimits } from '../../fsm/apply/entity.ts'
 import { isObject } from '../../entities/check.ts'
-import { wholeRecord } from '../../fsm/apply/kept-change.ts'
-import { keptChangesOf } from '../../fsm/audit-query.ts'
+import { keptRecordFields } from '../../fsm/apply/kept-change.ts'
+import { parseKeptChanges } from '../../fsm/audit-query.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -14,7 +14,7 @@ import type { KeptChange } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { rfc3339Text } from '../http/answers/envelope.ts'
-import { changeState } from './history-rows.ts'
+import { recordedChangeState } from './history-rows.ts'
 
 /** A write that undoes one change of an entry. */
 export interface InverseWrite {
@@ -49,8 +49,9 @@ const memberNames: Readonly<Record<string, Readonly<Record<string, string>>>> = 
 export function inverseWrites(entry: EntityRecord, records: Records): readonly InverseWrite[] {
   const { changes, omitted } = keptOf(entry)
   const [main, ...others] = changes
-  if (main === undefined) throw cannotUndo('it changed no record')
-  if (omitted > 0) throw cannotUndo(`it changed ${omitted} more records than the audit log keeps`)
+  if (main === undefined) throw cannotUndoProblem('it changed no record')
+  if (omitted > 0)
+    throw cannotUndoProblem(`it changed ${omitted} more records than the audit log keeps`)
   const kind = mainKind(entry, main)
   if (main.before === null) return [deletion(main, kind, records)]
   if (main.after !== null) return [patch(main, kind, records)]
@@ -67,32 +68,33 @@ export function inverseWrites(entry: EntityRecord, records: Records): readonly I
     }),
   ]
   const { stepsMax } = batchLimits
-  if (writes.length > stepsMax) throw cannotUndo(`it takes more than ${stepsMax} writes`)
+  if (writes.length > stepsMax) throw cannotUndoProblem(`it takes more than ${stepsMax} writes`)
   return writes
 }
 
-export function cannotUndo(reason: string, cause?: unknown): Problem {
+export function cannotUndoProblem(reason: string, cause?: unknown): Problem {
   return new Problem('CANNOT_UNDO', { detail: reason, cause })
 }
 
 /** @throws {Problem} CANNOT_UNDO. */
-function keptOf(entry: EntityRecord): ReturnType<typeof keptChangesOf> {
+function keptOf(entry: EntityRecord): ReturnType<typeof parseKeptChanges> {
   const { outcome, action } = entry as Readonly<Record<string, unknown>>
-  if (outcome !== 'done') throw cannotUndo(`it changed nothing; its outcome is ${String(outcome)}`)
-  switch (changeState(String(entry['change'] ?? ''))) {
+  if (outcome !== 'done')
+    throw cannotUndoProblem(`it changed nothing; its outcome is ${String(outcome)}`)
+  switch (recordedChangeState(String(entry['change'] ?? ''))) {
     case 'KEPT':
       break
     case 'TOO_LARGE':
-      throw cannotUndo('its change was too large to keep')
+      throw cannotUndoProblem('its change was too large to keep')
     case 'DROPPED':
-      throw cannotUndo('its change was dropped to make room for newer ones')
+      throw cannotUndoProblem('its change was dropped to make room for newer ones')
     case 'NONE':
-      throw cannotUndo('the audit log does not keep its change')
+      throw cannotUndoProblem('the audit log does not keep its change')
   }
   if (!undoable.has(String(action))) {
-    throw cannotUndo(`${String(action)} has its own inverse operation, so use that one`)
+    throw cannotUndoProblem(`${String(action)} has its own inverse operation, so use that one`)
   }
-  return keptChangesOf(entry)
+  return parseKeptChanges(entry)
 }
 
 /**
@@ -103,7 +105,7 @@ function mainKind(entry: EntityRecord, main: KeptChange): KindName {
   const { entity, entityId } = entry as Readonly<Record<string, unknown>>
   const kind = String(entity)
   if (!isKindName(kind) || entityId !== main.id || findEntity(kind).table !== main.kind) {
-    throw cannotUndo('the audit log does not keep the change of its record')
+    throw cannotUndoProblem('the audit log does not keep the change of its record')
   }
   return kind
 }
@@ -123,7 +125,7 @@ function permissionFor(kind: KindName, action: InverseWrite['action']): SessionP
   )
   const permission = operation?.permission
   if (isSessionPermission(permission)) return permission
-  throw cannotUndo(`no request can ${action === 'patch' ? 'change' : action} a ${kind}`)
+  throw cannotUndoProblem(`no request can ${action === 'patch' ? 'change' : action} a ${kind}`)
 }
 
 function changedSince({ kind, name, id }: KeptChange, what: string): Problem {
@@ -169,14 +171,15 @@ function patch(change: KeptChange, kind: KindName, records: Records): InverseWri
   const { id, name, before, after, isPartial } = change
   const record: EntityRecord | undefined = records.get(kind, id)
   const permission = permissionFor(kind, 'patch')
-  if (isPartial) throw cannotUndo(`it changed a secret of ${kind} ${name}, whose value is not kept`)
+  if (isPartial)
+    throw cannotUndoProblem(`it changed a secret of ${kind} ${name}, whose value is not kept`)
   if (record === undefined) throw changedSince(change, 'no longer exists')
   const moved = Object.keys(after ?? {}).filter(
     (field) => !isSameJson(record[field], after?.[field]),
   )
   if (moved.length > 0) throw changedSince(change, `was changed: ${moved.join(', ')}`)
   const restored = before ?? {}
-  if (Object.keys(restored).length === 0) throw cannotUndo('it changed no field')
+  if (Object.keys(restored).length === 0) throw cannotUndoProblem('it changed no field')
   const data = bodyOf(kind, restored)
   return { action: 'patch', kind, id, name, data, permission, restored }
 }
@@ -185,7 +188,7 @@ function creation(change: KeptChange, kind: KindName, records: Records): Inverse
   const { id, name, before, isPartial } = change
   const permission = permissionFor(kind, 'create')
   if (isPartial) {
-    throw cannotUndo(
+    throw cannotUndoProblem(
       `${kind} ${name === '' ? id : name} had secrets that are not kept; create a new one`,
     )
   }
@@ -198,7 +201,7 @@ function creation(change: KeptChange, kind: KindName, records: Records): Inverse
 /** The fields of a record that the audit log stores, without those that have no value. */
 function wholeOf(kind: KindName, record: EntityRecord): JsonObject {
   const fields = historyFields.get(findEntity(kind).table)
-  return fields === undefined ? {} : wholeRecord(record, fields)
+  return fields === undefined ? {} : keptRecordFields(record, fields)
 }
 
 function differingFields(kind: KindName, record: EntityRecord, values: JsonObject): string {
@@ -212,7 +215,7 @@ function differingFields(kind: KindName, record: EntityRecord, values: JsonObjec
  * @param changes to all records, as these writes would make them.
  * @throws {Problem} CANNOT_UNDO.
  */
-export function requireRestored(
+export function requireFieldsRestored(
   writes: readonly InverseWrite[],
   changes: readonly RecordChange[],
 ): void {
@@ -230,6 +233,6 @@ export function requireRestored(
     const lost = names.filter((field) => !isSameJson(now[field], wanted[field]))
     if (lost.length === 0) continue
     const fields = [...new Set(lost)].join(', ')
-    throw cannotUndo(`${kind} ${name} would not get back its old value of ${fields}`)
+    throw cannotUndoProblem(`${kind} ${name} would not get back its old value of ${fields}`)
   }
 }

@@ -1,25 +1,34 @@
 import { createHash } from 'node:crypto'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { AccessDifference, PreviewedWrite } from '../../fsm/access/access-difference.ts'
-import { keptChange } from '../../fsm/apply/kept-change.ts'
+import { toKeptChange } from '../../fsm/apply/kept-change.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-moved.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import { accessDifference, previewAnswer, type PreviewOperationsDeps } from '../access/preview.ts'
-import { PreviewedWrites, previewPermissions } from '../access/previewed-writes.ts'
+import {
+  computeAccessDifference,
+  buildPreviewResponse,
+  type PreviewOperationsDeps,
+} from '../access/preview.ts'
+import { PreviewedWriteBuilder, permissionsForPreview } from '../access/previewed-writes.ts'
 import { CallerReadPermissions } from '../access/readable.ts'
 import { callActor, type RequestContext, requestOrigin, toWriteRequest } from '../http/call.ts'
-import type { Writer } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/writes.ts'
 import { requireCaller } from '../sessions/current.ts'
-import { auditRow, changeRow, historyReader, isReadable } from './history-rows.ts'
-import { cannotUndo, type InverseWrite, inverseWrites, requireRestored } from './inverse.ts'
+import { auditRow, keptChangeRow, callerReadScope, isKindReadable } from './history-rows.ts'
+import {
+  cannotUndoProblem,
+  type InverseWrite,
+  inverseWrites,
+  requireFieldsRestored,
+} from './inverse.ts'
 
-export interface UndoDeps extends PreviewOperationsDeps {
-  readonly writer: Writer
+export interface UndoServiceDeps extends PreviewOperationsDeps {
+  readonly writer: ProposalWriter
 }
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
@@ -35,13 +44,13 @@ interface JudgedUndo {
 /**
  * Undoes entries of the audit log with writes that the caller could also send as separate requests.
  */
-export class Undo {
-  readonly #deps: UndoDeps
-  readonly #previewed: PreviewedWrites
+export class UndoService {
+  readonly #deps: UndoServiceDeps
+  readonly #previewed: PreviewedWriteBuilder
 
-  constructor(deps: UndoDeps) {
+  constructor(deps: UndoServiceDeps) {
     this.#deps = deps
-    this.#previewed = new PreviewedWrites(deps.validator)
+    this.#previewed = new PreviewedWriteBuilder(deps.validator)
   }
 
   /** The effect that the undo would have now; this call writes nothing. */
@@ -52,19 +61,19 @@ export class Undo {
     // Refusals and results reveal the records that the writes name.
     // @guard history-and-undo--preview
     for (const { kind } of writes) {
-      for (const permission of previewPermissions(kind)) required.require(permission)
+      for (const permission of permissionsForPreview(kind)) required.require(permission)
     }
     const { difference, version } = await this.#judge(call, writes)
-    const reader = historyReader(call)
+    const reader = callerReadScope(call)
     const readable = new CallerReadPermissions(call)
     const mayReadAccess = readable.has('identity.read') && readable.has('service.read')
-    const changes = difference.changes.filter(({ kind }) => isReadable(reader, kind))
+    const changes = difference.changes.filter(({ kind }) => isKindReadable(reader, kind))
     return {
       entry: auditRow(entry, state, reader),
       writes: writes.map(shownWrite),
-      changes: changes.map((change) => changeRow(keptChange(change), kindOf(writes, change))),
+      changes: changes.map((change) => keptChangeRow(toKeptChange(change), kindOf(writes, change))),
       omittedChanges: difference.changes.length - changes.length,
-      access: mayReadAccess ? previewAnswer(state, call, difference, readable) : null,
+      access: mayReadAccess ? buildPreviewResponse(state, call, difference, readable) : null,
       version,
     }
   }
@@ -79,7 +88,7 @@ export class Undo {
     version: string | undefined,
   ): Promise<JsonObject> {
     const request = toWriteRequest(call)
-    return await retryWhenMoved(request, this.#deps.limits, async () => {
+    return await retryWhenRecordsChange(request, this.#deps.limits, async () => {
       const writes = inverseWrites(entry, this.#deps.state)
       // @guard history-and-undo--operation
       for (const { permission } of writes) requireRight(call, permission)
@@ -89,7 +98,7 @@ export class Undo {
         throw new Problem('PRECONDITION_FAILED', { detail })
       }
       const [main] = writes
-      if (main === undefined) throw cannotUndo('it changed no record')
+      if (main === undefined) throw cannotUndoProblem('it changed no record')
       const { identity } = requireCaller(call)
       // Apply checks only one permission for each command. So the command also requires that the
       // record of the caller, with all of its permissions, is unchanged.
@@ -122,8 +131,8 @@ export class Undo {
       const revision = state.get(kind, id)?.revision ?? 0
       judgedOn.push({ entity: kind, id, revision }, ...one.judgedOn)
     }
-    const difference = await accessDifference(this.#deps, call, prepared)
-    requireRestored(writes, difference.changes)
+    const difference = await computeAccessDifference(this.#deps, call, prepared)
+    requireFieldsRestored(writes, difference.changes)
     return { prepared, judgedOn, difference, version: versionOf(judgedOn) }
   }
 }

@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { arraySchema, closedObject, flag, text } from '../../entities/shapes.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
+import { arraySchema, closedObjectSchema, booleanSchema, text } from '../../entities/shapes.ts'
+import { detailResponse } from '../http/answers/envelope.ts'
 import { callActor } from '../http/call.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ReloadControl } from './reload-control.ts'
@@ -13,10 +13,15 @@ const nullableText = { type: ['string', 'null'] } as const
 
 const result: NamedSchema = {
   name: 'configurationReloadDetail',
-  schema: closedObject({
+  schema: closedObjectSchema({
     path: text,
     changed: arraySchema(
-      closedObject({ key: text, from: nullableText, to: nullableText, isInForce: flag }),
+      closedObjectSchema({
+        key: text,
+        from: nullableText,
+        to: nullableText,
+        isInForce: booleanSchema,
+      }),
     ),
     refusedCertificates: nullableText,
   }),
@@ -40,7 +45,7 @@ export function reloadOperations({ reloads }: ReloadOperationsDeps): Operation[]
       success: 200,
       response: { kind: 'detail', schema: result },
       refusals: [403, 409],
-      handle: async (call) => detailAnswer(await reloads.reload(callActor(call))),
+      handle: async (call) => detailResponse(await reloads.reload(callActor(call))),
     },
   ]
 }

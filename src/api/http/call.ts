@@ -6,8 +6,12 @@ import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.
 import type { ExternalJwtChallenge } from '../../auth/tokens/challenge.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
-import { principalActor, type Caller, principalOrigin } from '../../auth/principal/principal.ts'
-import type { Challenge } from '../../auth/sessions/session-guard.ts'
+import {
+  actorForPrincipal,
+  type Caller,
+  writeOriginForPrincipal,
+} from '../../auth/principal/principal.ts'
+import type { ChallengeReason } from '../../auth/sessions/session-guard.ts'
 import type { Reply } from './answers/envelope.ts'
 import type { OperationTraits } from './operation-traits.ts'
 import type { Precondition } from './answers/etag.ts'
@@ -76,7 +80,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   caller: Caller | null = null
   /** True: a monitoring certificate admits the request although the state is unusable. */
   isMonitorWithoutState = false
-  challenge: Challenge | ExternalJwtChallenge | null = null
+  challenge: ChallengeReason | ExternalJwtChallenge | null = null
   /** Page that a browser receives instead of the error response. */
   refusalPage: Reply | null = null
   /**
@@ -178,14 +182,14 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
  */
 export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
   const { idempotency } = request
-  return principalOrigin(request, callActor(call), idempotency)
+  return writeOriginForPrincipal(request, callActor(call), idempotency)
 }
 
 /** The caller of the request as the actor of writes. */
 export function callActor({ caller }: RequestContext): Actor {
   if (caller === null)
     throw new AssertionError('a write of a request has a caller, with what it was admitted by')
-  return principalActor(caller)
+  return actorForPrincipal(caller)
 }
 
 /**

@@ -6,7 +6,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 
 /** The part of the state that is needed to wait for a log index. */
-export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
+export type AppliedIndexView = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
 
 const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
 
@@ -49,14 +49,14 @@ export function parseNetRequestId(text: string): Uint8Array {
  * Linearizable reads: the state that is read reflects everything acknowledged before, on any
  * controller.
  */
-export class ConfirmedReads implements LatestReads {
+export class LinearizableReads implements LatestReads {
   readonly #cluster: Pick<ClusterView, 'readIndex'>
-  readonly #log: AppliedLog
+  readonly #log: AppliedIndexView
   readonly #indexWaitMs: number
 
   constructor(
     cluster: Pick<ClusterView, 'readIndex'>,
-    log: AppliedLog,
+    log: AppliedIndexView,
     { indexWaitMs }: Pick<ApiLimits, 'indexWaitMs'>,
   ) {
     this.#cluster = cluster

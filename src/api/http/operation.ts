@@ -80,8 +80,8 @@ export interface Operation extends OperationTraits {
   readonly hasEtag?: boolean
   /**
    * True for a read whose response may be compressed. Do not set it if the response contains a
-   * secret that `isKnownSecret` in `answers/compression.ts` does not recognize by the name of its
-   * member.
+   * secret that `isKnownSecretName` in `answers/compression.ts` does not recognize by the name of
+   * its member.
    */
   readonly isCompressible?: boolean
   /**
@@ -121,7 +121,7 @@ export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Repl
  * An operation whose handler receives the body with the type of its schema. The pipeline validates
  * each body, so the cast is safe.
  */
-export function withBody<const B extends RequestBody>(
+export function operationWithBody<const B extends RequestBody>(
   operation: Omit<Operation, 'body' | 'handle'> & {
     readonly body: B
     readonly handle: Handler<OperationBody<B>>

@@ -4,15 +4,15 @@ import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { addressShareKey } from '../../lib/bounds/source.ts'
 import { missingPermission } from '../../auth/principal/permissions.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
-import type { RequestAdmission, SessionGuard } from '../../auth/sessions/session-guard.ts'
+import type { RequestAdmission, RequestAuthenticator } from '../../auth/sessions/session-guard.ts'
 import {
   admitHostUser,
   isSocketOnly,
   requireNotSocketOnly,
 } from '../../auth/principal/host-user.ts'
 import { RequestContext, type RequestQuery } from './call.ts'
-import { type ConfirmedReads, parseMinIndex, parseNetRequestId } from './consistency.ts'
-import { corsPreflight } from './answers/cors.ts'
+import { type LinearizableReads, parseMinIndex, parseNetRequestId } from './consistency.ts'
+import { corsPreflightHeaders } from './answers/cors.ts'
 import type { Reply } from './answers/envelope.ts'
 import type { Operation, OperationCall } from './operation.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
@@ -21,10 +21,10 @@ import { parseIfMatch } from '../records/revisions.ts'
 import type { Validator } from '../schemas/validation.ts'
 import { outcomeUnknownProblem } from './writes.ts'
 import {
-  checkHead,
+  checkRequestHead,
   requestCredentials,
   isMediaTypeAccepted,
-  type SocketCaller,
+  type AdminSocketCallerFinder,
 } from './transport/request-head.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -36,13 +36,13 @@ import type { ConnectionCallers } from './transport/connection-callers.ts'
 interface PipelineDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly processor: ProcessorShare
   readonly callers: ConnectionCallers
   readonly refusal: () => ProblemCode | null
-  readonly gate: SessionGuard
+  readonly gate: RequestAuthenticator
   readonly validator: Validator
 }
 
@@ -60,9 +60,13 @@ export class Pipeline {
   readonly #waiting: FairShare
   readonly #socketOnly = new Set<Operation>()
   /** Finds the host user behind a request; null on every listener except the admin socket. */
-  readonly #socketCaller: SocketCaller | null
+  readonly #socketCaller: AdminSocketCallerFinder | null
 
-  constructor(deps: PipelineDeps, answerer: ReplyWriter, socketCaller: SocketCaller | null = null) {
+  constructor(
+    deps: PipelineDeps,
+    answerer: ReplyWriter,
+    socketCaller: AdminSocketCallerFinder | null = null,
+  ) {
     this.#socketCaller = socketCaller
     this.#deps = deps
     this.#answerer = answerer
@@ -83,7 +87,7 @@ export class Pipeline {
         return
       }
       const { operation } = call
-      checkHead(request)
+      checkRequestHead(request)
       this.#checkSize(request, operation)
       if (operation === null) {
         done()
@@ -220,7 +224,7 @@ export class Pipeline {
 
   #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: OperationCall): void {
     const { headers } = request
-    const extra = corsPreflight({
+    const extra = corsPreflightHeaders({
       method: headers['access-control-request-method'],
       headers: headers['access-control-request-headers'],
     })

@@ -4,7 +4,7 @@ import type { QuotaLimits } from '../../lib/bounds/quota.ts'
  * Maximum log lines about refused writes per minute: a refusal costs the caller nothing, so a
  * caller could fill the disk.
  */
-export const refusalLimits = {
+export const refusalLogLimits = {
   /**
    * Maximum log lines about the refused writes of one caller per window; further refusals are
    * only counted.
@@ -22,8 +22,8 @@ export const refusalLimits = {
   windowMs: 60_000,
 } as const
 
-export const refusalQuota: QuotaLimits = {
-  ofOneMax: refusalLimits.linesOfOneMax,
-  allMax: refusalLimits.linesMax,
-  windowMs: refusalLimits.windowMs,
+export const refusalLogQuota: QuotaLimits = {
+  ofOneMax: refusalLogLimits.linesOfOneMax,
+  allMax: refusalLogLimits.linesMax,
+  windowMs: refusalLogLimits.windowMs,
 }

@@ -10,7 +10,7 @@ import type { AppliedProposal, ProposalInput, Proposer } from '../../ports/propo
  * an identity's writes about itself, and a router's writes under its certificate. Each write adds
  * an audit record, and the number of stored audit records is limited.
  */
-export const writeLimits = {
+export const callerWriteLimits = {
   /** Maximum writes of one identity per window; above that: 429 SERVER_TOO_MANY_REQUESTS. */
   identityWritesMax: 1200,
   /**
@@ -59,13 +59,17 @@ interface Allowed {
 }
 
 /** Limits the writes per minute of each caller, for each kind of write and in total. */
-export class WriteAllowance implements Proposer {
+export class CallerWriteLimiter implements Proposer {
   readonly #proposer: Proposer
   readonly #quota: WindowedQuota
 
   constructor(proposer: Proposer, clock: Pick<Clock, 'monotonicMs'>) {
     this.#proposer = proposer
-    const { identityWritesMax: ofOneMax, writesMax: allMax, writeWindowMs: windowMs } = writeLimits
+    const {
+      identityWritesMax: ofOneMax,
+      writesMax: allMax,
+      writeWindowMs: windowMs,
+    } = callerWriteLimits
     this.#quota = new WindowedQuota({ ofOneMax, allMax, windowMs }, clock)
   }
 
@@ -106,12 +110,12 @@ function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allo
   const caller = callerOf(actor)
   if (caller === null) return null
   if (caller.startsWith('router ')) {
-    const { routerWritesMax, routerExtensionsMax } = writeLimits
+    const { routerWritesMax, routerExtensionsMax } = callerWriteLimits
     // @guard audit-pushed-out--kind
     const kindMax = extensions.has(kind) ? routerExtensionsMax : routerWritesMax
     return { caller, allMax: routerWritesMax, kindMax }
   }
-  const { identityWritesMax, identityWritesOfKindMax } = writeLimits
+  const { identityWritesMax, identityWritesOfKindMax } = callerWriteLimits
   const kindMax = frequent.has(kind) ? identityWritesMax : identityWritesOfKindMax
   return { caller, allMax: identityWritesMax, kindMax }
 }

@@ -5,7 +5,7 @@ import {
   EntityDeleteSchema,
   EntityWriteSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { requiredLevel } from '../../entities/levels.ts'
+import { requiredFeatureLevel } from '../../entities/levels.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
@@ -45,7 +45,7 @@ type EntityWriteKind =
   | typeof CommandKind.ENTITY_PATCH
 
 /** One write of a batch. */
-export interface WriteStep {
+export interface BatchWriteStep {
   readonly kind: EntityWriteKind | typeof CommandKind.ENTITY_DELETE
   readonly entity: KindName
   readonly id: string
@@ -57,7 +57,7 @@ export interface WriteStep {
  * Proposes writes to the cluster, and throws refusals as problems (the apply step returns them as
  * values).
  */
-export class Writer implements CommandWriter {
+export class ProposalWriter implements CommandWriter {
   readonly #proposer: Proposer
 
   constructor(proposer: Proposer) {
@@ -106,7 +106,7 @@ export class Writer implements CommandWriter {
     const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
     releaseBuffer(json)
     try {
-      const level = requiredLevel(findEntity(entity), fields)
+      const level = requiredFeatureLevel(findEntity(entity), fields)
       return await this.write(origin, { kind, payload, level, judgedOn })
     } finally {
       releaseBuffer(payload)
@@ -119,7 +119,7 @@ export class Writer implements CommandWriter {
    */
   batch(
     origin: WriteOrigin,
-    steps: readonly WriteStep[],
+    steps: readonly BatchWriteStep[],
     answer = 0,
     judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
   ): Promise<string> {
@@ -132,7 +132,7 @@ export class Writer implements CommandWriter {
     })
     const payload = toBinary(EntityBatchSchema, message)
     const level = Math.max(
-      ...steps.map(({ entity, fields }) => requiredLevel(findEntity(entity), fields)),
+      ...steps.map(({ entity, fields }) => requiredFeatureLevel(findEntity(entity), fields)),
     )
     return this.write(origin, { kind: CommandKind.ENTITY_BATCH, payload, level, judgedOn })
   }
@@ -145,7 +145,7 @@ export class Writer implements CommandWriter {
   ): Promise<string> {
     const message = create(EntityDeleteSchema, { entity, id })
     const payload = toBinary(EntityDeleteSchema, message)
-    const level = requiredLevel(findEntity(entity))
+    const level = requiredFeatureLevel(findEntity(entity))
     return this.write(origin, { kind: CommandKind.ENTITY_DELETE, payload, level, judgedOn })
   }
 }

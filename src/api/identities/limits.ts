@@ -1,5 +1,5 @@
 /** Limits for log lines about clients whose edge routers have no edge listener. */
-export const listenerWarningLimits = {
+export const missingListenerLogLimits = {
   /** Warnings that one controller may log at once (burst); more are not logged. */
   listenerWarningsBurst: 10,
   /**

@@ -4,9 +4,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { KeyedRate, RateBudget } from '../../lib/bounds/keyed-rate.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { listenerWarningLimits } from './limits.ts'
+import { missingListenerLogLimits } from './limits.ts'
 
-export interface ListenerWarningsDeps {
+export interface MissingListenerWarningsDeps {
   readonly state: Pick<StateView, 'isRouterOnline' | 'mayServeClients'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly logger: Pick<ServiceLogger, 'warn'>
@@ -17,18 +17,18 @@ const {
   listenerWarningsPerSecond,
   listenerWarningIntervalMs,
   listenerWarningIdentitiesMax,
-} = listenerWarningLimits
+} = missingListenerLogLimits
 
 /**
  * Logs that a client cannot connect to any of the edge routers in its response, because none of
  * them has an edge listener. The client itself reports only that it found no router.
  */
-export class ListenerWarnings {
-  readonly #deps: ListenerWarningsDeps
+export class MissingListenerWarnings {
+  readonly #deps: MissingListenerWarningsDeps
   readonly #ofIdentity: KeyedRate
   readonly #all: RateBudget
 
-  constructor(deps: ListenerWarningsDeps) {
+  constructor(deps: MissingListenerWarningsDeps) {
     this.#deps = deps
     const rate = { burst: 1, perSecond: 1000 / listenerWarningIntervalMs }
     this.#ofIdentity = new KeyedRate({ ...rate, keysMax: listenerWarningIdentitiesMax }, deps.clock)

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { FigureRing } from './figure-ring.ts'
 
-export const historyLimits = {
+export const metricHistoryLimits = {
   /** Number of samples for each metric, which cover one hour. */
   historySamplesMax: 360,
   /** Interval between two samples of each metric. */
@@ -10,7 +10,7 @@ export const historyLimits = {
 } as const
 
 /** Metrics of one controller, each for the time since the previous sample. */
-export const historyFigures = [
+export const metricHistoryNames = [
   'commitsPerSecond',
   'appliedLag',
   'fsyncP99Ms',
@@ -18,10 +18,10 @@ export const historyFigures = [
   'logIns',
   'requestsPerSecond',
 ] as const
-type HistoryFigure = (typeof historyFigures)[number]
+type HistoryFigure = (typeof metricHistoryNames)[number]
 
 /** Counters since the start of the process, and current values. */
-export interface HistoryTotals {
+export interface MetricHistoryTotals {
   readonly commitIndex: number
   readonly appliedIndex: number
   readonly fsyncs: number
@@ -42,22 +42,22 @@ interface HistoryView {
 
 /** Metrics of a controller for the last hour, in memory: one row of a ring for each sample. */
 export class MetricHistory {
-  readonly #read: () => HistoryTotals
+  readonly #read: () => MetricHistoryTotals
   readonly #clock: Clock
-  readonly #ring = new FigureRing(historyLimits.historySamplesMax, historyFigures.length)
-  #last: { readonly totals: HistoryTotals; readonly atMs: number } | null = null
+  readonly #ring = new FigureRing(metricHistoryLimits.historySamplesMax, metricHistoryNames.length)
+  #last: { readonly totals: MetricHistoryTotals; readonly atMs: number } | null = null
   #count = 0
   #endedAtMs: number | null = null
   #stop: (() => void) | null = null
 
-  constructor(read: () => HistoryTotals, clock: Clock) {
+  constructor(read: () => MetricHistoryTotals, clock: Clock) {
     this.#read = read
     this.#clock = clock
   }
 
   start(scheduler: PeriodicScheduler): void {
     this.#sample()
-    this.#stop = scheduler.every(historyLimits.historyPeriodMs, () => this.#sample())
+    this.#stop = scheduler.every(metricHistoryLimits.historyPeriodMs, () => this.#sample())
   }
 
   stop(): void {
@@ -71,32 +71,33 @@ export class MetricHistory {
     this.#last = { totals, atMs }
     if (last === null || atMs <= last.atMs) return
     const found = figuresBetween(last.totals, totals, (atMs - last.atMs) / 1000)
-    for (const [at, name] of historyFigures.entries()) this.#ring.add(this.#count, at, found[name])
+    for (const [at, name] of metricHistoryNames.entries())
+      this.#ring.add(this.#count, at, found[name])
     this.#count += 1
     this.#endedAtMs = this.#clock.nowMs()
   }
 
   view(): HistoryView {
-    const { historyPeriodMs: periodMs, historySamplesMax: max } = historyLimits
+    const { historyPeriodMs: periodMs, historySamplesMax: max } = metricHistoryLimits
     const first = Math.max(0, this.#count - max)
     const samples = (at: number): readonly (number | null)[] =>
       Array.from({ length: this.#count - first }, (_, n) =>
         shown(this.#ring.at(first + n, at) ?? NaN),
       )
     const figures = Object.fromEntries(
-      historyFigures.map((name, at) => [name, samples(at)]),
+      metricHistoryNames.map((name, at) => [name, samples(at)]),
     ) as unknown as HistoryView['figures']
     return { periodMs, endedAtMs: this.#endedAtMs, figures }
   }
 }
 
 function figuresBetween(
-  before: HistoryTotals,
-  after: HistoryTotals,
+  before: MetricHistoryTotals,
+  after: MetricHistoryTotals,
   seconds: number,
 ): Readonly<Record<HistoryFigure, number>> {
   // If a counter has decreased, it was reset, for example because the Raft thread restarted.
-  const grown = (name: keyof HistoryTotals): number =>
+  const grown = (name: keyof MetricHistoryTotals): number =>
     after[name] < before[name] ? after[name] : after[name] - before[name]
   return {
     commitsPerSecond: grown('commitIndex') / seconds,

@@ -1,6 +1,6 @@
 import { Counter, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { AppliedLog } from '../http/consistency.ts'
+import type { AppliedIndexView } from '../http/consistency.ts'
 import { addDataPathMetrics, type DataPathSources } from './data-path-metrics.ts'
 import { addHistogram } from './counted-histogram.ts'
 import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics.ts'
@@ -53,7 +53,7 @@ export class ApiMetrics {
    */
   constructor(
     cluster: ClusterView,
-    log: AppliedLog,
+    log: AppliedIndexView,
     network: NetworkMetricsSources,
     sources: NodeMetricsSources | null,
     dataPath: DataPathSources | null,
@@ -136,7 +136,7 @@ export class ApiMetrics {
     )
   }
 
-  #addCluster(cluster: ClusterView, log: AppliedLog): void {
+  #addCluster(cluster: ClusterView, log: AppliedIndexView): void {
     const gauge = createGaugeAdder(this.#registry)
     const self = () => cluster.members().find((member) => member.id === cluster.selfId)
     gauge('flotilla_raft_applied_index', 'Applied log index.', () => log.appliedIndex)

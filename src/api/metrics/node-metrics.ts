@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { LATENCY_BOUNDS_MS } from '../../lib/runtime/latency-histogram.ts'
-import { threadMemory } from '../../lib/runtime/thread-memory.ts'
+import { readThreadMemory } from '../../lib/runtime/thread-memory.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 import type { SoftStateCounts } from '../../ports/soft-state.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
@@ -247,7 +247,7 @@ function addMemory(registry: Registry, vitals: () => ConsensusStats): void {
       labelNames: ['thread'],
       registers: [registry],
       collect() {
-        this.set({ thread: 'main' }, threadMemory()[key])
+        this.set({ thread: 'main' }, readThreadMemory()[key])
         this.set({ thread: 'raft' }, vitals().memory[key])
         this.set({ thread: 'wal' }, vitals().disk.memory[key])
       },

@@ -1,5 +1,5 @@
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
-import { clientIds } from '../../pki/oidc-token.ts'
+import { oidcClientIds } from '../../pki/oidc-token.ts'
 import type { RequestContext } from '../http/call.ts'
 
 /**
@@ -7,13 +7,13 @@ import type { RequestContext } from '../http/call.ts'
  * name a client, they must agree.
  * @throws {OAuthError} invalid_client.
  */
-export function oauthClient({ headers }: RequestContext, named: string | undefined): string {
+export function readOauthClientId({ headers }: RequestContext, named: string | undefined): string {
   const basic = /^basic ([A-Za-z0-9+/=]{1,200})$/i.exec(headers['authorization'] ?? '')?.[1]
   const [user = '', secret = ''] =
     basic === undefined ? [] : Buffer.from(basic, 'base64').toString('utf8').split(':', 2)
   // No known client id contains escaped characters, so the user name is not decoded.
   const clientId = named ?? user
   const agrees = basic === undefined || (user === clientId && secret === '')
-  if (agrees && clientIds.includes(clientId)) return clientId
-  throw new OAuthError('invalid_client', `the client must be one of ${clientIds.join(', ')}`)
+  if (agrees && oidcClientIds.includes(clientId)) return clientId
+  throw new OAuthError('invalid_client', `the client must be one of ${oidcClientIds.join(', ')}`)
 }

@@ -2,13 +2,13 @@ import { provisioningUrl, qrCodePng, manualEntrySecret } from '../../auth/factor
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { formPage, type FlowPage } from './page.ts'
-import { htmlText } from '../../lib/text/html-text.ts'
+import { escapeHtml } from '../../lib/text/html-text.ts'
 
 /**
  * Form field with the ID of the TOTP enrollment whose secret the page shows. The ID itself is not
  * secret.
  */
-export const ENROLLMENT_FIELD = 'enrollment'
+export const TOTP_ENROLLMENT_FIELD = 'enrollment'
 
 /** A TOTP enrollment that is not verified yet. */
 interface ShownEnrollment {
@@ -21,13 +21,13 @@ interface ShownEnrollment {
  * The page that shows the TOTP secret and the recovery codes, and has a field for the first code of
  * the authenticator app.
  */
-export function enrollmentPage(page: FlowPage, shown: ShownEnrollment): Reply {
+export function totpEnrollmentPage(page: FlowPage, shown: ShownEnrollment): Reply {
   const { secretId, factor, identityName } = shown
   const image = qrCodePng(provisioningUrl(factor.secret, identityName)).toString('base64')
-  const codes = factor.recoveryCodes.map((code) => `<li><code>${htmlText(code)}</code></li>`)
+  const codes = factor.recoveryCodes.map((code) => `<li><code>${escapeHtml(code)}</code></li>`)
   // No field has the focus, because a phone would then scroll away from the QR code.
   const fields =
-    `<input type="hidden" name="${ENROLLMENT_FIELD}" value="${htmlText(secretId)}">` +
+    `<input type="hidden" name="${TOTP_ENROLLMENT_FIELD}" value="${escapeHtml(secretId)}">` +
     '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +
     `<img class="qr" src="data:image/png;base64,${image}" alt="QR code of the key below">` +
     '<p>Or type this key into it, as a time-based one:</p>' +

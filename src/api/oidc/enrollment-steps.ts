@@ -2,8 +2,8 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { requiredFactorByPurpose, type SecondFactors } from '../../auth/factors/second-factors.ts'
 import { provisioningUrl } from '../../auth/factors/provisioning.ts'
 import {
-  principalActor,
-  principalOrigin,
+  actorForPrincipal,
+  writeOriginForPrincipal,
   type SessionPrincipal,
 } from '../../auth/principal/principal.ts'
 import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
@@ -11,19 +11,19 @@ import type { PostureService } from '../../ports/posture.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
 import { type RequestContext, toWriteRequest } from '../http/call.ts'
 import { type Reply, rfc3339Text } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { formParameters, jsonAnswer, noReferrerHeaders } from './oauth-answers.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { readFormParameters, bareJsonResponse, noReferrerHeaders } from './oauth-answers.ts'
 import {
   readFlowId,
   type LogInBody,
   type LogInStepHandlers,
-  logInStep,
+  logInStepDefaults,
   refuseCrossSiteForm,
-  tooManyCodes,
+  tooManyCodesMessage,
 } from './log-in-steps.ts'
-import { ENROLLMENT_FIELD, enrollmentPage } from './enrollment-page.ts'
+import { TOTP_ENROLLMENT_FIELD, totpEnrollmentPage } from './enrollment-page.ts'
 import type { FlowPage } from './page.ts'
-import { FORM_BYTES_MAX, logInBody } from './oidc-schemas.ts'
+import { FORM_BYTES_MAX, logInRequestBody } from './oidc-schemas.ts'
 
 interface EnrollmentStepsDeps {
   readonly secondFactors: SecondFactors
@@ -33,44 +33,44 @@ interface EnrollmentStepsDeps {
 /**
  * Operations that enroll TOTP during a log-in, for an identity whose auth policy requires TOTP.
  */
-export function enrollmentStepOperations(
+export function totpEnrollmentOperations(
   deps: EnrollmentStepsDeps,
   logIn: LogInStepHandlers,
 ): Operation[] {
   const steps = new EnrollmentSteps(deps, logIn)
   const path = '/login/totp/enroll'
   const common = {
-    ...logInStep,
-    body: logInBody,
+    ...logInStepDefaults,
+    body: logInRequestBody,
     bodyBytesMax: FORM_BYTES_MAX,
   } as const
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'oidcEnrollTotp',
       summary: 'Start a TOTP enrollment amid a log-in; replaces an unverified one',
       method: 'POST',
       path,
       success: 201,
-      refusals: [...logInStep.refusals, 409],
+      refusals: [...logInStepDefaults.refusals, 409],
       handle: (call, body) => steps.begin(call, body),
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'oidcEndTotp',
       summary: 'Remove the TOTP enrollment amid a log-in; needs a code once verified',
       method: 'DELETE',
       path,
-      refusals: [...logInStep.refusals, 404],
+      refusals: [...logInStepDefaults.refusals, 404],
       handle: (call, body) => steps.end(call, body),
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'oidcVerifyTotp',
       summary: 'Verify the TOTP enrollment, which completes the log-in',
       method: 'POST',
       path: `${path}/verify`,
-      refusals: [...logInStep.refusals, 404],
+      refusals: [...logInStepDefaults.refusals, 404],
       handle: (call, body) => steps.verify(call, body),
     }),
   ]
@@ -108,7 +108,7 @@ class EnrollmentSteps {
       const { secret, recoveryCodes } = await secondFactors.vault.open(begun)
       const url = provisioningUrl(secret, String(name))
       const shown = { ...enrollmentView(begun), provisioningUrl: url, recoveryCodes }
-      return { ...jsonAnswer(shown, 201), headers: noReferrerHeaders }
+      return { ...bareJsonResponse(shown, 201), headers: noReferrerHeaders }
     } catch (error) {
       throw await this.#withPage(call, body, principal, error)
     }
@@ -122,7 +122,7 @@ class EnrollmentSteps {
     } catch (error) {
       return wrongCodeAnswer(error)
     }
-    return jsonAnswer({})
+    return bareJsonResponse({})
   }
 
   async verify(call: RequestContext, body: LogInBody): Promise<Reply> {
@@ -147,7 +147,7 @@ class EnrollmentSteps {
   ): Promise<void> {
     const { secondFactors, posture } = this.#deps
     const { id: identityId } = principal.identity
-    const code = formParameters(body)('code') ?? ''
+    const code = readFormParameters(body)('code') ?? ''
     const given = { purpose, code, address: call.credentials.address } as const
     await secondFactors.prove(
       originFor(call, principal),
@@ -174,7 +174,7 @@ class EnrollmentSteps {
     const { id: identityId } = principal.identity
     const { http: status } = problems[error.code]
     const found = this.#deps.secondFactors.find(identityId)
-    const shownId = formParameters(body)(ENROLLMENT_FIELD)
+    const shownId = readFormParameters(body)(TOTP_ENROLLMENT_FIELD)
     // A caller who knows only the password never saw the secret and cannot name it.
     // @guard oidc/enrollment--shown, oidc/enrollment--verified
     if (found?.isVerified === false && found.secretId === shownId) {
@@ -200,7 +200,7 @@ class EnrollmentSteps {
     const factor = await this.#deps.secondFactors.vault.open(begun)
     const { secretId } = begun
     const shown = { secretId, factor, identityName: identity.name }
-    return enrollmentPage({ id, redirectUri, ...failure }, shown)
+    return totpEnrollmentPage({ id, redirectUri, ...failure }, shown)
   }
 }
 
@@ -209,7 +209,7 @@ const faults = {
   MFA_INVALID_TOKEN: 'That code is not right. Take the one that the app shows now.',
   MFA_EXISTS: 'An app is set up already. Enter its code.',
   NOT_FOUND: 'That app was replaced or removed by another log-in. Set up one again.',
-  SERVER_TOO_MANY_REQUESTS: tooManyCodes,
+  SERVER_TOO_MANY_REQUESTS: tooManyCodesMessage,
 } as const
 
 function isShown(code: ProblemCode): code is keyof typeof faults {
@@ -219,11 +219,11 @@ function isShown(code: ProblemCode): code is keyof typeof faults {
 function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {
   if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
   const wrong = { code: error.code, message: 'the code is not right' }
-  return page ?? jsonAnswer(wrong, problems.MFA_INVALID_TOKEN.http)
+  return page ?? bareJsonResponse(wrong, problems.MFA_INVALID_TOKEN.http)
 }
 
 function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrigin {
-  return principalOrigin(toWriteRequest(call), principalActor(principal))
+  return writeOriginForPrincipal(toWriteRequest(call), actorForPrincipal(principal))
 }
 
 function enrollmentView({ id, createdAt, updatedAt }: Mfa) {

@@ -4,12 +4,12 @@ import type { RequestContext } from '../http/call.ts'
 import { responseWithoutEnvelope, type Reply } from '../http/answers/envelope.ts'
 
 /** A response without an envelope, as OAuth requires. */
-export function jsonAnswer(value: Json, status = 200): Reply {
+export function bareJsonResponse(value: Json, status = 200): Reply {
   return { ...responseWithoutEnvelope(JSON.stringify(value)), status }
 }
 
 /** A redirect with exactly the status that OpenZiti clients expect. */
-export function redirectAnswer(location: string): Reply {
+export function redirectResponse(location: string): Reply {
   return {
     status: 302,
     body: '',
@@ -23,8 +23,8 @@ export function redirectAnswer(location: string): Reply {
 export const noReferrerHeaders = { 'referrer-policy': 'no-referrer' } as const
 
 /** RFC 6749, 5.2. */
-export function oauthErrorAnswer({ code, message }: OAuthError): Reply {
-  return jsonAnswer({ error: code, error_description: message }, 400)
+export function oauthErrorResponse({ code, message }: OAuthError): Reply {
+  return bareJsonResponse({ error: code, error_description: message }, 400)
 }
 
 /** The response of `handle`; if it throws an OAuth error, the error response. */
@@ -32,13 +32,13 @@ export async function catchOAuthError(handle: () => Promise<Reply>): Promise<Rep
   try {
     return await handle()
   } catch (error) {
-    if (error instanceof OAuthError) return oauthErrorAnswer(error)
+    if (error instanceof OAuthError) return oauthErrorResponse(error)
     throw error
   }
 }
 
 /** Adds query parameters to the URL. */
-export function withParameters(url: string, added: Readonly<Record<string, string>>): string {
+export function addQueryParameters(url: string, added: Readonly<Record<string, string>>): string {
   const text = new URLSearchParams(added).toString()
   return `${url}${url.includes('?') ? '&' : '?'}${text}`
 }
@@ -49,7 +49,7 @@ const FORM_PARAMETERS_MAX = 64
  * Parameters of a request by name, from its form or JSON body, or otherwise from its query. A
  * repeated parameter counts as missing (RFC 6749, 3.1).
  */
-export function requestParameters(
+export function readRequestParameters(
   call: RequestContext,
   body: unknown,
 ): (name: string) => string | undefined {
@@ -58,7 +58,7 @@ export function requestParameters(
 }
 
 /** Parameters from the body only: a secret in a URL would be logged. */
-export function formParameters(body: unknown): (name: string) => string | undefined {
+export function readFormParameters(body: unknown): (name: string) => string | undefined {
   const form = formIn(body)
   return (name) => onlyOf(form.get(name) ?? [])
 }
@@ -67,12 +67,12 @@ export function formParameters(body: unknown): (name: string) => string | undefi
  * Parameters of a token request. BrowZer sends them in the query, with a JSON body that is empty.
  * The query of any other request is ignored.
  */
-export function tokenParameters(
+export function readTokenParameters(
   call: RequestContext,
   body: unknown,
 ): (name: string) => string | undefined {
   const isEmptyJson = typeof body === 'object' && Object.keys(body ?? {}).length === 0
-  return isEmptyJson ? requestParameters(call, body) : formParameters(body)
+  return isEmptyJson ? readRequestParameters(call, body) : readFormParameters(body)
 }
 
 function onlyOf(values: readonly string[]): string | undefined {

@@ -19,7 +19,7 @@ import { authorizeOperations } from './authorize.ts'
 import { deviceOperations } from './device.ts'
 import { discoveryOperations } from './discovery.ts'
 import { Issuers } from './issuers.ts'
-import { enrollmentStepOperations } from './enrollment-steps.ts'
+import { totpEnrollmentOperations } from './enrollment-steps.ts'
 import { LogInStepHandlers, logInStepOperations } from './log-in-steps.ts'
 import { tokenOperations } from './tokens.ts'
 
@@ -55,7 +55,7 @@ export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
     ...discoveryOperations(own),
     ...authorizeOperations(own),
     ...logInStepOperations(logIn),
-    ...enrollmentStepOperations(own, logIn),
+    ...totpEnrollmentOperations(own, logIn),
     ...tokenOperations(own),
     ...deviceOperations(own),
   ]

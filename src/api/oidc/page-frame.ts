@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 import { responseWithoutEnvelope, type Reply } from '../http/answers/envelope.ts'
 import { noReferrerHeaders } from './oauth-answers.ts'
-import { htmlText } from '../../lib/text/html-text.ts'
+import { escapeHtml } from '../../lib/text/html-text.ts'
 
 /** One page for people. */
 interface FramedPage {
@@ -67,7 +67,7 @@ const styleHash = createHash('sha256').update(style).digest('base64')
  * A plain HTML page, without scripts and without assets from other servers. No other page may embed
  * it in a frame.
  */
-export function framedPage({
+export function renderHtmlPage({
   title,
   content,
   fault = '',
@@ -75,12 +75,12 @@ export function framedPage({
   formTarget = '',
   headers = {},
 }: FramedPage): Reply {
-  const faultHtml = fault === '' ? '' : `<p class="fault" role="alert">${htmlText(fault)}</p>`
+  const faultHtml = fault === '' ? '' : `<p class="fault" role="alert">${escapeHtml(fault)}</p>`
   const body =
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
-    `<title>${htmlText(title)}</title><style>${style}</style></head><body><main>` +
-    `<p class="brand">Flotilla</p><h1>${htmlText(title)}</h1>${faultHtml}${content}</main></body></html>`
+    `<title>${escapeHtml(title)}</title><style>${style}</style></head><body><main>` +
+    `<p class="brand">Flotilla</p><h1>${escapeHtml(title)}</h1>${faultHtml}${content}</main></body></html>`
   // @guard oidc/authorization--framed
   const policy = [
     "default-src 'none'",

@@ -1,8 +1,8 @@
 import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { basePaths } from '../http/paths.ts'
-import { framedPage } from './page-frame.ts'
-import { htmlText } from '../../lib/text/html-text.ts'
+import { renderHtmlPage } from './page-frame.ts'
+import { escapeHtml } from '../../lib/text/html-text.ts'
 
 /** The page of one step of a log-in. */
 interface LogInPage extends FlowPage {
@@ -62,7 +62,7 @@ const forms: Readonly<Record<LogInPage['asks'], LogInForm>> = {
   },
 }
 
-export function pageAnswer({ asks, ...page }: LogInPage): Reply {
+export function logInPageResponse({ asks, ...page }: LogInPage): Reply {
   return formPage(page, forms[asks])
 }
 
@@ -70,13 +70,16 @@ export function pageAnswer({ asks, ...page }: LogInPage): Reply {
  * The last page of a browser log-in that lacks a token from an external JWT signer; no form can
  * provide such a token.
  */
-export function tokenPage({ redirectUri, fault, status }: FlowPage, signerName: string): Reply {
+export function externalTokenPage(
+  { redirectUri, fault, status }: FlowPage,
+  signerName: string,
+): Reply {
   const content =
     purposeOf(redirectUri) +
-    `<p>You also need a token of ${htmlText(signerName)} to log in, and this page cannot ask for one.</p>` +
+    `<p>You also need a token of ${escapeHtml(signerName)} to log in, and this page cannot ask for one.</p>` +
     '<p class="soft">Log in with a program that brings it, such as <code>flotilla login</code> with ' +
     '<code>--user</code> and <code>--jwt-file</code>. You can close this page.</p>'
-  return framedPage({ title: 'A token is missing', content, fault, status })
+  return renderHtmlPage({ title: 'A token is missing', content, fault, status })
 }
 
 /** A page with one form that continues the flow. */
@@ -87,10 +90,10 @@ export function formPage(
   const content =
     purposeOf(redirectUri) +
     `<form method="post" action="${basePaths.oidc}${path}">` +
-    `<input type="hidden" name="id" value="${htmlText(id)}">${fields}` +
+    `<input type="hidden" name="id" value="${escapeHtml(id)}">${fields}` +
     `<button type="submit">${button}</button></form>`
   const formTarget = targetOf(redirectUri)
-  return framedPage({
+  return renderHtmlPage({
     title,
     content,
     fault,

@@ -18,7 +18,7 @@ export const prepareServicePolicy: Preparer = (_call, mode, body) => {
 }
 
 /** The times at which role attributes end, in their stored form; {} if the body contains none. */
-export function roleAttributeEndsIn(body: JsonObject): JsonObject {
+export function storedRoleAttributeExpiries(body: JsonObject): JsonObject {
   const { roleAttributesExpireAt: ends } = body
   if (!isObject(ends)) return {}
   const stored = Object.entries(ends).map(([attribute, end]): [string, Json] => [

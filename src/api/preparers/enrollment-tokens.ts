@@ -64,7 +64,7 @@ function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string
  * A JWT from which a client without other knowledge of the network learns the address of a
  * controller.
  */
-export function networkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
+export function issueNetworkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
   const address = `${clientApiUrl(deps)}/`
   const claims: JsonObject = {
     iss: address,

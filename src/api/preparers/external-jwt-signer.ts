@@ -9,13 +9,13 @@ import type { WritePlan, Preparer } from './preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/consistency.ts'
 
 interface ExternalJwtSignerPreparerDeps {
   readonly cluster: ClusterView
   readonly jwt: JwtSigner
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly allowsReservedSignerHosts: boolean
 }
 

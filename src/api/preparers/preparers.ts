@@ -19,7 +19,7 @@ import { terminatorPreparer } from './terminator.ts'
 import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
 import { postureCheckPreparer } from './posture-check.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/consistency.ts'
 import type { SchemaValidator } from '../schemas/schema-validator.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
@@ -32,7 +32,7 @@ import type { ApiVersionsKey } from '../parts.ts'
 interface PreparersDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly schemas: SchemaValidator
   readonly jwt: JwtSigner
   readonly authorities: NetworkAuthorities

@@ -6,11 +6,11 @@ import { isShortId } from '../../lib/random.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/consistency.ts'
 
 interface RevocationPreparerDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
 }
 
 const kind = 'revocation'

@@ -1,14 +1,14 @@
 import type { Entity } from '../../entities/define.ts'
-import { referenceIndexKey, findReferrers } from '../../entities/referrers.ts'
+import { referenceIndexKey, findReferencingFields } from '../../entities/referrers.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-export const detachmentLimits = {
+export const detachedReferenceLimits = {
   /** Maximum ids that a response lists per field; the response also contains the total number. */
   idsMax: 20,
 } as const
 
 /** Records of one kind that reference another record by one field. */
-export interface Detachment {
+export interface DetachedReferences {
   readonly holder: Entity
   readonly field: string
   readonly ids: readonly string[]
@@ -19,13 +19,13 @@ export interface Detachment {
  * Records that reference the record to be deleted and stay after its deletion; collected before the
  * deletion.
  */
-export function referencesBeforeDelete(
+export function collectReferencesBeforeDelete(
   state: Pick<StateView, 'listNaming'>,
   entity: Entity,
   id: string,
-): readonly Detachment[] {
-  const query = { limit: detachmentLimits.idsMax }
-  return findReferrers(entity).flatMap((referrer) => {
+): readonly DetachedReferences[] {
+  const query = { limit: detachedReferenceLimits.idsMax }
+  return findReferencingFields(entity).flatMap((referrer) => {
     if (referrer.onDelete !== 'strip') return []
     const { entity: holder, name: field } = referrer
     const found = state.listNaming(holder.name, field, referenceIndexKey(referrer, id), query)
@@ -38,9 +38,9 @@ export function referencesBeforeDelete(
  * The records that referenced the deleted record and still exist, in the form for the response to
  * the deletion.
  */
-export function detachmentsAfterDelete(
+export function detachedReferencesAfterDelete(
   state: Pick<StateView, 'get'>,
-  detachments: readonly Detachment[],
+  detachments: readonly DetachedReferences[],
 ): Readonly<Record<string, unknown>>[] {
   return detachments.flatMap(({ holder, field, ids, totalCount }) => {
     const stayed = ids.filter((id) => state.get(holder.name, id) !== undefined)

@@ -6,7 +6,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../http/call.ts'
-import type { Reply, TextAnswer } from '../http/answers/envelope.ts'
+import type { Reply, EncodedJsonReply } from '../http/answers/envelope.ts'
 import { ETAGS_MAX, matchesEtag, type Precondition } from '../http/answers/etag.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
@@ -20,7 +20,7 @@ const HASH_CHARACTERS = 12
  * the body: a detail also shows data from other records, whose changes do not change this record's
  * revision.
  */
-function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
+function etagOf({ revision }: EntityRecord, { body }: EncodedJsonReply): string {
   const known = recentTags.get(revision)
   if (known?.revision === revision && known.body === body) return known.etag
   const etag = `"${revision}.${hash('sha256', body, 'base64url').slice(0, HASH_CHARACTERS)}"`
@@ -40,7 +40,7 @@ const KEPT_CHARACTERS_MAX = 2048
 export function responseWithEtag(
   call: RequestContext,
   record: EntityRecord,
-  answer: TextAnswer,
+  answer: EncodedJsonReply,
 ): Reply {
   const etag = etagOf(record, answer)
   const isKnown = call.ifNoneMatch !== null && matchesEtag(call.ifNoneMatch, etag)

@@ -6,12 +6,12 @@ import { Problem } from '../../lib/problems.ts'
 import { pendingFactorHeaders } from '../http/answers/challenge.ts'
 import { requestOrigin, type RequestContext } from '../http/call.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
+import { detailResponse, emptyResponse } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { currentSession } from './sessions-schema.ts'
+import { currentSessionSchema } from './sessions-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { currentSessionView } from './session-view.ts'
-import type { Writer } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/writes.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
@@ -24,11 +24,11 @@ interface CurrentOperationsDeps {
   readonly limits: ApiLimits
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
-  readonly writer: Writer
+  readonly writer: ProposalWriter
 }
 
 /** Operations of a caller on the caller's own identity and session. */
-export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
+export function currentIdentityOperations(deps: CurrentOperationsDeps): Operation[] {
   const { state } = deps
   const common = {
     apis: ['client', 'management'],
@@ -44,11 +44,11 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
       tag: 'currentApiSession',
       method: 'GET',
       path: '/current-api-session',
-      response: { kind: 'detail', schema: currentSession },
+      response: { kind: 'detail', schema: currentSessionSchema },
       handle: (call) => {
         const caller = requireCaller(call)
         return {
-          ...detailAnswer(currentSessionView(deps, caller)),
+          ...detailResponse(currentSessionView(deps, caller)),
           headers: pendingFactorHeaders(deps, call.credentials, caller),
         }
       },
@@ -67,7 +67,7 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
         await deleteCurrentSession(deps.writer, call, session.id)
         deps.sessions.forget(session.id)
         call.caller = null
-        return emptyAnswer()
+        return emptyResponse()
       },
     },
     {
@@ -87,7 +87,7 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
           self: { href: './current-identity' },
           mfa: { href: './current-identity/mfa' },
         }
-        return detailAnswer({ ...state.detail('identity', identity, identity.id), _links: links })
+        return detailResponse({ ...state.detail('identity', identity, identity.id), _links: links })
       },
     },
   ]
@@ -95,7 +95,7 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
 
 /** @throws {Problem} NOT_FOUND when the session has ended meanwhile. */
 export async function deleteCurrentSession(
-  writer: Writer,
+  writer: ProposalWriter,
   call: RequestContext,
   id: string,
 ): Promise<void> {

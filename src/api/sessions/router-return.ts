@@ -6,7 +6,7 @@ import type { ApiSessionLimits } from './limits.ts'
 
 type Router = RecordOf<'edgeRouter'>
 
-export interface RouterReturnDeps {
+export interface RouterReconnectDelayDeps {
   readonly clock: Clock
   readonly limits: ApiSessionLimits
   readonly state: Pick<StateView, 'servesClients' | 'mayServeClients'>
@@ -18,12 +18,12 @@ export interface RouterReturnDeps {
  * routers. A client of OpenZiti's Go SDK that gets a service session without a reachable router
  * requests routers again only after at least 30 s, and its services are not hosted until then.
  */
-export class RouterReturn {
-  readonly #deps: RouterReturnDeps
+export class RouterReconnectDelay {
+  readonly #deps: RouterReconnectDelayDeps
   readonly #endMs: number
   #waiting = 0
 
-  constructor(deps: RouterReturnDeps) {
+  constructor(deps: RouterReconnectDelayDeps) {
     this.#deps = deps
     this.#endMs = deps.clock.monotonicMs() + deps.limits.routerReturnMs
   }

@@ -12,7 +12,7 @@ import { toHex } from '../../lib/text/hex-digits.ts'
 import { normalizeHost, isLoopback, normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
-import { type Actor, enrollmentActor, systemActor } from '../../ports/actor.ts'
+import { type Actor, createEnrollmentActor, createSystemActor } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import { commandLevel, RENEWAL_LEVEL } from '../../ports/feature-level.ts'
 import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
@@ -20,7 +20,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import {
   type CertificateHolder,
   isRecordedCertificate,
-  networkChain,
+  buildNetworkChain,
   routerRefusalReason,
   type TrustDeps,
 } from './client-certificate.ts'
@@ -81,7 +81,7 @@ export class CertificateAdoption {
     // @guard adoption-of-a-certificate--controllers
     const allowedNames = names.filter((name) => !isLoopback(name) && !reserved.has(name))
     const holder = { case: 'routerId', value: router.id } as const
-    const actor = enrollmentActor({ routerId: router.id }, { method: 'channel', address })
+    const actor = createEnrollmentActor({ routerId: router.id }, { method: 'channel', address })
     return this.#adopt(leaf, { holder, names, allowedNames }, actor)
   }
 
@@ -95,7 +95,7 @@ export class CertificateAdoption {
     address: string,
   ): Promise<void> {
     const holder = { case: 'authenticatorId', value: authenticator?.id ?? '' } as const
-    await this.#adopt(leaf, { holder }, systemActor({ address, identityId: identity.id }))
+    await this.#adopt(leaf, { holder }, createSystemActor({ address, identityId: identity.id }))
   }
 
   /**
@@ -110,7 +110,7 @@ export class CertificateAdoption {
     // @guard adoption-of-a-certificate--identity
     if (identity === undefined || leaf.commonName !== identity.id) return null
     const question = { chain, requiresClientAuth: false, leafTime: 'reported' } as const
-    const found = networkChain(this.#deps, question)
+    const found = buildNetworkChain(this.#deps, question)
     // @guard adoption-of-a-certificate--authority
     if (!found.ok) return null
     const { leafTime, hasImproperChain } = found
@@ -139,7 +139,7 @@ export class CertificateAdoption {
       fingerprint: leaf.sha1,
     })
     const payload = toBinary(RouterExtendVerifySchema, message)
-    const actor = enrollmentActor({ routerId: router.id }, { method: 'channel', address })
+    const actor = createEnrollmentActor({ routerId: router.id }, { method: 'channel', address })
     return this.#once(leaf.sha1, { kind: CommandKind.ROUTER_EXTEND_VERIFY, payload, actor })
   }
 

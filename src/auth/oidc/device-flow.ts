@@ -8,7 +8,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRequest, LogInService } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
-import { type FlowSessions, redeemedCodeHash, sessionFields } from './flow-sessions.ts'
+import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
 import { type StartedFlow, type OpenedDeviceCode, LOG_IN_FLOW_TIMEOUT_MS } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
@@ -113,7 +113,7 @@ export class DeviceFlow {
       const current = flowSessions.currentProof(proof)
       if (current === null) throw new Problem('INVALID_AUTH')
       const begins = { codeHash: '', isBegun: false, certificateRequest: '' }
-      const oidc = { ...sessionFields(flow), ...begins, keyRevision }
+      const oidc = { ...flowSessionFields(flow), ...begins, keyRevision }
       await logIns.open(current, shown, { ...proof.about, api: null, oidc }, request.write)
     }
     return flow.redirectUri

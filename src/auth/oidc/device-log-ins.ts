@@ -5,7 +5,7 @@ import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { KeyedRate, RateBudget } from '../../lib/bounds/keyed-rate.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 import type { LogInRequest } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
@@ -74,7 +74,7 @@ interface BegunDevice {
 interface DeviceLogInsDeps {
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'members' | 'selfId'>
-  readonly topic: OpenTopic<'device-log-ins'>
+  readonly topic: OpenSoftTopic<'device-log-ins'>
   readonly flow: DeviceFlow
 }
 

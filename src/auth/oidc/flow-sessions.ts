@@ -16,7 +16,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRequest, LogInService, OidcSessionOptions } from '../log-in/log-in.ts'
 import type { CredentialProof } from '../log-in/proof.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { StartedFlow, AuthenticatedLogIn, StoredProof } from './flow-steps.ts'
+import type { StartedFlow, AuthenticatedLogIn, StoredCredentialProof } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 
 /**
@@ -100,7 +100,7 @@ export class FlowSessions {
     if (credentialProof === null) throw credentialChangedError()
     const { certificateRequest = '' } = proof ?? {}
     const isBegun = proof === null
-    const oidc = { ...sessionFields(flow), codeHash, isBegun, certificateRequest, keyRevision }
+    const oidc = { ...flowSessionFields(flow), codeHash, isBegun, certificateRequest, keyRevision }
     const about = proof?.about ?? {}
     try {
       const client = { ...about, api: null, oidc }
@@ -118,7 +118,7 @@ export class FlowSessions {
   }
 
   /** The proof with its current authenticator; null if identity or credential changed. */
-  currentProof(stored: StoredProof): CredentialProof | null {
+  currentProof(stored: StoredCredentialProof): CredentialProof | null {
     const { state } = this.#deps
     const { identityId, authenticatorId, authenticatorRevision, certificate, token } = stored
     const identity = state.get('identity', identityId)
@@ -169,7 +169,7 @@ const lostCodes: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /** The fields of a flow that the session record contains. */
-export function sessionFields({
+export function flowSessionFields({
   sessionId,
   clientId,
 }: StartedFlow): Pick<OidcSessionOptions, 'sessionId' | 'clientId'> {

@@ -27,11 +27,11 @@ export interface AuthenticatedLogIn {
    * Null: the session already exists, because it had to record a factor. Otherwise the session is
    * created with this proof.
    */
-  readonly proof: StoredProof | null
+  readonly proof: StoredCredentialProof | null
 }
 
 /** A proof without its records, which are read again when the session is created. */
-export interface StoredProof {
+export interface StoredCredentialProof {
   readonly identityId: string
   readonly authenticatorId: string
   readonly authenticatorRevision: number
@@ -43,11 +43,11 @@ export interface StoredProof {
 }
 
 /** @param certificateRequest PEM; '': the log-in contained none. */
-export function storedProof(
+export function toStoredCredentialProof(
   proof: CredentialProof,
-  about: StoredProof['about'],
+  about: StoredCredentialProof['about'],
   certificateRequest: string,
-): StoredProof {
+): StoredCredentialProof {
   const { identityId, authenticator, certificate = null, token = null } = proof
   return {
     identityId,
@@ -63,7 +63,7 @@ export function storedProof(
 /**
  * Result of one step of a log-in: refused, a factor is missing, or the identity is authenticated.
  */
-export type LogInStep =
+export type LogInStepResult =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
   /** Second factors are missing. The client submits them with the same flow id. */
   | {

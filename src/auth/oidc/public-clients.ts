@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-import { clientIds } from '../../pki/oidc-token.ts'
+import { oidcClientIds } from '../../pki/oidc-token.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { RedirectTargets } from './redirect-places.ts'
 
@@ -40,8 +40,8 @@ type Parameters = (name: string) => string | undefined
  */
 export function validateRedirectUri(of: Parameters, places: RedirectTargets): string {
   const clientId = of('client_id') ?? ''
-  if (!clientIds.includes(clientId)) {
-    throw new OAuthError('invalid_client', `client_id must be one of ${clientIds.join(', ')}`)
+  if (!oidcClientIds.includes(clientId)) {
+    throw new OAuthError('invalid_client', `client_id must be one of ${oidcClientIds.join(', ')}`)
   }
   const redirectUri = of('redirect_uri') ?? ''
   if (!isRedirectAllowed(redirectUri, '/callback', places)) {

@@ -17,7 +17,7 @@ const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
  * monitoring data. The TLS handshake proves possession of the key; everything else is checked here,
  * on each request.
  */
-export function isMonitor(
+export function isMonitoringClient(
   deps: MonitorDeps,
   { peerChain }: Pick<CallerCredentials, 'peerChain'>,
 ): boolean {

@@ -1,13 +1,13 @@
-import { claimNamesIdentity, pendingFactorsWithToken } from '../../fsm/apply/external-tokens.ts'
+import { claimMatchesIdentity, pendingFactorsWithToken } from '../../fsm/apply/external-tokens.ts'
 import type { CallerCredentials } from './credentials.ts'
-import type { SessionHolder } from './principal.ts'
+import type { SessionWithIdentity } from './principal.ts'
 import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
 import type { TokenVerifier, VerifiedToken } from '../tokens/token-verifier.ts'
-import { readToken } from '../tokens/token-text.ts'
+import { parseUnverifiedToken } from '../tokens/token-text.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /** A caller whose second factors are checked. */
-type FactorHolder = Pick<SessionHolder, 'identity' | 'pendingFactors'>
+type FactorHolder = Pick<SessionWithIdentity, 'identity' | 'pendingFactors'>
 
 /**
  * Requests whose token from the required signer has a valid signature, but is expired or not yet
@@ -67,7 +67,7 @@ export class ExternalJwtFactor {
   }
 
   /** The caller as its current records describe it, with the token of its request. */
-  completed(caller: SessionHolder, token: VerifiedToken | null): SessionHolder {
+  completed(caller: SessionWithIdentity, token: VerifiedToken | null): SessionWithIdentity {
     const signerId = signerAsked(caller)
     if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
     const pendingFactors = pendingFactorsWithToken(this.#state, caller.pendingFactors, token)
@@ -79,15 +79,15 @@ export class ExternalJwtFactor {
     if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
     const signer = this.#state.get('externalJwtSigner', signerId)
     // @guard forged-tokens--person, header-smuggling--beside
-    return signer !== undefined && claimNamesIdentity(signer, token.claim, identity)
+    return signer !== undefined && claimMatchesIdentity(signer, token.claim, identity)
   }
 }
 
 /** Challenge that names the signer whose token the client's requests must contain; null: none. */
-export function factorChallenge(
+export function missingFactorChallenge(
   { state }: { readonly state: StateView },
   shown: Pick<CallerCredentials, 'bearers'>,
-  caller: Pick<SessionHolder, 'pendingFactors'>,
+  caller: Pick<SessionWithIdentity, 'pendingFactors'>,
 ): ExternalJwtChallenge | null {
   const signerId = signerAsked(caller)
   if (signerId === null) return null
@@ -110,12 +110,14 @@ function factorError(
   if (expiredAt.has(shown)) return 'expired'
   // Other bearer tokens are ignored: the token of the session itself, or the token of another
   // signer that opened it, may be among them.
-  const isOfSigner = (text: string): boolean => readToken(text)?.issuer === issuer
+  const isOfSigner = (text: string): boolean => parseUnverifiedToken(text)?.issuer === issuer
   return issuer && shown.bearers().some(isOfSigner) ? 'invalid' : 'missing'
 }
 
 /** The signer whose token a session lacks. */
-function signerAsked({ pendingFactors }: Pick<SessionHolder, 'pendingFactors'>): string | null {
+function signerAsked({
+  pendingFactors,
+}: Pick<SessionWithIdentity, 'pendingFactors'>): string | null {
   for (const factor of pendingFactors) if (factor.kind === 'extJwt') return factor.signerId
   return null
 }

@@ -8,7 +8,7 @@ import { type OidcToken, parseOidcClaims } from '../../pki/oidc-token.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { JwtSigner } from './jwt-signer.ts'
-import { belongsToSession, holderClaims, sessionClaims } from './oidc-tokens.ts'
+import { isTokenForSession, identityClaims, sessionClaims } from './oidc-tokens.ts'
 import { isSameAddress } from './same-address.ts'
 
 /**
@@ -51,7 +51,7 @@ export class FormerMemberTokens {
     if (token === null || !this.#isOfItsTime(token, removedAtMs)) return null
     if (this.#deps.state.get('revocation', token.tokenId)?.type === 'JTI') return null
     const session = this.#deps.state.get('apiSession', token.sessionId)
-    if (session === undefined || !belongsToSession(token, session)) return null
+    if (session === undefined || !isTokenForSession(token, session)) return null
     // The removed controller could not know sessions that were opened later.
     // @guard tokens-of-a-former-member--later
     if (session.createdAt > removedAtMs + LEEWAY_MS) return null
@@ -90,7 +90,7 @@ export class FormerMemberTokens {
   #areClaimsOf(session: ApiSession, claims: JsonObject): boolean {
     const identity = this.#deps.state.get('identity', session.identityId)
     if (identity === undefined) return false
-    const expected = { ...sessionClaims(session), ...holderClaims({ session, identity }) }
+    const expected = { ...sessionClaims(session), ...identityClaims({ session, identity }) }
     const given = Object.entries(claims).filter(([name]) => !OWN_CLAIMS.has(name))
     return isSameJson(Object.fromEntries(given), expected)
   }

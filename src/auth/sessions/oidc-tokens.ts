@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { recordedFactors } from '../../fsm/apply/authentication.ts'
+import { recordedFactorKinds } from '../../fsm/apply/authentication.ts'
 import { sessionCertificateFingerprints, isKeyBound } from '../../fsm/apply/session-reach.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -10,7 +10,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
 import {
-  clientIds,
+  oidcClientIds,
   type OidcToken,
   parseOidcClaims,
   type TokenPurpose,
@@ -185,7 +185,7 @@ export class OidcTokens {
   ): Promise<Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'> | null> {
     const found = await this.#verify(text, source, true)
     const { z_asid: sessionId, azp: clientId, sub: identityId } = found?.claims ?? {}
-    if (typeof clientId !== 'string' || !clientIds.includes(clientId)) return null
+    if (typeof clientId !== 'string' || !oidcClientIds.includes(clientId)) return null
     return typeof sessionId === 'string' && typeof identityId === 'string'
       ? { sessionId, identityId, clientId }
       : null
@@ -243,7 +243,7 @@ export class OidcTokens {
     const certificates = isKeyBound(session) ? this.#certificatesOf(session) : null
     return this.#deps.jwt.sign({
       ...common(subject, nowMs, lifetimeMs),
-      ...holderClaims(subject),
+      ...identityClaims(subject),
       nbf: Math.floor(nowMs / 1000) - EARLIER_SECONDS,
       jti: randomUUID(),
       scopes: [...scopes],
@@ -289,7 +289,7 @@ export class OidcTokens {
  * Whether a token is of the right kind for its session: OIDC tokens once the code of the session is
  * redeemed, otherwise a token derived from the session id.
  */
-export function belongsToSession(
+export function isTokenForSession(
   { identityId, clientId }: OidcToken,
   session: ApiSession,
 ): boolean {
@@ -305,7 +305,7 @@ function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
   if (session.signerId !== '') methods.push('ext-jwt', `ejs:${session.signerId}`)
   else methods.push(session.certFingerprint === null ? 'password' : 'cert')
-  return [...methods, ...recordedFactors(session)]
+  return [...methods, ...recordedFactorKinds(session)]
 }
 
 function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: number): JsonObject {
@@ -331,7 +331,7 @@ export function sessionClaims(session: ApiSession): JsonObject {
 }
 
 /** Claims of access and refresh tokens that depend on the records of session and identity. */
-export function holderClaims({
+export function identityClaims({
   session,
   identity,
 }: Pick<TokenSubject, 'session' | 'identity'>): JsonObject {

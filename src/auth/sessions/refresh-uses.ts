@@ -1,7 +1,7 @@
 import { type Clock, majorityNowMs } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { OpenTopic, RefreshUse } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic, RefreshUse } from '../../ports/soft-topics.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 interface RefreshUseLimits {
@@ -15,7 +15,7 @@ interface RefreshUsesDeps {
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'quorumClockMs'>
   readonly scheduler: PeriodicScheduler
-  readonly refreshes: OpenTopic<'refreshes'>
+  readonly refreshes: OpenSoftTopic<'refreshes'>
   readonly limits: RefreshUseLimits
 }
 

@@ -47,7 +47,7 @@ export async function signSessionToken(
 }
 
 /** The service session that a verified token names; it may have ended. */
-export interface ClaimedSession {
+export interface TokenServiceSession {
   readonly sessionId: string
   readonly apiSessionId: string
   readonly serviceId: string
@@ -58,7 +58,7 @@ export interface ClaimedSession {
 export async function verifyServiceSessionToken(
   { jwt }: Pick<ServiceSessionTokenDeps, 'jwt'>,
   token: string,
-): Promise<ClaimedSession | null> {
+): Promise<TokenServiceSession | null> {
   const claims = await jwt.verify(token)
   if (claims === null || !isFor(claims, AUDIENCE)) return null
   const { jti: sessionId, sub: serviceId, z_asid: apiSessionId } = claims

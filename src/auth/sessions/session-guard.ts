@@ -13,12 +13,12 @@ import {
   type Permission,
   type CalledOperation,
 } from '../principal/permissions.ts'
-import { isMonitor } from '../principal/monitor.ts'
+import { isMonitoringClient } from '../principal/monitor.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { Caller, Monitor, SessionPrincipal } from '../principal/principal.ts'
+import type { Caller, MonitoringClient, SessionPrincipal } from '../principal/principal.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
-import { factorChallenge, type ExternalJwtFactor } from '../principal/token-factor.ts'
+import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/token-factor.ts'
 import type { VerifiedToken } from '../tokens/token-verifier.ts'
 import type { SessionLookup, SessionTracker } from './session-tracker.ts'
 import type { AcceptedSessionToken, TokenSigner } from './token-signer.ts'
@@ -26,7 +26,7 @@ import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type OidcToken, seemsAccessToken, unverifiedClaims } from '../../pki/oidc-token.ts'
-import { belongsToSession, type OidcTokens } from './oidc-tokens.ts'
+import { isTokenForSession, type OidcTokens } from './oidc-tokens.ts'
 import { isSameAddress } from './same-address.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -35,18 +35,18 @@ import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 /**
  * The reason that a 401 response gives in WWW-Authenticate (RFC 6750 wording, as OpenZiti uses it).
  */
-export type Challenge = 'missing' | 'invalid' | 'expired' | BearerChallenge
+export type ChallengeReason = 'missing' | 'invalid' | 'expired' | BearerChallenge
 /** The reason in WWW-Authenticate for a refused access token, which is a bearer token. */
 type BearerChallenge = 'bearer-invalid' | 'bearer-expired'
 
 /** Result of admitting a request. */
 export type RequestAdmission =
-  | { readonly isAdmitted: true; readonly principal: SessionPrincipal | Monitor }
+  | { readonly isAdmitted: true; readonly principal: SessionPrincipal | MonitoringClient }
   | {
       readonly isAdmitted: false
       /** The known caller, which lacks the permission; null: the session is invalid. */
       readonly principal: SessionPrincipal | null
-      readonly challenge: Challenge | ExternalJwtChallenge | null
+      readonly challenge: ChallengeReason | ExternalJwtChallenge | null
     }
 
 /** An operation and the permission that it requires. */
@@ -74,7 +74,7 @@ type SessionToken = AcceptedSessionToken | OidcToken
 const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
 /** Authenticates requests and checks their permission. */
-export class SessionGuard {
+export class RequestAuthenticator {
   readonly #parts: SessionGuardDeps
   readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
@@ -103,7 +103,7 @@ export class SessionGuard {
 
   /** Whether the certificate of the connection is for monitoring; reads no record. */
   isMonitor(shown: CallerCredentials): boolean {
-    return isMonitor(this.#parts, shown)
+    return isMonitoringClient(this.#parts, shown)
   }
 
   /**
@@ -310,7 +310,7 @@ export class SessionGuard {
     const { address } = shown
     // @guard oidc/code-flow--derived
     const isOfSession =
-      'text' in token ? belongsToSession(token, found.session) : !found.session.clientId
+      'text' in token ? isTokenForSession(token, found.session) : !found.session.clientId
     if (!isOfSession) return refused(invalid)
     if (
       'isOfOldKey' in token &&
@@ -332,7 +332,7 @@ export class SessionGuard {
     const isPermitted = mayCall(principal, asked, wanted)
     this.#sessions.use(found.session.id)
     if (isPermitted) return { isAdmitted: true, principal }
-    const challenge = factorChallenge(this.#parts, shown, principal)
+    const challenge = missingFactorChallenge(this.#parts, shown, principal)
     return { isAdmitted: false, principal, challenge }
   }
 
@@ -373,6 +373,6 @@ function lacksFactor(found: SessionLookup, permission: SessionPermission): boole
  */
 const notShown = { session: refused('invalid'), bearer: refused('bearer-invalid') }
 
-function refused(challenge: Challenge): RequestAdmission {
+function refused(challenge: ChallengeReason): RequestAdmission {
   return { isAdmitted: false, principal: null, challenge }
 }

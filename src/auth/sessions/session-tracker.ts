@@ -9,17 +9,17 @@ import { sessionValidity } from '../../fsm/apply/session-standing.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
+import type { SessionWithIdentity, SessionPrincipal } from '../principal/principal.ts'
 import { type Clock, proposalNowMs, majorityNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 
 /** A session with its identity, or why it cannot be used. */
-export type SessionLookup = SessionHolder | 'unknown' | 'expired' | 'refused'
+export type SessionLookup = SessionWithIdentity | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/internals/limits.md. */
 interface SessionLimits {
   readonly sessionTimeoutMs: number
@@ -49,7 +49,7 @@ interface SessionTrackerDeps {
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly logger: ServiceLogger
-  readonly activity: OpenTopic<'activity'>
+  readonly activity: OpenSoftTopic<'activity'>
   readonly limits: SessionLimits
 }
 

@@ -17,7 +17,7 @@ interface KeySetLimits {
 }
 
 /** Keys that were fetched together. When they change, another object replaces this one. */
-export interface KeySet {
+export interface FetchedKeySet {
   readonly text: string
   readonly keys: readonly VerificationKey[]
 }
@@ -27,7 +27,7 @@ interface Source {
    * URL from which the keys were fetched. If the signer gets another URL, it starts without keys.
    */
   readonly endpoint: string
-  set: KeySet | null
+  set: FetchedKeySet | null
   /** Monotonic ms. */
   fetchedAtMs: number
   triedAtMs: number
@@ -44,7 +44,7 @@ const MINUTE_MS = 60_000
  * and a limit per minute for all signers. Keys that the provider withdrew are dropped with the next
  * fetch. While the provider does not respond, known keys stay valid until they are stale.
  */
-export class KeySets {
+export class SignerKeyCache {
   readonly #endpoint: Pick<KeyEndpoint, 'fetch'>
   readonly #limits: KeySetLimits
   readonly #clock: Clock
@@ -66,7 +66,7 @@ export class KeySets {
   }
 
   /** Cached keys of a signer; null: none are valid. */
-  known(signer: ExternalJwtSigner): KeySet | null {
+  known(signer: ExternalJwtSigner): FetchedKeySet | null {
     const source = this.#sources.get(signer.id)
     if (source === undefined || source.endpoint !== signer.jwksEndpoint) return null
     const ageMs = this.#clock.monotonicMs() - source.fetchedAtMs
@@ -77,7 +77,7 @@ export class KeySets {
    * The set that contains the key with this id, fetched if necessary. If no set contains the key,
    * the cached set of the signer; null if no set is cached.
    */
-  async holding(signer: ExternalJwtSigner, kid: string): Promise<KeySet | null> {
+  async holding(signer: ExternalJwtSigner, kid: string): Promise<FetchedKeySet | null> {
     const source = this.#sourceOf(signer)
     const ageMs = this.#clock.monotonicMs() - source.fetchedAtMs
     const isKnown = source.set?.keys.some((key) => key.kid === kid) === true
@@ -157,7 +157,7 @@ export class KeySets {
 }
 
 /** @throws {KeyFetchError} if the document is not a JWK set. */
-export function keySetOf(text: string, keysMax: number): KeySet {
+export function keySetOf(text: string, keysMax: number): FetchedKeySet {
   const document = parsed(text)
   const members = isObject(document) ? document['keys'] : null
   if (!Array.isArray(members)) throw new KeyFetchError('response is not a JWK set')

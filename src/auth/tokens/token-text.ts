@@ -24,7 +24,7 @@ export interface UnverifiedToken {
  * too large, nests too deep, or lacks `alg`, `kid` or `iss`. Other keys in the header (`jwk`,
  * `jku`, `x5c`, `x5u`) are ignored.
  */
-export function readToken(text: string): UnverifiedToken | null {
+export function parseUnverifiedToken(text: string): UnverifiedToken | null {
   // @guard forged-tokens--size
   if (isTokenTooLong(text)) return null
   const [head, body, signature, ...more] = text.split('.', 4)

@@ -10,7 +10,7 @@ import type {
 /**
  * Explains one identity-service pair, with each policy that connects the identity and the service.
  */
-export function pairText(pair: ExplainedPair): string {
+export function explainedPairText(pair: ExplainedPair): string {
   const lines = [
     `${pair.identity.name} -> ${pair.service.name}`,
     ...rightLines('dial', pair.dial, pair),
@@ -27,7 +27,10 @@ export function pairText(pair: ExplainedPair): string {
 /**
  * One line for each pair. `listed` selects whether each line names the identity or the service.
  */
-export function pairsText(pairs: readonly ExplainedPair[], listed: 'identity' | 'service'): string {
+export function explainedPairLines(
+  pairs: readonly ExplainedPair[],
+  listed: 'identity' | 'service',
+): string {
   if (pairs.length === 0) return 'no pair'
   const rows = pairs.map((pair) => [
     pair[listed].name,

@@ -58,7 +58,7 @@ export interface PreviewResponse {
 const ref = objectShape<PreviewedRef>({ id: textShape, name: textShape })
 const counts = objectShape<Counts>({ given: numberShape, taken: numberShape })
 
-export const previewedShape = objectShape<PreviewResponse>({
+export const previewResponseShape = objectShape<PreviewResponse>({
   counts: objectShape<PreviewResponse['counts']>({
     dial: counts,
     bind: counts,
@@ -93,7 +93,7 @@ export async function requestPreview(
 ): Promise<PreviewResponse> {
   const path = `/access/preview?limit=${limit}`
   const request = { method: 'POST', path, body: { changes } } as const
-  return (await client.ask(request, previewedShape)).data
+  return (await client.ask(request, previewResponseShape)).data
 }
 
 const rights = [

@@ -27,8 +27,8 @@ import {
 } from '../../pki/authority/authority.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { validityLimitedBy } from '../../pki/authority/renewal.ts'
-import { systemActor } from '../../ports/actor.ts'
+import { limitValidity } from '../../pki/authority/renewal.ts'
+import { createSystemActor } from '../../ports/actor.ts'
 import { FEATURE_LEVEL, commandLevel } from '../../ports/feature-level.ts'
 import type { Entry } from '../../raft/types.ts'
 import { createDataFolder } from '../../store/folder/form-data-folder.ts'
@@ -211,7 +211,7 @@ async function makeMember(
       id: config.id,
       hosts: advertisedHosts(config),
       // The leaf expires no later than its issuer, because a supplied authority may expire soon.
-      validity: validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS),
+      validity: limitValidity(issuer, nowMs, LEAF_LIFETIME_MS),
     }))
   const [certificate] = parseCertificates(leaf.certificatePem)
   const member = create(MemberSchema, {
@@ -247,7 +247,7 @@ function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
     create(CommandSchema, {
       kind: CommandKind.FORM,
       level: commandLevel(CommandKind.FORM),
-      actor: systemActor({ name: 'bootstrap' }),
+      actor: createSystemActor({ name: 'bootstrap' }),
       payload: toBinary(
         FormSchema,
         create(FormSchema, { clusterId, records, featureLevel: FEATURE_LEVEL }),

@@ -7,23 +7,23 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
-import { readIdentity } from '../../store/log/identity.ts'
+import { readDataIdentity } from '../../store/log/identity.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from './admin-file.ts'
 import {
   type ConfigFlags,
   planConfig,
   type PlannedConfig,
-  refusePlannedFoldersOfOthers,
+  refuseForeignPlannedFolders,
 } from './config-from-flags.ts'
 import {
   CommandFailure,
   EXIT_FAILED,
   EXIT_USAGE,
-  operatorFailure,
+  toOperatorFailure,
 } from '../../controller/failure.ts'
 import { createCluster, isClusterCreationInterrupted, clusterRootKeyPath } from './form.ts'
 import { readSuppliedAuthorities } from './form-supplied.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
 /** 18 bytes give 24 characters of base64url: 144 random bits. */
@@ -59,7 +59,7 @@ export interface InitResult {
  */
 export async function initCluster(path: string, options: InitOptions): Promise<void> {
   const planned = planConfig(path, options, trustDomainOf(options))
-  refusePlannedFoldersOfOthers(planned)
+  refuseForeignPlannedFolders(planned)
   refuseOtherTrustDomain(planned, options)
   const password =
     options.passwordFile === undefined
@@ -112,7 +112,7 @@ export async function initController(
       adminFile,
     }
   } catch (error) {
-    throw operatorFailure(error)
+    throw toOperatorFailure(error)
   }
 }
 
@@ -145,7 +145,7 @@ function refuseFormed({ data, id }: ControllerConfig): void {
   if (!existsSync(data) || readdirSync(data).length === 0) return
   let whose = 'is not empty and stays unchanged'
   try {
-    const identity = readIdentity(data)
+    const identity = readDataIdentity(data)
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
     if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
@@ -204,5 +204,5 @@ function printResult(result: InitResult): void {
       ? 'certificates are signed by the authority of identity.signer; remove its key from this host'
       : `root key: ${rootKey}; move it offline, it is only needed to renew the issuing authority`,
   )
-  printLine(`start it with: flotilla controller run ${shellWord(config)}`)
+  printLine(`start it with: flotilla controller run ${quoteShellWord(config)}`)
 }

@@ -10,10 +10,10 @@ import {
   type ConfigFlags,
   planConfig,
   type PlannedConfig,
-  refusePlannedFoldersOfOthers,
+  refuseForeignPlannedFolders,
 } from './config-from-flags.ts'
-import { baseUrl } from '../client/api-client.ts'
-import { operatorFailure } from '../../controller/failure.ts'
+import { parseControllerOrigin } from '../client/api-client.ts'
+import { toOperatorFailure } from '../../controller/failure.ts'
 import { verifyJoinResponse, writeJoinFiles } from './lay-down.ts'
 import {
   checkConfig,
@@ -25,8 +25,8 @@ import {
 } from './join-preflight.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
 import { adoptClusterOptions } from './take-options.ts'
-import { beginJoinState, endJoinState, type JoinState, readJoinState } from './join-state.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { createJoinState, deleteJoinState, type JoinState, readJoinState } from './join-state.ts'
+import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { programVersion } from '../../controller/version.ts'
 
@@ -52,24 +52,29 @@ export interface JoinOptions extends ConfigFlags {
  */
 export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
-  const given = options.controller.map((url) => baseUrl(url, '--controller: ') + FABRIC_API)
+  const given = options.controller.map(
+    (url) => parseControllerOrigin(url, '--controller: ') + FABRIC_API,
+  )
   const text = readSecretInput(options.ticketFile, 'the ticket')
   const read = checkTicket(text, checks, systemClock.nowMs())
   const ticket = { ...read, addresses: [...new Set([...given, ...read.addresses])] }
   const planned = planConfig(path, options, ticket.trustDomain)
-  refusePlannedFoldersOfOthers(planned)
+  refuseForeignPlannedFolders(planned)
   try {
     await prepareJoin(planned, ticket, text, checks)
   } catch (error) {
     if (options.json === true) printJson({ isPrepared: false, checks: checks.checks })
-    throw operatorFailure(error)
+    throw toOperatorFailure(error)
   }
   if (options.run) {
-    const { runJoined } = await import('./run-joined.ts')
-    await runJoined(planned.path, { isVoter: ticket.isVoter, isJson: options.json === true })
+    const { runJoinedController } = await import('./run-joined.ts')
+    await runJoinedController(planned.path, {
+      isVoter: ticket.isVoter,
+      isJson: options.json === true,
+    })
     return
   }
-  const command = `flotilla controller run ${shellWord(planned.path)}`
+  const command = `flotilla controller run ${quoteShellWord(planned.path)}`
   const { id } = planned.config
   if (options.json === true) {
     printJson({ isPrepared: true, id, clusterId: ticket.clusterId, command, checks: checks.checks })
@@ -101,7 +106,7 @@ export async function prepareJoin(
   await checkPorts(config, checks)
   const members = await checkMembers(ticket, checks)
   const isFolderOurs = !existsSync(folder)
-  const state = earlier ?? beginJoinState(folder, config.id, ticket, identity.privateKeyPem)
+  const state = earlier ?? createJoinState(folder, config.id, ticket, identity.privateKeyPem)
   await askAndLayDown(
     { planned, ticket, ticketText, checks, members, state, isFolderOurs },
     {
@@ -174,6 +179,6 @@ async function askAndLayDown(
  */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
   if (!state.isNew) return
-  endJoinState(folder)
+  deleteJoinState(folder)
   if (isFolderOurs && readdirSync(folder).length === 0) rmdirSync(folder)
 }

@@ -3,9 +3,9 @@ import { dirname } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import { setOptions } from '../../config/controller/compose.ts'
+import { setConfigOptions } from '../../config/controller/compose.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { JoinAnswer } from '../../ports/membership.ts'
+import type { JoinResponse } from '../../ports/membership.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
@@ -22,14 +22,14 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
-import { endJoinState, type JoinState } from './join-state.ts'
+import { deleteJoinState, type JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** Maximum number of seeds that are written to a configuration. */
 const SEEDS_MAX = 32
 
 /** Mesh addresses of the members, for a controller that does not have the list of members yet. */
-function seedsOf(answer: JoinAnswer, selfId: string): string[] {
+function seedsOf(answer: JoinResponse, selfId: string): string[] {
   const { members } = fromBinary(ConfigurationSchema, answer.configuration)
   return members.flatMap(({ id, address }) => (id === selfId ? [] : [address]))
 }
@@ -38,7 +38,7 @@ function seedsOf(answer: JoinAnswer, selfId: string): string[] {
 export function verifyJoinResponse(
   { config }: PlannedConfig,
   state: JoinState,
-  answer: JoinAnswer,
+  answer: JoinResponse,
   checks: CheckList,
   nowMs: number,
 ): void {
@@ -60,7 +60,7 @@ export function verifyJoinResponse(
 function judgedLeaf(
   { id, trustDomain }: ControllerConfig,
   { privateKeyPem, clusterId }: JoinState,
-  answer: JoinAnswer,
+  answer: JoinResponse,
   checks: CheckList,
   nowMs: number,
 ): Certificate {
@@ -91,7 +91,7 @@ function judgedLeaf(
 export function writeJoinFiles(
   planned: PlannedConfig,
   state: JoinState,
-  answer: JoinAnswer,
+  answer: JoinResponse,
   keepsCertificate: boolean,
 ): void {
   const { config, path, text, folder } = planned
@@ -104,7 +104,7 @@ export function writeJoinFiles(
   if (!keepsCertificate || !existsSync(ca)) writePublicFile(ca, answer.caPem)
   // Host names from the operator come first, because names change less often than addresses.
   const seeds = [...new Set([...config.cluster.seeds, ...seedsOf(answer, config.id)])]
-  writePublicFile(path, setOptions(text, { 'cluster.seeds': seeds.slice(0, SEEDS_MAX) }))
+  writePublicFile(path, setConfigOptions(text, { 'cluster.seeds': seeds.slice(0, SEEDS_MAX) }))
   if (!existsSync(config.data) || readdirSync(config.data).length === 0) {
     createDataFolder(config.data, {
       nodeId: config.id,
@@ -116,5 +116,5 @@ export function writeJoinFiles(
   }
   const { configuration, configurationIndex: index } = answer
   writeMembershipCacheFile(config.data, { configuration, index, claims: [], marks: [] })
-  endJoinState(folder)
+  deleteJoinState(folder)
 }

@@ -19,7 +19,7 @@ export interface JoinTarget {
  * Runs the controller like `controller run`, and prints the progress of the join until the
  * controller has the role that its ticket grants.
  */
-export async function runJoined(path: string, goal: JoinTarget): Promise<void> {
+export async function runJoinedController(path: string, goal: JoinTarget): Promise<void> {
   const { data, id } = loadConfigOrFail(path)
   const progress = new JoinProgress(id, goal)
   const timer = setInterval(() => {

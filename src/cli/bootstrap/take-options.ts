@@ -1,5 +1,5 @@
-import { setOptions } from '../../config/controller/compose.ts'
-import { sharedOptions } from '../../config/controller/fingerprint.ts'
+import { setConfigOptions } from '../../config/controller/compose.ts'
+import { clusterScopeOptions } from '../../config/controller/fingerprint.ts'
 import { parseControllerConfig } from '../../config/controller/load.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { environmentName } from '../../config/engine/environment.ts'
@@ -25,9 +25,9 @@ export function adoptClusterOptions(
     checks.warn('options', sentence)
     return planned
   }
-  const own = sharedOptions(planned.config)
+  const own = clusterScopeOptions(planned.config)
   const values = new Map(offered.map(({ name, value }) => [name, JSON.parse(value) as unknown]))
-  const settled = sharedOptions(withProfile(planned, values.get(PROFILE)))
+  const settled = clusterScopeOptions(withProfile(planned, values.get(PROFILE)))
   const changed = [...own].filter(
     ([name, value]) =>
       values.has(name) && values.get(name) !== (name === PROFILE ? value : settled.get(name)),
@@ -37,7 +37,7 @@ export function adoptClusterOptions(
     return planned
   }
   const taken = Object.fromEntries(changed.map(([name]) => [name, values.get(name)]))
-  const text = setOptions(planned.text, taken)
+  const text = setConfigOptions(planned.text, taken)
   const config = judgedConfig(planned, text, taken, checks)
   const each = changed.map(([name, value]) => `${name} ${String(taken[name])} (was ${value})`)
   checks.ok('options', `set as in the cluster: ${each.join(', ')}`)
@@ -50,7 +50,7 @@ export function adoptClusterOptions(
  */
 function withProfile(planned: PlannedConfig, profile: unknown): ControllerConfig {
   if (profile === undefined || profile === planned.config.raft.profile) return planned.config
-  const text = setOptions(planned.text, { [PROFILE]: profile })
+  const text = setConfigOptions(planned.text, { [PROFILE]: profile })
   const parsed = parseControllerConfig(planned.path, text, process.env)
   return parsed.ok ? parsed.config : planned.config
 }
@@ -69,7 +69,7 @@ function judgedConfig(
       `the options of the cluster do not fit ${path}: ${faults}; correct the file, or install the version that the cluster runs, and rerun the join`,
     )
   }
-  const now = sharedOptions(parsed.config)
+  const now = clusterScopeOptions(parsed.config)
   const kept = Object.keys(taken).filter((name) => now.get(name) !== taken[name])
   if (kept.length > 0) {
     const variables = kept.map((name) => environmentName('FLOTILLA_', name)).join(', ')

@@ -19,7 +19,7 @@ function shapeOf<T>(accepts: (value: unknown) => boolean): Shape<T> {
   return (value) => (accepts(value) ? null : '')
 }
 
-export const anyShape: Shape<unknown> = () => null
+export const unknownShape: Shape<unknown> = () => null
 export const textShape: Shape<string> = shapeOf((value) => typeof value === 'string')
 export const flagShape: Shape<boolean> = shapeOf((value) => typeof value === 'boolean')
 export const numberShape: Shape<number> = shapeOf((value) => Number.isFinite(value))

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import {
   ClusterClient,
-  type ClusterAnswer,
+  type ClusterResponse,
   type ClusterRequest,
   type SessionTokenSource,
-  MANAGEMENT,
+  MANAGEMENT_API_PATH,
   type MemberTarget,
 } from '../../client/cluster-client.ts'
 import { MemberOrder } from '../../client/members.ts'
@@ -15,7 +15,7 @@ import { newRequestId } from '../../client/request-id.ts'
 import { commandTimeouts } from '../../client/waits.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
-  anyShape,
+  unknownShape,
   validatedResponse,
   listShape,
   numberShape,
@@ -24,12 +24,12 @@ import {
   type Shape,
   textShape,
 } from './answer-shape.ts'
-import { Connections, type Peer } from './connections.ts'
+import { VerifyingHttpsAgent, type HttpsServerTarget } from './connections.ts'
 import { sendHttpsRequest } from './https.ts'
 import { ApiRefusal, toApiRefusal } from './refusal.ts'
 import type { RenewedSession } from './session-tokens.ts'
 
-export const clientLimits = {
+export const clientResponseLimits = {
   /**
    * Maximum bytes of one response. High, because a page of a list may contain records that are each
    * as large as a request.
@@ -44,8 +44,8 @@ export interface ApiClientOptions {
   readonly token: string | null | (() => string | null)
   /** Set instead of `token` for a session whose token expires and is renewed. */
   readonly session?: RenewedSession | undefined
-  readonly client?: Peer['client']
-  readonly names?: Peer['names']
+  readonly client?: HttpsServerTarget['client']
+  readonly names?: HttpsServerTarget['names']
   /** The command that logs in again; completes the message "…: " when the session has ended. */
   readonly logInAgain: string
   /**
@@ -77,7 +77,7 @@ interface ShownDetachment {
   readonly totalCount: number
 }
 
-export interface ApiAnswer<T = unknown> {
+export interface ApiResponse<T = unknown> {
   readonly data: T
   readonly meta: {
     readonly ignoredFields?: readonly string[]
@@ -86,13 +86,13 @@ export interface ApiAnswer<T = unknown> {
     readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
-  readonly header: ClusterAnswer['header']
+  readonly header: ClusterResponse['header']
 }
 
 /** API client of commands: it uses HTTPS, and reports errors as sentences for the user. */
 export class ApiClient {
   readonly #options: ApiClientOptions
-  readonly #connections: Connections
+  readonly #connections: VerifyingHttpsAgent
   readonly #members: MemberOrder
   readonly #core: ClusterClient<ApiRequest>
   #controller: string
@@ -100,7 +100,7 @@ export class ApiClient {
   constructor(options: ApiClientOptions) {
     const { controllers, isImpatient = false } = options
     this.#options = options
-    this.#connections = new Connections(options, commandTimeouts.answerMs, true)
+    this.#connections = new VerifyingHttpsAgent(options, commandTimeouts.answerMs, true)
     this.#members = new MemberOrder(controllers, systemClock)
     this.#controller = this.#members.current
     this.#core = new ClusterClient({
@@ -134,9 +134,9 @@ export class ApiClient {
    * @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller
    * responded.
    */
-  async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiAnswer<T>>
-  async ask(request: ApiRequest): Promise<ApiAnswer>
-  async ask(request: ApiRequest, shape: Shape<unknown> = anyShape): Promise<ApiAnswer> {
+  async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiResponse<T>>
+  async ask(request: ApiRequest): Promise<ApiResponse>
+  async ask(request: ApiRequest, shape: Shape<unknown> = unknownShape): Promise<ApiResponse> {
     const { current } = this.#members
     const { body, header, origin } = await this.#core.ask(request).catch((error: unknown) => {
       throw this.#failureOf(error)
@@ -144,7 +144,7 @@ export class ApiClient {
     this.#controller = origin
     if (origin !== current && request.origin === undefined) this.#options.onMoved?.(origin)
     const whole = request.isBare === true ? { data: body } : (body ?? {})
-    const { data = null, meta = {} } = whole as Partial<ApiAnswer>
+    const { data = null, meta = {} } = whole as Partial<ApiResponse>
     // @guard answers-of-a-hostile-server--meta
     validatedResponse(origin, metaShape, meta)
     // @guard answers-of-a-hostile-server--records
@@ -152,8 +152,8 @@ export class ApiClient {
     return { data, meta, header }
   }
 
-  async #send(request: ApiRequest, { origin, ...to }: MemberTarget): Promise<ClusterAnswer> {
-    const { method, path, api = MANAGEMENT, body, text, isOnceOnly = false } = request
+  async #send(request: ApiRequest, { origin, ...to }: MemberTarget): Promise<ClusterResponse> {
+    const { method, path, api = MANAGEMENT_API_PATH, body, text, isOnceOnly = false } = request
     const { caPem, client } = this.#options
     const { headers, ...answer } = await sendHttpsRequest(
       {
@@ -167,7 +167,7 @@ export class ApiClient {
         // the controller has just closed, the outcome would be unknown.
         connections: isOnceOnly ? undefined : this.#connections,
       },
-      clientLimits.answerBytesMax,
+      clientResponseLimits.answerBytesMax,
     )
     return {
       status: answer.status,
@@ -212,7 +212,7 @@ function isSessionOver({ status, code, hasChallenge }: ApiRefusalError): boolean
   return status === 401 && code === 'UNAUTHORIZED' && hasChallenge
 }
 
-const metaShape = objectShape<ApiAnswer['meta']>({
+const metaShape = objectShape<ApiResponse['meta']>({
   ignoredFields: optionalShape(listShape(textShape)),
   warnings: optionalShape(listShape(textShape)),
   detachedFrom: optionalShape(
@@ -241,7 +241,7 @@ function unreachable(error: UnreachableError): CommandFailure {
  * The origin of a controller's address.
  * @throws {CommandFailure} exit 2 if the address contains anything else.
  */
-export function baseUrl(text: string, option = ''): string {
+export function parseControllerOrigin(text: string, option = ''): string {
   const url = URL.parse(text)
   const isPlain = url?.username === '' && url.password === '' && url.search === ''
   if (isPlain && url.protocol === 'https:' && /^\/?$/.test(url.pathname)) return url.origin

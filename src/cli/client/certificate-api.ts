@@ -4,7 +4,7 @@ import { CommandFailure } from '../../controller/failure.ts'
 import { programVersion } from '../../controller/version.ts'
 import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import {
-  type ApiLogIn,
+  type ApiLogInResult,
   type ControllerApi,
   fieldsOf,
   LogInRefusedError,
@@ -46,7 +46,7 @@ export class CertificateApi implements ControllerApi {
     })
   }
 
-  async logIn(): Promise<ApiLogIn> {
+  async logIn(): Promise<ApiLogInResult> {
     this.#token = null
     const body = {
       // Requests all config types; otherwise a session gets no config data of services.

@@ -3,12 +3,12 @@ import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
-import { runningPid } from '../../controller/admin/pid-file.ts'
-import { shellWord } from '../terminal/output.ts'
+import { findRunningPid } from '../../controller/admin/pid-file.ts'
+import { quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { AdminError, type AdminRequest, sendToAdminSocket } from './admin-socket.ts'
-import { anyShape, validatedResponse, type Shape } from './answer-shape.ts'
-import { ApiClient, baseUrl } from './api-client.ts'
+import { unknownShape, validatedResponse, type Shape } from './answer-shape.ts'
+import { ApiClient, parseControllerOrigin } from './api-client.ts'
 import {
   changePlanShape,
   clusterStatusShape,
@@ -96,17 +96,17 @@ const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   status: clusterStatusShape,
   list: listedMembersShape,
   'upgrade-status': upgradeStatusShape,
-  debug: anyShape,
+  debug: unknownShape,
   backups: scheduledBackupsShape,
   plan: changePlanShape,
-  promote: anyShape,
-  demote: anyShape,
-  remove: anyShape,
-  replace: anyShape,
-  'transfer-leadership': anyShape,
+  promote: unknownShape,
+  demote: unknownShape,
+  remove: unknownShape,
+  replace: unknownShape,
+  'transfer-leadership': unknownShape,
   invite: invitationShape,
   'list-tickets': ticketsShape,
-  'revoke-ticket': anyShape,
+  'revoke-ticket': unknownShape,
   'recover-admin': recoveredAdminShape,
   'reset-log-time': resetLogTimeShape,
   'log-level': logLevelShape,
@@ -139,7 +139,7 @@ export function clusterVerbRequest(
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function openClusterConnection(options: ConnectionOptions): SendClusterRequest {
-  const ask = operationCaller(options)
+  const ask = createOperationCaller(options)
   const controller = options.url ?? options.config ?? options.context ?? 'the controller'
   // @guard answers-of-a-hostile-server--cluster
   return async (verb, params, timeoutMs) =>
@@ -157,7 +157,7 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
 type AskOperation = (request: AdminRequest) => Promise<unknown>
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
-export function operationCaller(options: ConnectionOptions): AskOperation {
+export function createOperationCaller(options: ConnectionOptions): AskOperation {
   const { config, context, url, ca, sessionFile } = options
   const named = [config, context, url].filter((one) => one !== undefined)
   if (named.length > 1) {
@@ -170,7 +170,7 @@ export function operationCaller(options: ConnectionOptions): AskOperation {
     }
     return askInContext(context)
   }
-  return askThrough(baseUrl(url, '--url: '), ca, sessionFile)
+  return askThrough(parseControllerOrigin(url, '--url: '), ca, sessionFile)
 }
 
 /**
@@ -205,9 +205,9 @@ function askAtSocket(path: string): AskOperation {
  * folder, votes and may lead before its admin socket is open.
  */
 function notAnswering(path: string, { data }: ControllerConfig): string {
-  const pid = runningPid(path, data)
+  const pid = findRunningPid(path, data)
   if (pid !== null) return `the controller (process ${pid}) is starting; ask again in a moment`
-  const start = `flotilla controller run ${shellWord(path)}`
+  const start = `flotilla controller run ${quoteShellWord(path)}`
   return `no controller is running on ${data}; start it with: ${start}`
 }
 
@@ -269,12 +269,12 @@ function contextFor(base: string): { readonly name: string; readonly context: Co
  * @throws {CommandFailure} exit 2 for an invalid address, exit 1 for an unreadable session.
  */
 export function clientWithFiles({ url, ca, sessionFile }: SessionFiles): ApiClient {
-  const controller = baseUrl(url, '--url: ')
+  const controller = parseControllerOrigin(url, '--url: ')
   return new ApiClient({
     controllers: [controller],
     caPem: readCa(ca),
     token: readSecretInput(sessionFile, 'the session'),
-    logInAgain: `flotilla login ${shellWord(controller)}`,
+    logInAgain: `flotilla login ${quoteShellWord(controller)}`,
     isImpatient: true,
   })
 }

@@ -19,7 +19,7 @@ import {
 } from '../../pki/certificate.ts'
 
 /** The server of a connection, and how the client verifies it. */
-export interface Peer {
+export interface HttpsServerTarget {
   /** Path of a Unix socket to use without TLS. The host in the URL is then ignored. */
   readonly socketPath?: string
   /** PEM of the only trusted CA certificates; null: the CA certificates of this host. */
@@ -44,12 +44,12 @@ export interface Peer {
 }
 
 /** Connections to controllers. Each server is verified before a request is sent. */
-export class Connections extends Agent {
-  readonly #peer: Peer
+export class VerifyingHttpsAgent extends Agent {
+  readonly #peer: HttpsServerTarget
   readonly #timeoutMs: number
 
   /** @param isKept true if a connection is reused for several requests. */
-  constructor(peer: Peer, timeoutMs: number, isKept = false) {
+  constructor(peer: HttpsServerTarget, timeoutMs: number, isKept = false) {
     super({ keepAlive: isKept, maxSockets: 8 })
     this.#peer = peer
     this.#timeoutMs = timeoutMs
@@ -110,7 +110,7 @@ export class Connections extends Agent {
 
 function connectTls(
   { host, port }: HostPort,
-  { caPem, verified, client, names }: Peer,
+  { caPem, verified, client, names }: HttpsServerTarget,
   through?: Socket,
 ): TLSSocket {
   return connect({

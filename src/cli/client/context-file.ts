@@ -11,7 +11,7 @@ import {
 } from '../../controller/failure.ts'
 import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/key-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { shellWord } from '../terminal/output.ts'
+import { quoteShellWord } from '../terminal/output.ts'
 import { lockFileNow } from './file-lock.ts'
 
 export const contextLimits = {
@@ -78,7 +78,7 @@ const NAME = /^[A-Za-z0-9[][A-Za-z0-9._:\]-]{0,63}$/
 const nothing: ContextFile = { current: null, contexts: {} }
 
 /** `$XDG_CONFIG_HOME/flotilla/contexts.json`. */
-export function contextPath(env: NodeJS.ProcessEnv = process.env): string {
+export function contextFilePath(env: NodeJS.ProcessEnv = process.env): string {
   const base = env['XDG_CONFIG_HOME']
   // A relative path is ignored, as the XDG specification requires.
   const folder = base?.startsWith('/') === true ? base : join(homedir(), '.config')
@@ -95,7 +95,7 @@ export function checkContextName(name: string): string {
 }
 
 /** @throws {CommandFailure} exit 1 when the file exists but cannot be used. */
-export function readContexts(path = contextPath()): ContextFile {
+export function readContexts(path = contextFilePath()): ContextFile {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return nothing
   try {
     return parsedFile(path, readSecretFile(path, contextLimits.fileBytesMax).text)
@@ -111,7 +111,7 @@ export function readContexts(path = contextPath()): ContextFile {
  */
 export function changeContexts(
   change: (file: ContextFile) => ContextFile,
-  path = contextPath(),
+  path = contextFilePath(),
 ): void {
   makeFolder(dirname(path), 0o700)
   const { lockWaitMs: waitMs, lockStaleMs: staleMs } = contextLimits
@@ -131,7 +131,11 @@ export function changeContexts(
 }
 
 /** Adds or replaces this context. */
-export function withContext(file: ContextFile, name: string, context: Context): ContextFile {
+export function addOrReplaceContext(
+  file: ContextFile,
+  name: string,
+  context: Context,
+): ContextFile {
   return { ...file, contexts: { ...file.contexts, [name]: context } }
 }
 
@@ -168,12 +172,12 @@ export function contextsForController(
 }
 
 /** The command that logs in again in this context. */
-export function logInCommand(name: string, { controllers, named, logIn }: Context): string {
+export function logInCommandLine(name: string, { controllers, named, logIn }: Context): string {
   const by = flagsOf(logIn)
   // @guard network-that-lists-another--command
   const url = named[0] ?? controllers[0] ?? 'URL'
   const words = ['flotilla', 'login', url, ...by, '--context', name]
-  return words.map(shellWord).join(' ')
+  return words.map(quoteShellWord).join(' ')
 }
 
 function flagsOf(logIn: LogInMethod): string[] {

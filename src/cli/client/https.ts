@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
-import { NoAnswerError } from '../../client/problem.ts'
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { NoResponseError } from '../../client/problem.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { request as requestOf } from '../../lib/runtime/node-http.ts'
-import { Connections, type Peer, timeoutError } from './connections.ts'
+import { VerifyingHttpsAgent, type HttpsServerTarget, timeoutError } from './connections.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
-export interface HttpsRequest extends Peer {
+export interface HttpsRequest extends HttpsServerTarget {
   /** URL `https://host:port`, with an optional path and query. */
   readonly url: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -21,12 +21,12 @@ export interface HttpsRequest extends Peer {
    * Connections that several requests share, and that verify the server; undefined: the request
    * opens its own connection.
    */
-  readonly connections?: Connections | undefined
+  readonly connections?: VerifyingHttpsAgent | undefined
   /** Maximum time of the whole request, ms; for a stream, maximum time without data. */
   readonly timeoutMs: number
 }
 
-export interface HttpsAnswer {
+export interface HttpsResponse {
   readonly status: number
   /** Time in the `date` header, UTC ms, in whole seconds; null when absent. */
   readonly dateMs: number | null
@@ -37,7 +37,7 @@ export interface HttpsAnswer {
 }
 
 /** Why a request failed, with the remedy if there is one. */
-export class HttpsFault extends NoAnswerError {
+export class HttpsFault extends NoResponseError {
   override readonly name = 'HttpsFault'
 }
 
@@ -50,9 +50,9 @@ export class HttpsFault extends NoAnswerError {
 export async function sendHttpsRequest(
   request: HttpsRequest,
   answerBytesMax = ANSWER_BYTES_MAX,
-): Promise<HttpsAnswer> {
+): Promise<HttpsResponse> {
   const answer = await send(request, false)
-  const text = await readAnswerText(answer, answerBytesMax).catch((error: unknown) => {
+  const text = await readResponseText(answer, answerBytesMax).catch((error: unknown) => {
     throw toHttpsFault(error, true, request.timeoutMs)
   })
   const date = Date.parse(answer.headers.date ?? '')
@@ -61,7 +61,7 @@ export async function sendHttpsRequest(
     dateMs: Number.isNaN(date) ? null : date,
     headers: answer.headers,
     text,
-    body: jsonOrNull(text),
+    body: parseJsonOrNull(text),
   }
 }
 
@@ -80,7 +80,7 @@ export function openHttpsStream(
 }
 
 /** @throws when the stream is interrupted or too long. */
-export async function readAnswerText(answer: IncomingMessage, bytesMax: number): Promise<string> {
+export async function readResponseText(answer: IncomingMessage, bytesMax: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of answer as AsyncIterable<Buffer>) {
@@ -96,7 +96,12 @@ function send(
   isStream: boolean,
   signal?: AbortSignal,
 ): Promise<IncomingMessage> {
-  const { url, method, timeoutMs, connections = new Connections(request, timeoutMs) } = request
+  const {
+    url,
+    method,
+    timeoutMs,
+    connections = new VerifyingHttpsAgent(request, timeoutMs),
+  } = request
   const { host, hostname, port, pathname, search } = new URL(url)
   const payload = request.text ?? (request.body === undefined ? null : JSON.stringify(request.body))
   const type = request.text === undefined ? 'application/json' : 'text/plain'

@@ -2,9 +2,9 @@ import * as oauth from 'oauth4webapi'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import type { Peer } from './connections.ts'
-import { sendHttpsRequest, HttpsFault, type HttpsAnswer } from './https.ts'
-import { isToken } from './token-text.ts'
+import type { HttpsServerTarget } from './connections.ts'
+import { sendHttpsRequest, HttpsFault, type HttpsResponse } from './https.ts'
+import { isSessionToken } from './token-text.ts'
 
 /** Client id of OpenZiti's public OIDC client for tools. */
 const CLIENT_ID = 'native'
@@ -57,7 +57,7 @@ export interface DeviceLogIn {
 /**
  * A controller refused a request as an OpenID provider; the code is from RFC 6749 or RFC 8628.
  */
-export class ProviderRefusal extends CommandFailure {
+export class OidcProviderRefusal extends CommandFailure {
   readonly code: string
   /** True if another controller may accept the request, or the same controller later. */
   readonly isPassing: boolean
@@ -75,15 +75,15 @@ export class ProviderRefusal extends CommandFailure {
  * certified library `oauth4webapi` implements the rules of OAuth, and sends its requests with the
  * HTTPS client of all other verbs.
  */
-export class Provider {
+export class OidcProviderClient {
   readonly controller: string
-  readonly #peer: Peer
+  readonly #peer: HttpsServerTarget
   readonly #server: oauth.AuthorizationServer
   readonly #client: oauth.Client
 
   private constructor(
     controller: string,
-    peer: Peer,
+    peer: HttpsServerTarget,
     server: oauth.AuthorizationServer,
     skewSeconds: number,
   ) {
@@ -100,10 +100,10 @@ export class Provider {
 
   /**
    * @param controller origin of the controller.
-   * @throws {HttpsFault} when it cannot be reached; {@link ProviderRefusal} when the controller is
-   * not a provider under that address.
+   * @throws {HttpsFault} when it cannot be reached; {@link OidcProviderRefusal} when the controller
+   * is not a provider under that address.
    */
-  static async discover(controller: string, peer: Peer): Promise<Provider> {
+  static async discover(controller: string, peer: HttpsServerTarget): Promise<OidcProviderClient> {
     const issuer = new URL(`${controller}/oidc`)
     let skewSeconds = 0
     const server = await refusalsOf(controller, async () => {
@@ -117,7 +117,7 @@ export class Provider {
     })
     // @guard addresses-of-a-log-in--endpoint
     for (const name of endpoints) ofController(controller, name, server[name])
-    return new Provider(controller, peer, server, skewSeconds)
+    return new OidcProviderClient(controller, peer, server, skewSeconds)
   }
 
   get issuer(): string {
@@ -149,7 +149,7 @@ export class Provider {
   /**
    * @param answer the parameters that arrived at the redirect URI. State, issuer and nonce in them
    * are verified.
-   * @throws {ProviderRefusal}
+   * @throws {OidcProviderRefusal}
    */
   async redeem(begun: StartedLogIn, answer: URLSearchParams): Promise<GrantedTokens> {
     return await refusalsOf(this.controller, async () => {
@@ -173,7 +173,7 @@ export class Provider {
     })
   }
 
-  /** @throws {ProviderRefusal} `invalid_grant` when the session has ended. */
+  /** @throws {OidcProviderRefusal} `invalid_grant` when the session has ended. */
   async refresh(refreshToken: string): Promise<GrantedTokens> {
     return await refusalsOf(this.controller, async () => {
       const response = await oauth.refreshTokenGrantRequest(
@@ -233,8 +233,8 @@ export class Provider {
   }
 
   /**
-   * @throws {ProviderRefusal} `authorization_pending` or `slow_down` until the user confirms the
-   * log-in.
+   * @throws {OidcProviderRefusal} `authorization_pending` or `slow_down` until the user confirms
+   * the log-in.
    */
   async pollDevice({ deviceCode }: DeviceLogIn): Promise<GrantedTokens> {
     return await refusalsOf(this.controller, async () => {
@@ -254,7 +254,7 @@ export class Provider {
     url: string,
     body?: Readonly<Record<string, unknown>>,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<HttpsAnswer> {
+  ): Promise<HttpsResponse> {
     const method = body === undefined ? 'GET' : 'POST'
     const request = { ...this.#peer, url, method, headers, timeoutMs: TIMEOUT_MS } as const
     return sendHttpsRequest(body === undefined ? request : { ...request, body }, ANSWER_BYTES_MAX)
@@ -277,20 +277,24 @@ const endpoints = [
  * Requires that a published address has the controller's origin with https, because a browser opens
  * the address, or a secret is sent to it. Another scheme would start another program, and another
  * host would be trusted instead of the host that the user named.
- * @throws {ProviderRefusal}
+ * @throws {OidcProviderRefusal}
  */
 function ofController<T extends string | undefined>(controller: string, name: string, url: T): T {
   // @guard addresses-of-a-log-in--origin
   if (url === undefined || URL.parse(url)?.origin === controller) return url
   const found = JSON.stringify(printableLine(url, 100))
   const text = `its ${name} is ${found}, an address of another host; nothing was opened or sent there`
-  throw new ProviderRefusal('', `${controller}: ${text}`, false)
+  throw new OidcProviderRefusal('', `${controller}: ${text}`, false)
 }
 
 function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): GrantedTokens {
   const held = found.refresh_token ?? refreshToken
-  if (!isToken(held) || !isToken(found.access_token)) {
-    throw new ProviderRefusal('', 'the answer to the log-in has no tokens that can be used', false)
+  if (!isSessionToken(held) || !isSessionToken(found.access_token)) {
+    throw new OidcProviderRefusal(
+      '',
+      'the answer to the log-in has no tokens that can be used',
+      false,
+    )
   }
   const name = oauth.getValidatedIdTokenClaims(found)?.['name']
   return {
@@ -305,8 +309,8 @@ type FetchOptions = oauth.CustomFetchOptions<string, URLSearchParams | string | 
 
 /** A `fetch` for the library that verifies the controller before any byte is sent. */
 function fetchOf(
-  peer: Peer,
-  onAnswer: (answer: HttpsAnswer) => void = () => undefined,
+  peer: HttpsServerTarget,
+  onAnswer: (answer: HttpsResponse) => void = () => undefined,
 ): (url: string, options: FetchOptions) => Promise<Response> {
   return async (url, { method, headers, body }) => {
     const text = body === undefined || body === null ? {} : { text: body.toString() }
@@ -333,14 +337,14 @@ function fetchOf(
 /**
  * Error code for a server that is not an OpenID provider. OAuth defines no code for this case.
  */
-export const NOT_A_PROVIDER = 'not_a_provider'
+export const NOT_AN_OIDC_PROVIDER = 'not_a_provider'
 
 const NO_PROVIDER =
   'it is no OpenID provider under this address; use one of its advertised addresses'
 
 /**
  * Converts the library's errors.
- * @throws {ProviderRefusal} instead of the library's errors; an {@link HttpsFault} is thrown
+ * @throws {OidcProviderRefusal} instead of the library's errors; an {@link HttpsFault} is thrown
  * unchanged.
  */
 async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise<T> {
@@ -351,21 +355,25 @@ async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise
     if (error instanceof oauth.ResponseBodyError) {
       const { error: code, error_description: description, status } = error
       const isPassing = status === 429 || status >= 500
-      throw new ProviderRefusal(code, `${controller}: ${described(code, description)}`, isPassing)
+      throw new OidcProviderRefusal(
+        code,
+        `${controller}: ${described(code, description)}`,
+        isPassing,
+      )
     }
     if (error instanceof oauth.AuthorizationResponseError) {
       const { error: code, error_description: description } = error
-      throw new ProviderRefusal(code, `${controller}: ${described(code, description)}`, false)
+      throw new OidcProviderRefusal(code, `${controller}: ${described(code, description)}`, false)
     }
     // Only the library's message is used: it describes the fault, while its cause could contain a
     // token.
     const { cause, message } = error as Error
     const isStatus = cause instanceof Response && cause.status >= 500
     if (cause instanceof Response && cause.status === 404) {
-      throw new ProviderRefusal(NOT_A_PROVIDER, `${controller}: ${NO_PROVIDER}`, false)
+      throw new OidcProviderRefusal(NOT_AN_OIDC_PROVIDER, `${controller}: ${NO_PROVIDER}`, false)
     }
     const text = `unexpected answer to a log-in (${message})`
-    throw new ProviderRefusal('', `${controller}: ${text}`, isStatus)
+    throw new OidcProviderRefusal('', `${controller}: ${text}`, isStatus)
   }
 }
 

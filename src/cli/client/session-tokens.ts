@@ -1,12 +1,12 @@
 import { CommandFailure, EXIT_DENIED, EXIT_UNREACHABLE } from '../../controller/failure.ts'
-import { contextClientKey } from './client-key.ts'
+import { contextTlsKey } from './client-key.ts'
 import {
   changeContexts,
   type Context,
-  contextPath,
+  contextFilePath,
   readContexts,
   type Renewal,
-  withContext,
+  addOrReplaceContext,
 } from './context-file.ts'
 import { waitForFileLock } from './file-lock.ts'
 import { HttpsFault } from './https.ts'
@@ -51,7 +51,7 @@ export class SessionTokens implements RenewedSession {
   #underWay: Promise<Held | null> | null = null
 
   /** @throws {Error} for a context without renewal data. */
-  constructor(name: string, context: Context, logInAgain: string, path = contextPath()) {
+  constructor(name: string, context: Context, logInAgain: string, path = contextFilePath()) {
     const held = heldIn(context)
     if (held === null) throw new Error('the context has no session of OIDC')
     this.#held = held
@@ -102,24 +102,24 @@ export class SessionTokens implements RenewedSession {
   }
 
   async #refreshed(context: Context, { refreshToken }: Held): Promise<Held | null> {
-    const { Provider, ProviderRefusal } = await import('./provider.ts')
+    const { OidcProviderClient, OidcProviderRefusal } = await import('./provider.ts')
     const { controllers, caPem } = context
-    const peer = { caPem, ...contextClientKey(context) }
+    const peer = { caPem, ...contextTlsKey(context) }
     const endMs = performance.now() + renewalLimits.renewalMs
     const faults: string[] = []
     for (const controller of controllers) {
       if (performance.now() > endMs) break
       try {
-        const provider = await Provider.discover(controller, peer)
+        const provider = await OidcProviderClient.discover(controller, peer)
         const { accessToken: token, ...found } = await provider.refresh(refreshToken)
         const { refreshToken: next, expiresAtMs } = found
         return this.#kept({ token, refreshToken: next, expiresAtMs }, refreshToken)
       } catch (error) {
         if (error instanceof HttpsFault) {
           faults.push(`${controller} ${error.message}`)
-        } else if (error instanceof ProviderRefusal && error.isPassing) {
+        } else if (error instanceof OidcProviderRefusal && error.isPassing) {
           faults.push(error.message)
-        } else if (error instanceof ProviderRefusal && error.code === 'invalid_grant') {
+        } else if (error instanceof OidcProviderRefusal && error.code === 'invalid_grant') {
           return this.#since(refreshToken)
         } else throw error
       }
@@ -136,7 +136,7 @@ export class SessionTokens implements RenewedSession {
       const context = file.contexts[this.#name]
       if (context?.renewal?.refreshToken !== used) return file
       const renewal = { refreshToken, expiresAtMs }
-      return withContext(file, this.#name, { ...context, token, renewal })
+      return addOrReplaceContext(file, this.#name, { ...context, token, renewal })
     }, this.#path)
     const context = this.#context()
     return context === undefined ? null : heldIn(context)

@@ -5,7 +5,7 @@ import { clusterVerbRequest, openClusterConnection } from '../client/connection.
 import { contextClient, checkLoggedIn } from '../client/context-client.ts'
 import { findContext, readContexts } from '../client/context-file.ts'
 import { clusterStatusShape } from '../client/cluster-shapes.ts'
-import { failureCause } from '../terminal/exit-codes.ts'
+import { findFailureCause } from '../terminal/exit-codes.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
 
@@ -39,7 +39,7 @@ export interface ClusterHealth {
  * code. If the health cannot be determined, the state is UNKNOWN.
  */
 export async function showHealth(options: ClusterOptions): Promise<void> {
-  const health = await observe(options).then(clusterHealth, unknownHealth)
+  const health = await observe(options).then(evaluateClusterHealth, unknownHealth)
   process.exitCode = healthStates.indexOf(health.state)
   if (options.json === true) printJson(health)
   else printLine(healthText(printableValue(health)))
@@ -82,13 +82,13 @@ async function observe(options: ClusterOptions): Promise<Observed> {
  */
 function faultOf(origin: string, error: unknown): string {
   if (!(error instanceof CommandFailure)) throw error
-  if (failureCause(error).exitCode === EXIT_DENIED) throw error
+  if (findFailureCause(error).exitCode === EXIT_DENIED) throw error
   return error.message.startsWith(origin) ? error.message : `${origin}: ${error.message}`
 }
 
 function unknownHealth(error: unknown): ClusterHealth {
   if (!(error instanceof CommandFailure)) throw error
-  const { exitCode } = failureCause(error)
+  const { exitCode } = findFailureCause(error)
   const state = exitCode === EXIT_DENIED || exitCode === EXIT_USAGE ? 'UNKNOWN' : 'CRITICAL'
   return {
     state,
@@ -100,7 +100,7 @@ function unknownHealth(error: unknown): ClusterHealth {
   }
 }
 
-export function clusterHealth({ statuses, faults, isOneView }: Observed): ClusterHealth {
+export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed): ClusterHealth {
   const ids = new Set(statuses.flatMap(({ members }) => members.map(({ id }) => id)))
   const answering = new Set(
     isOneView ? statuses.flatMap(reachedMembers) : statuses.map(({ selfId }) => selfId),

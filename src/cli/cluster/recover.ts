@@ -6,12 +6,12 @@ import {
   CommandFailure,
   EXIT_FAILED,
   EXIT_USAGE,
-  operatorFailure,
+  toOperatorFailure,
 } from '../../controller/failure.ts'
-import { runAsOwnerOf } from '../../controller/as-owner.ts'
-import { beginGeneration } from '../../controller/recover/new-generation.ts'
+import { runAsFileOwner } from '../../controller/as-owner.ts'
+import { startNewGeneration } from '../../controller/recover/new-generation.ts'
 import { planRecovery, type RecoveryPlan } from '../../controller/recover/plan.ts'
-import { reachableMembers } from '../../controller/recover/reach.ts'
+import { findReachableMembers } from '../../controller/recover/reach.ts'
 import {
   readSurvivor,
   type ReadSurvivor,
@@ -20,7 +20,7 @@ import {
 import { decodeSurvivor } from '../../controller/recover/survivor-file.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { promptExactText } from '../terminal/typed-text.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -46,7 +46,7 @@ export async function recoverCluster(path: string, options: RecoverOptions): Pro
   // Read the survivor files now, before the switch to the owner of the data folder: root may own
   // these files.
   const others = (options.survivor ?? []).map(readSurvivorFile)
-  await runAsOwnerOf(config.data, () => recoverFrom(path, config, others, options))
+  await runAsFileOwner(config.data, () => recoverFrom(path, config, others, options))
 }
 
 async function recoverFrom(
@@ -56,11 +56,11 @@ async function recoverFrom(
   options: RecoverOptions,
 ): Promise<void> {
   const lock = await lockDataFolder(config.data).catch((error: unknown) => {
-    throw operatorFailure(error)
+    throw toOperatorFailure(error)
   })
   try {
     const read = await readSurvivor(config.data).catch((error: unknown) => {
-      throw operatorFailure(error)
+      throw toOperatorFailure(error)
     })
     if (options.inspect === true) showSurvivor(read.survivor, options)
     else await recover(path, { config, read, others }, options)
@@ -87,17 +87,19 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   await confirm(plan, options)
   const { generation } = plan
   try {
-    beginGeneration(config.data, read, { generation, nowMs: Date.now() })
+    startNewGeneration(config.data, read, { generation, nowMs: Date.now() })
   } catch (error) {
-    throw operatorFailure(error)
+    throw toOperatorFailure(error)
   }
   if (isJson) {
     printJson({ ...plan, id: survivor.id, isDone: true })
     return
   }
   printLine(`${survivor.id} is now the only member, generation ${generation}`)
-  printLine(`start it:  flotilla controller run ${shellWord(path)}`)
-  printLine(`then invite the others again: flotilla cluster invite --config ${shellWord(path)}`)
+  printLine(`start it:  flotilla controller run ${quoteShellWord(path)}`)
+  printLine(
+    `then invite the others again: flotilla cluster invite --config ${quoteShellWord(path)}`,
+  )
 }
 
 /**
@@ -116,7 +118,7 @@ async function refuseIfAnyRuns(
   }))
   const peers = members.filter((member) => member.id !== id)
   const { resolvers } = cluster
-  const running = await reachableMembers(peers, credentials, { trustDomain, resolvers })
+  const running = await findReachableMembers(peers, credentials, { trustDomain, resolvers })
   const [first] = running
   if (first === undefined) return
   const list = running.map(({ id, address }) => `${id} at ${address}`).join(', ')
@@ -144,7 +146,7 @@ async function confirm({ confirmation }: RecoveryPlan, options: RecoverOptions):
   throw new CommandFailure(
     EXIT_FAILED,
     given === undefined
-      ? `nothing changed; pass --confirm ${shellWord(confirmation)} to proceed`
+      ? `nothing changed; pass --confirm ${quoteShellWord(confirmation)} to proceed`
       : `confirmation does not match ${JSON.stringify(confirmation)}; nothing changed`,
   )
 }

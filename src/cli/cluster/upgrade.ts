@@ -12,7 +12,7 @@ const POLL_MS = 500
 type WithConnection = (command: Command, example: string) => Command
 
 /** `flotilla cluster upgrade …`. */
-export function addUpgrade(cluster: Command, withConnection: WithConnection): void {
+export function addUpgradeCommands(cluster: Command, withConnection: WithConnection): void {
   const upgrade = cluster.command('upgrade').description('show the progress of a rolling upgrade')
   withConnection(upgrade.command('status'), 'upgrade status')
     .description('show versions and feature levels of the members, and what blocks the next level')

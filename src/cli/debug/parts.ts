@@ -4,7 +4,7 @@ import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime
 import { programRevision, programVersion } from '../../controller/version.ts'
 
 /** One file of a bundle. */
-export interface Part {
+export interface BundlePart {
   readonly name: string
   /** @throws any error; the bundle then contains the error message instead. */
   readonly read: () => unknown
@@ -14,7 +14,7 @@ export interface Part {
 export interface BundleSubject {
   readonly kind: 'controller' | 'router' | 'tunnel'
   readonly id: string
-  readonly parts: readonly Part[]
+  readonly parts: readonly BundlePart[]
 }
 
 /**

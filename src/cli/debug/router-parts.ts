@@ -2,24 +2,24 @@ import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 import { loadRouterConfig } from '../../config/router/load.ts'
-import { missingSectionNotes, sectionsWithoutEffect } from '../../config/router/omissions.ts'
+import { missingSectionNotes, unusedSectionNotes } from '../../config/router/omissions.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import { usageFailure } from '../../controller/failure.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
-import { identityFiles } from '../../router/identity/files.ts'
+import { findIdentityFiles } from '../../router/identity/files.ts'
 import { readEndpoints } from '../../router/controllers/endpoints-file.ts'
-import { hostFindings } from '../router/host-faults.ts'
-import { lockPath } from '../terminal/process-lock.ts'
+import { findHostStartFaults } from '../router/host-faults.ts'
+import { acquirePathLock } from '../terminal/process-lock.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { type BundleSubject, hostFacts } from './parts.ts'
 
 /** @throws {CommandFailure} exit 2, one line for each fault of the configuration. */
-export function routerSubject(path: string): BundleSubject {
+export function routerBundleSubject(path: string): BundleSubject {
   const loaded = loadRouterConfig(path, process.env)
   if (!loaded.ok) throw usageFailure(loaded.faults.map(formatFault).join('\n'))
   const { config, effective, warnings } = loaded
-  const found = identityFiles(config)
+  const found = findIdentityFiles(config)
   const chainAt = (file: string): unknown =>
     inspectChain(parseCertificates(readTextFile(file)), [], Date.now())
   const files = found.ok ? found.files : null
@@ -33,8 +33,8 @@ export function routerSubject(path: string): BundleSubject {
       {
         name: 'check.json',
         read: async () => {
-          const { faults, notes } = await hostFindings(loaded)
-          const more = [...missingSectionNotes(config), ...sectionsWithoutEffect(config)]
+          const { faults, notes } = await findHostStartFaults(loaded)
+          const more = [...missingSectionNotes(config), ...unusedSectionNotes(config)]
           return { isRunning: await isRunning(path), warnings, faults, notes: [...more, ...notes] }
         },
       },
@@ -62,7 +62,7 @@ function nameIn(path: string): string {
 
 async function isRunning(path: string): Promise<boolean> {
   try {
-    const lock = await lockPath('router', realpathSync(path))
+    const lock = await acquirePathLock('router', realpathSync(path))
     lock.close()
     return false
   } catch {

@@ -11,7 +11,7 @@ import { type BundleSubject, hostFacts } from './parts.ts'
 const ASK_MS = 5000
 
 /** @throws {CommandFailure} exit 2 for an identity file that cannot be used. */
-export function tunnelSubject(path: string): BundleSubject {
+export function tunnelBundleSubject(path: string): BundleSubject {
   const { origins, certificatePem, caPem } = readIdentityFile(path)
   const chain = parseCertificates(certificatePem)
   return {

@@ -8,7 +8,7 @@ import { errorMessage } from '../../lib/error-code.ts'
  * Reports a problem with the token, certificate or key file in one sentence.
  * @throws {CommandFailure}
  */
-export async function reportInOneSentence(enroll: () => Promise<void>): Promise<void> {
+export async function withOneSentenceErrors(enroll: () => Promise<void>): Promise<void> {
   try {
     await enroll()
   } catch (error) {

@@ -10,7 +10,9 @@ const LOG_OUT_MS_MAX = 2_000
  * @returns their addresses, beginning with the identity's controller.
  * @throws {Error} with one clause, for example if the identity needs a second factor.
  */
-export async function knownControllers(identity: EnrolledIdentity): Promise<readonly string[]> {
+export async function fetchControllerAddresses(
+  identity: EnrolledIdentity,
+): Promise<readonly string[]> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error('no answer in time')), ANSWER_MS_MAX)
   try {

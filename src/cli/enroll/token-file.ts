@@ -2,7 +2,7 @@ import { closeSync, openSync, statSync } from 'node:fs'
 
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
-import { readDescriptor, readStandardInput } from '../terminal/secret-input.ts'
+import { readFileDescriptor, readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
 /** Maximum bytes of the file: the longest token in UTF-16, with a byte order mark. */
@@ -34,7 +34,7 @@ export function readTokenFile(source: string): string {
 function readToEnd(path: string): string | null {
   const descriptor = openSync(path, 'r')
   try {
-    return readDescriptor(descriptor, TOKEN_BYTES_MAX)
+    return readFileDescriptor(descriptor, TOKEN_BYTES_MAX)
   } finally {
     closeSync(descriptor)
   }

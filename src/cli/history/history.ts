@@ -2,9 +2,9 @@ import { usageFailure } from '../../controller/failure.ts'
 import { parseDuration } from '../../lib/text/duration.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { type PreviewResponse, previewedShape, previewText } from '../access/previewed.ts'
+import { type PreviewResponse, previewResponseShape, previewText } from '../access/previewed.ts'
 import {
-  anyShape,
+  unknownShape,
   flagShape,
   listShape,
   nullableShape,
@@ -61,7 +61,7 @@ interface UndoPreview {
   readonly version: string
 }
 
-const values = anyShape as Shape<JsonObject | null>
+const values = unknownShape as Shape<JsonObject | null>
 
 const changedRecord = objectShape<ChangedRecord>({
   kind: textShape,
@@ -91,7 +91,7 @@ const undoPreview = objectShape<UndoPreview>({
   entry: historyEntry,
   changes: listShape(changedRecord),
   omittedChanges: numberShape,
-  access: nullableShape(previewedShape),
+  access: nullableShape(previewResponseShape),
   version: textShape,
 })
 
@@ -233,7 +233,7 @@ async function undoEntry(
   const { data: preview } = await client.ask({ method: 'GET', path }, undoPreview)
   if (!dryRun) {
     const body = { version: preview.version }
-    await client.ask({ method: 'POST', path, body }, anyShape)
+    await client.ask({ method: 'POST', path, body }, unknownShape)
   }
   if (json) {
     printJson({ isDone: !dryRun, ...preview })

@@ -2,7 +2,7 @@ import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
 import type { LogInMethod, Renewal } from '../client/context-file.ts'
 import type { Credential } from './credential.ts'
 
-export interface Opening {
+export interface SessionOpeningOptions {
   /** Origins of the controllers, in the order in which they are tried. */
   readonly controllers: readonly string[]
   readonly caPem: string | null
@@ -22,7 +22,7 @@ export interface LogInResult {
 
 /** A client that has no session yet. */
 export function sessionlessClient(
-  { controllers, caPem, credential }: Opening,
+  { controllers, caPem, credential }: SessionOpeningOptions,
   token: string | null,
 ): ApiClient {
   const { client } = credential

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { createServer } from '../../lib/runtime/node-http.ts'
-import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
-import { htmlText } from '../../lib/text/html-text.ts'
+import { startListening, listeningPort } from '../../lib/runtime/listening.ts'
+import { escapeHtml } from '../../lib/text/html-text.ts'
 
 export const redirectLimits = {
   /** Time to wait for the user, equal to the time for which a controller waits. */
@@ -48,7 +48,7 @@ export class RedirectListener {
     made.#server.maxConnections = redirectLimits.redirectConnectionsMax
     made.#server.headersTimeout = redirectLimits.redirectRequestMs
     made.#server.requestTimeout = redirectLimits.redirectRequestMs
-    await listenAt(made.#server, { host: '127.0.0.1', port: 0, exclusive: true })
+    await startListening(made.#server, { host: '127.0.0.1', port: 0, exclusive: true })
     return made
   }
 
@@ -150,6 +150,6 @@ function redirectPage({
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
     `<title>${title}</title><style>${style}</style></head>` +
-    `<body><main><h1>${title}</h1><p>${htmlText(text)}</p></main></body></html>\n`
+    `<body><main><h1>${title}</h1><p>${escapeHtml(text)}</p></main></body></html>\n`
   )
 }

@@ -9,8 +9,8 @@ import {
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { sendHttpsRequest, HttpsFault, isUnknownCa } from '../client/https.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
-import { printNote, shellWord } from '../terminal/output.ts'
-import { MANAGEMENT } from '../../client/cluster-client.ts'
+import { printNote, quoteShellWord } from '../terminal/output.ts'
+import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 const TIMEOUT_MS = 15_000
@@ -102,7 +102,7 @@ async function confirmedCa(controller: string): Promise<string> {
   if (root === undefined) throw noAuthorities(controller)
   const shown = [root, ...others].map(fingerprintOf).join(', ')
   const unknown = `${controller}: its certificate was issued by an unknown CA with SHA-256 fingerprint ${shown}`
-  const command = `flotilla login ${shellWord(controller)} --fingerprint ${fingerprintOf(root)}`
+  const command = `flotilla login ${quoteShellWord(controller)} --fingerprint ${fingerprintOf(root)}`
   if (!isInteractive()) {
     throw new CommandFailure(
       EXIT_FAILED,
@@ -165,7 +165,7 @@ function noAuthorities(controller: string): CommandFailure {
 
 function askVersion(controller: string, caPem?: string): ReturnType<typeof sendHttpsRequest> {
   return sendHttpsRequest({
-    url: `${controller}${MANAGEMENT}/version`,
+    url: `${controller}${MANAGEMENT_API_PATH}/version`,
     method: 'GET',
     caPem,
     timeoutMs: TIMEOUT_MS,

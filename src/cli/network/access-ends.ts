@@ -17,12 +17,12 @@ const endFields: Readonly<Record<string, string>> = {
  * Whether the network keeps its stored time at which access ends, because the file omits the field.
  * The field then does not count as different.
  */
-export function isKeptEnd(kind: string, field: string, wanted: JsonObject): boolean {
+export function isOmittedExpiry(kind: string, field: string, wanted: JsonObject): boolean {
   return endFields[kind] === field && !Object.hasOwn(wanted, field)
 }
 
 /** True for a policy that would grant nothing, because the time at which it ends has passed. */
-export function hasEnded(kind: string, fields: JsonObject): boolean {
+export function hasExpired(kind: string, fields: JsonObject): boolean {
   return kind === 'servicePolicy' && isPast(fields['expiresAt'])
 }
 
@@ -30,7 +30,7 @@ export function hasEnded(kind: string, fields: JsonObject): boolean {
  * Adds to an object the times at which its access ends, as the file gives them: null or an empty
  * map removes the stored times.
  */
-export function normalizeGivenEnds(
+export function normalizeFileExpiries(
   kind: string,
   given: JsonObject,
   fields: JsonObject,
@@ -46,7 +46,7 @@ export function normalizeGivenEnds(
  * Prepares for an export the times at which the access of a record ends; omits times that have
  * passed.
  */
-export function normalizeReadEnds(kind: string, fields: JsonObject): JsonObject {
+export function normalizeRecordExpiries(kind: string, fields: JsonObject): JsonObject {
   const { roleAttributesExpireAt: ends, ...others } = normalizeEnds(kind, fields)
   if (ends === undefined) return others
   return Object.keys(ends ?? {}).length === 0 ? others : { ...others, roleAttributesExpireAt: ends }

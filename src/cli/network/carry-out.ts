@@ -3,10 +3,10 @@ import { systemClock } from '../../lib/clock.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'
-import { createdShape, rowShape } from '../records/names.ts'
+import { createdRecordShape, rowShape } from '../records/names.ts'
 import { disabledFields, isSameTime, disabledMinutes } from './disabled-state.ts'
-import type { FileObject } from './document.ts'
-import { type LiveNetwork, kindTable } from './live.ts'
+import type { NetworkFileObject } from './document.ts'
+import { type LiveNetwork, tableForKind } from './live.ts'
 import type { Step } from './plan.ts'
 import {
   toRequestBody,
@@ -59,13 +59,13 @@ export class StepRunner {
     }
   }
 
-  async #create(wanted: FileObject): Promise<void> {
+  async #create(wanted: NetworkFileObject): Promise<void> {
     const { kind } = wanted.section
     const body = this.#bodyOf(wanted)
     const request = { method: 'POST', path: `/${kind.plural}`, body } as const
-    const { id } = (await this.#client.ask(request, createdShape)).data
+    const { id } = (await this.#client.ask(request, createdRecordShape)).data
     const { name } = wanted.fields
-    if (typeof name === 'string') this.#made.set(`${kindTable(kind.id)} ${name}`, id)
+    if (typeof name === 'string') this.#made.set(`${tableForKind(kind.id)} ${name}`, id)
     await this.#setDisabled(id, {}, wanted.fields)
   }
 
@@ -73,18 +73,18 @@ export class StepRunner {
    * Updates the identity that the router in the file has created. The identity has the same id as
    * its router.
    */
-  async #adopt(wanted: FileObject): Promise<void> {
+  async #adopt(wanted: NetworkFileObject): Promise<void> {
     const { kind } = wanted.section
     const name = String(wanted.fields['name'])
     const id = this.#idOf('edgeRouter', name)
-    this.#made.set(`${kindTable(kind.id)} ${name}`, id)
+    this.#made.set(`${tableForKind(kind.id)} ${name}`, id)
     const path = recordPath(kind, id, 'detail')
     const { data } = await this.#client.ask({ method: 'GET', path }, rowShape)
     await this.#replace(id, wanted)
     await this.#setDisabled(id, readPortableFields(kind, data), wanted.fields)
   }
 
-  async #replace(id: string, wanted: FileObject): Promise<void> {
+  async #replace(id: string, wanted: NetworkFileObject): Promise<void> {
     const { kind } = wanted.section
     const path = recordPath(kind, id, 'patch')
     await this.#client.ask({
@@ -138,7 +138,7 @@ export class StepRunner {
   }
 
   #idOf(kind: string, name: string): string {
-    const id = this.#made.get(`${kindTable(kind)} ${name}`) ?? this.#live.idOf(kind, name)
+    const id = this.#made.get(`${tableForKind(kind)} ${name}`) ?? this.#live.idOf(kind, name)
     // The record existed when the steps were planned, but has been deleted since.
     if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} does not exist any more`)
     return id

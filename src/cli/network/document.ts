@@ -7,26 +7,31 @@ import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { treeToJson, missingFields, findUnknownMember } from '../records/bodies.ts'
 import type { KindField } from '../records/fields.ts'
-import { kindEntity, kindWords, unknownFieldMessage, withArticle } from '../records/kinds.ts'
+import {
+  entityForKind,
+  kindNameInWords,
+  unknownFieldMessage,
+  withArticle,
+} from '../records/kinds.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { disabledFault, disabledFields } from './disabled-state.ts'
 import { toRequestBody, canonicalFields, fileFieldName, portableFields } from './portable.ts'
 import {
   allSections,
-  FORM_VERSION,
-  identityExtras,
+  NETWORK_FILE_VERSION,
+  identityExtraFields,
   objectKey,
   objectLabel,
   networkLimits,
   type NetworkObject,
   type NetworkSection,
 } from './sections.ts'
-import { numberDuplicates } from './live.ts'
+import { assignDuplicateNumbers } from './live.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** An object of a file. */
-export interface FileObject extends NetworkObject {
+export interface NetworkFileObject extends NetworkObject {
   readonly line: number
   /** The line of each field. */
   readonly lines: ReadonlyMap<string, number>
@@ -40,7 +45,7 @@ export interface FileFault {
 
 /** Contents of a file, with all faults that do not depend on the network. */
 export interface NetworkFile {
-  readonly objects: readonly FileObject[]
+  readonly objects: readonly NetworkFileObject[]
   readonly faults: readonly FileFault[]
 }
 
@@ -69,7 +74,7 @@ export function parseYamlDocument(text: string): {
 }
 
 /** Never throws: unusable content becomes a fault. */
-export function parseNetwork(text: string): NetworkFile {
+export function parseNetworkFile(text: string): NetworkFile {
   const { tree, faults } = parseYamlDocument(text)
   if (tree === null) return { objects: [], faults }
   const reader = new NetworkFileReader()
@@ -78,14 +83,14 @@ export function parseNetwork(text: string): NetworkFile {
 }
 
 export class NetworkFileReader {
-  readonly #objects: FileObject[] = []
+  readonly #objects: NetworkFileObject[] = []
   readonly #faults: FileFault[] = []
   readonly #validator = new Validator()
   readonly #checks = new Map<string, (value: unknown) => void>()
 
   file(): NetworkFile {
     const objects = allSections().flatMap((section) =>
-      numberDuplicates(this.#objects.filter((one) => one.section === section)),
+      assignDuplicateNumbers(this.#objects.filter((one) => one.section === section)),
     )
     return {
       objects,
@@ -103,8 +108,8 @@ export class NetworkFileReader {
       if (key === 'version') version = treeToJson(value)
       else this.#readSection(key, line, value)
     }
-    if (version === FORM_VERSION) return
-    this.fault(tree.line, `expected version: ${FORM_VERSION}`)
+    if (version === NETWORK_FILE_VERSION) return
+    this.fault(tree.line, `expected version: ${NETWORK_FILE_VERSION}`)
   }
 
   fault(line: number, problem: string): void {
@@ -130,7 +135,7 @@ export class NetworkFileReader {
     if (tree.kind !== 'list') {
       // An empty section.
       if (tree.kind === 'scalar' && tree.value === null) return
-      this.fault(line, `${name}: expected a list of ${kindWords(section.kind.plural)}`)
+      this.fault(line, `${name}: expected a list of ${kindNameInWords(section.kind.plural)}`)
       return
     }
     for (const item of tree.items) this.#readItem(section, item)
@@ -139,7 +144,7 @@ export class NetworkFileReader {
   #readItem(section: NetworkSection, tree: YamlTree): void {
     const { kind } = section
     if (tree.kind !== 'map') {
-      this.fault(tree.line, `expected the fields of ${withArticle(kindWords(kind.name))}`)
+      this.fault(tree.line, `expected the fields of ${withArticle(kindNameInWords(kind.name))}`)
       return
     }
     const before = this.#faults.length
@@ -193,7 +198,8 @@ export class NetworkFileReader {
   }
 
   #judgeEntry({ kind }: NetworkSection, { key, line, value }: YamlEntry): void {
-    const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
+    const extra =
+      kind.id === 'identity' ? identityExtraFields.find((one) => one === key) : undefined
     if (extra !== undefined) {
       const problem = identityExtraFault(extra, treeToJson(value))
       if (problem !== null) this.fault(line, problem)
@@ -204,7 +210,7 @@ export class NetworkFileReader {
     else if (field === 'read-only') {
       this.fault(
         line,
-        `${key} of ${withArticle(kindWords(kind.name))} cannot be part of a network file`,
+        `${key} of ${withArticle(kindNameInWords(kind.name))} cannot be part of a network file`,
       )
     } else {
       const found = findUnknownMember(field.schema, value, key)
@@ -220,7 +226,7 @@ export class NetworkFileReader {
   #checkOf({ kind }: NetworkSection): (value: unknown) => void {
     let check = this.#checks.get(kind.id)
     if (check === undefined) {
-      const entity = kindEntity(kind)
+      const entity = entityForKind(kind)
       check =
         entity === undefined
           ? () => undefined
@@ -233,7 +239,7 @@ export class NetworkFileReader {
 
 /** Fault of an identity field that is not part of a request body; null if it is valid. */
 export function identityExtraFault(
-  name: (typeof identityExtras)[number],
+  name: (typeof identityExtraFields)[number],
   value: Json,
 ): string | null {
   if (name !== 'isDefaultAdmin') return disabledFault(name, value)
@@ -252,8 +258,8 @@ function portable(
 /**
  * Faults for objects with the same name, because a reference to such a name would be ambiguous.
  */
-function doubles(objects: readonly FileObject[]): FileFault[] {
-  const first = new Map<string, FileObject>()
+function doubles(objects: readonly NetworkFileObject[]): FileFault[] {
+  const first = new Map<string, NetworkFileObject>()
   const faults: FileFault[] = []
   for (const object of [...objects].sort((a, b) => a.line - b.line)) {
     const key = `${object.section.name} ${object.key}`

@@ -12,7 +12,7 @@ export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
  * Applies an export of the OpenZiti CLI. Fields that the export does not contain keep their values
  * in this network.
  */
-export async function importFile(path: string, options: ImportOptions): Promise<void> {
+export async function importOpenZitiExport(path: string, options: ImportOptions): Promise<void> {
   const { tree, faults } = parseYamlDocument(readNetworkText(path))
   requireNoFaults(path, faults)
   if (tree === null) return

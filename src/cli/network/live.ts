@@ -3,7 +3,7 @@ import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { listShape, objectShape, textShape } from '../client/answer-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { filterText, type Row, rowsShape } from '../records/names.ts'
+import { toFilterLiteral, type Row, rowsShape } from '../records/names.ts'
 import { canonicalFields, readPortableFields, translateReferences } from './portable.ts'
 import {
   allSections,
@@ -41,7 +41,7 @@ const serviceConfigsShape = listShape(
 const AT_ONCE = 8
 
 /** The table of a kind. Kinds that share a table also share their names and ids. */
-export function kindTable(kind: string): string {
+export function tableForKind(kind: string): string {
   return entitiesByName.get(kind)?.table ?? kind
 }
 
@@ -84,7 +84,7 @@ class NetworkReader {
   network(): LiveNetwork {
     const byOrder = this.#found.flatMap((found) => this.#object(found))
     const objects = allSections().flatMap((section) =>
-      numberDuplicates(byOrder.filter((one) => one.section === section)),
+      assignDuplicateNumbers(byOrder.filter((one) => one.section === section)),
     )
     const names = new Map<string, string[]>()
     for (const key of this.#idOf.keys()) {
@@ -93,8 +93,8 @@ class NetworkReader {
     }
     return {
       objects,
-      idOf: (kind, name) => this.#idOf.get(`${kindTable(kind)} ${name}`),
-      namesOf: (kind) => names.get(kindTable(kind)) ?? [],
+      idOf: (kind, name) => this.#idOf.get(`${tableForKind(kind)} ${name}`),
+      namesOf: (kind) => names.get(tableForKind(kind)) ?? [],
     }
   }
 
@@ -105,7 +105,7 @@ class NetworkReader {
       // in, but can be changed.
       const conditions = [
         ...(kind.id === 'authPolicy' ? [] : ['isSystem != true']),
-        ...(last === '' ? [] : [`id > ${filterText(last)}`]),
+        ...(last === '' ? [] : [`id > ${toFilterLiteral(last)}`]),
       ]
       const filter = conditions.length === 0 ? 'true' : conditions.join(' and ')
       const query = new URLSearchParams({ filter, sort: 'id', limit: String(PAGE) })
@@ -119,7 +119,7 @@ class NetworkReader {
 
   #take(section: NetworkSection, row: Row): void {
     const { kind } = section
-    const table = kindTable(kind.id)
+    const table = tableForKind(kind.id)
     if (kind.hasName) {
       const isKnown = this.#nameOf.has(`${table} ${row.id}`)
       this.#nameOf.set(`${table} ${row.id}`, String(row['name']))
@@ -132,7 +132,7 @@ class NetworkReader {
     const isOfRouter = fields['type'] === 'Router'
     const isGiven = isSeed || fields['isDefaultAdmin'] === true || row.id === 'default'
     const isUsual =
-      isSameJson(fields, seededConfigTypeFields(section, fields)) || isPlainRouter(fields)
+      isSameJson(fields, seededConfigTypeFields(section, fields)) || isImpliedRouterIdentity(fields)
     this.#found.push({ section, id: row.id, isKept: isOfRouter || isGiven, isUsual, fields })
   }
 
@@ -140,7 +140,7 @@ class NetworkReader {
     const named = translateReferences(
       section.kind,
       fields,
-      (to, word) => this.#nameOf.get(`${kindTable(to)} ${word}`) ?? word,
+      (to, word) => this.#nameOf.get(`${tableForKind(to)} ${word}`) ?? word,
     )
     return {
       section,
@@ -212,12 +212,12 @@ export function seededConfigTypeFields(
 /**
  * True for an identity that a router has created and whose fields are all implied by the router.
  */
-export function isPlainRouter(fields: JsonObject): boolean {
+export function isImpliedRouterIdentity(fields: JsonObject): boolean {
   return fields['type'] === 'Router' && Object.keys(fields).length === 2
 }
 
 /** Sorts objects by key. Terminators with the same key get a number to distinguish them. */
-export function numberDuplicates<T extends NetworkObject>(objects: readonly T[]): T[] {
+export function assignDuplicateNumbers<T extends NetworkObject>(objects: readonly T[]): T[] {
   const counts = new Map<string, number>()
   const ordered = objects
     .map((object) => ({ object, text: JSON.stringify(object.fields) }))

@@ -3,18 +3,18 @@ import type { YamlTree } from '../../config/engine/yaml-tree.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { treeToJson } from '../records/bodies.ts'
-import { readMember, withMember } from '../records/names.ts'
+import { readMemberAt, setMemberAt } from '../records/names.ts'
 import { disabledFields, readDisabledFields } from './disabled-state.ts'
 import {
   identityExtraFault,
-  type FileObject,
+  type NetworkFileObject,
   type NetworkFile,
   NetworkFileReader,
 } from './document.ts'
 import { UnimportedFields } from './lost-fields.ts'
 import { type LiveNetwork, seededConfigTypeFields } from './live.ts'
 import { fileFieldName, portableFields } from './portable.ts'
-import { allSections, identityExtras, type NetworkSection } from './sections.ts'
+import { allSections, identityExtraFields, type NetworkSection } from './sections.ts'
 
 /** Contents of an OpenZiti export, and the fields in it that Flotilla does not have. */
 interface StockExport extends NetworkFile {
@@ -122,7 +122,8 @@ class StockReader {
 
   /** Checks the fields that determine who may log in, because no schema describes them. */
   #judgeExtra({ kind }: NetworkSection, item: JsonObject, key: string, line: number): void {
-    const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
+    const extra =
+      kind.id === 'identity' ? identityExtraFields.find((one) => one === key) : undefined
     const value = extra === undefined ? null : (item[extra] ?? null)
     const problem = extra === undefined || value === null ? null : identityExtraFault(extra, value)
     // @guard import-that-loses-rights--value
@@ -145,10 +146,10 @@ class StockReader {
       }
     }
     const whole = kind.nested.reduce<JsonObject>((object, { path }) => {
-      const value = readMember(object, path)
+      const value = readMemberAt(object, path)
       return value === undefined || value === null
         ? object
-        : withMember(object, path, withoutSign(value))
+        : setMemberAt(object, path, withoutSign(value))
     }, fields)
     return kind.id === 'identity' ? identityFields(whole, item) : whole
   }
@@ -209,9 +210,9 @@ function leftOut(section: NetworkSection, item: JsonObject): string | null {
  * @returns the objects with the fields that the network already has.
  */
 export function fillFromCurrentNetwork(
-  objects: readonly FileObject[],
+  objects: readonly NetworkFileObject[],
   live: LiveNetwork,
-): FileObject[] {
+): NetworkFileObject[] {
   const byKey = new Map(live.objects.map((one) => [`${one.section.name} ${one.key}`, one]))
   return objects.map((object) => {
     const known = byKey.get(`${object.section.name} ${object.key}`)

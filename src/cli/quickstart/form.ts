@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { setOptions } from '../../config/controller/compose.ts'
+import { setConfigOptions } from '../../config/controller/compose.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { parseTicket } from '../../pki/secrets/ticket.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../bootstrap/admin-file.ts'
@@ -11,7 +11,7 @@ import { openClusterConnection } from '../client/connection.ts'
 import { planConfig, type PlannedConfig } from '../bootstrap/config-from-flags.ts'
 import { initController } from '../bootstrap/init.ts'
 import { prepareJoin } from '../bootstrap/join.ts'
-import { invite } from '../cluster/membership-commands.ts'
+import { createInvitation } from '../cluster/membership-commands.ts'
 import { type ControllerPlan, LOOPBACK, type QuickstartPlan } from './plan.ts'
 
 const ADMIN_NAME = 'admin'
@@ -21,9 +21,9 @@ const TICKET_LIFETIME_MS = 10 * 60 * 1000
  * Creates the first controller like `cluster init`, which is safe to repeat; the controller's
  * admin.json stays until everything is written.
  */
-export async function formFirstController(controller: ControllerPlan): Promise<void> {
+export async function createFirstController(controller: ControllerPlan): Promise<void> {
   const trustDomain = `quickstart-${randomBytes(4).toString('hex')}.flotilla.internal`
-  await initController(quickstartConfig(controller, trustDomain), ADMIN_NAME, null)
+  await initController(planQuickstartConfig(controller, trustDomain), ADMIN_NAME, null)
 }
 
 /**
@@ -36,9 +36,9 @@ export async function joinNextController(
   first: ControllerPlan,
 ): Promise<void> {
   const ask = openClusterConnection({ config: first.configPath })
-  const { ticket: text } = await invite(ask, true, TICKET_LIFETIME_MS)
+  const { ticket: text } = await createInvitation(ask, true, TICKET_LIFETIME_MS)
   const ticket = parseTicket(text)
-  const planned = quickstartConfig(controller, ticket.trustDomain)
+  const planned = planQuickstartConfig(controller, ticket.trustDomain)
   await prepareJoin(planned, ticket, text, new CheckList(true))
 }
 
@@ -46,17 +46,19 @@ export async function joinNextController(
  * Adds the other controllers as seeds to the configuration of the first one, which started without
  * seeds. The first controller needs seeds if its disk is lost.
  */
-export function addSeeds({ controllers: [first, ...others] }: QuickstartPlan): void {
+export function addSeedsToFirstController({
+  controllers: [first, ...others],
+}: QuickstartPlan): void {
   if (first === undefined || others.length === 0) return
   const seeds = others.map(({ meshPort }) => `${LOOPBACK}:${meshPort}`)
   writePublicFile(
     first.configPath,
-    setOptions(readFileSync(first.configPath, 'utf8'), { 'cluster.seeds': seeds }),
+    setConfigOptions(readFileSync(first.configPath, 'utf8'), { 'cluster.seeds': seeds }),
   )
 }
 
 /** Writes DIR/admin.json, which marks that everything else is written. */
-export function finishForming(plan: QuickstartPlan, password: string): void {
+export function finishClusterCreation(plan: QuickstartPlan, password: string): void {
   const [first] = plan.controllers
   if (first === undefined) return
   writePublicFile(join(plan.dir, 'ca.pem'), readFileSync(join(first.folder, 'ca.pem'), 'utf8'))
@@ -79,7 +81,10 @@ export function removeFirstAdminFile({ controllers: [first] }: QuickstartPlan): 
 }
 
 /** The configuration of a controller: from its file, or as `init` or `join` will write it. */
-export function quickstartConfig(controller: ControllerPlan, trustDomain: string): PlannedConfig {
+export function planQuickstartConfig(
+  controller: ControllerPlan,
+  trustDomain: string,
+): PlannedConfig {
   const flags = {
     id: controller.id,
     bindApi: `${LOOPBACK}:${controller.webPort}`,

@@ -1,7 +1,7 @@
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
-import { allKinds, type Kind, kindWords } from './kinds.ts'
-import { filterText, type Row } from './names.ts'
+import { allKinds, type Kind, kindNameInWords } from './kinds.ts'
+import { toFilterLiteral, type Row } from './names.ts'
 import { readRows } from './read.ts'
 import { rowName } from './table.ts'
 
@@ -12,7 +12,7 @@ const ROWS_MAX = 10_000
  * Names of the records that reference this record (such as the services of a config) and that a
  * deletion would change. Omits records that the caller may not read.
  */
-export async function referencingRecords(
+export async function findReferencingRecordNames(
   client: ApiClient,
   kind: Kind,
   id: string,
@@ -25,7 +25,7 @@ export async function referencingRecords(
     if (fields.length === 0 || holder.shapes.list === undefined) continue
     for (const { name } of fields) {
       for (const row of await rowsWith(client, holder, name, id)) {
-        found.set(row.id, `${kindWords(holder.name)} ${rowName(holder, row)}`)
+        found.set(row.id, `${kindNameInWords(holder.name)} ${rowName(holder, row)}`)
       }
     }
   }
@@ -40,7 +40,7 @@ async function rowsWith(
   field: string,
   id: string,
 ): Promise<readonly Row[]> {
-  const filter = `anyOf(${field}) = ${filterText(id)}`
+  const filter = `anyOf(${field}) = ${toFilterLiteral(id)}`
   try {
     return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows
   } catch (error) {

@@ -5,10 +5,10 @@ import { ApiRefusal } from '../client/refusal.ts'
 import { printNote } from '../terminal/output.ts'
 import { type Kind, findKind, requireShape } from './kinds.ts'
 import { RecordNameResolver, type Row, rowsShape } from './names.ts'
-import { findColumn, rowName, type Output, printRow, printRows } from './table.ts'
+import { findColumn, rowName, type RecordOutputFormat, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {
-  readonly output?: Output
+  readonly output?: RecordOutputFormat
 }
 
 export interface RecordListOptions extends ReadOptions {

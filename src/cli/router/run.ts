@@ -18,16 +18,16 @@ import { sendHttpsRequest } from '../client/https.ts'
 import {
   createProgramLog,
   exitUnlessStopped,
-  stopSignal,
+  waitForStopSignal,
   switchLevelOnSignal,
   systemRandom,
 } from '../terminal/long-running.ts'
 import { configuredProxy } from '../../config/router/relations.ts'
 import { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import { checkedRouterConfig } from './check.ts'
-import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
-import { lockPath } from '../terminal/process-lock.ts'
+import { loadCheckedRouterConfig } from './check.ts'
+import { refuseForeignFolders } from '../terminal/folder-owner.ts'
+import { acquirePathLock } from '../terminal/process-lock.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 
 export interface RunRouterOptions {
@@ -41,17 +41,17 @@ export interface RunRouterOptions {
  * reaches no controller in time.
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
-  const { config, effective } = checkedRouterConfig(path)
+  const { config, effective } = loadCheckedRouterConfig(path)
   // With a tunnel listener, root may use the folders of another user, because mode tproxy may need
   // root.
   if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
-    refuseFoldersOfOthers([config.identity.key.path ?? path, config.ctrl.endpointsFile])
+    refuseForeignFolders([config.identity.key.path ?? path, config.ctrl.endpointsFile])
   const lock = await lockConfiguration(path)
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)
   const { env, pid } = process
   const serviceManager = new ServiceManager({ env, pid, log })
-  const stopped = stopSignal(log, 'router')
+  const stopped = waitForStopSignal(log, 'router')
   const names = new CachedResolver({
     path: lastAddressesPath(config.ctrl.endpointsFile),
     clock: systemClock,
@@ -99,7 +99,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
 async function lockConfiguration(path: string): Promise<Server> {
   const realPath = realpathSync(path)
   try {
-    return await lockPath('router', realPath)
+    return await acquirePathLock('router', realPath)
   } catch (error) {
     const message = `a router with the configuration ${path} is already running; stop it first, or give this one its own configuration and identity`
     throw new CommandFailure(EXIT_FAILED, message, error)

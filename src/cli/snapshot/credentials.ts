@@ -17,7 +17,7 @@ import {
 } from '../../pki/certificate.ts'
 import { readIdentitySet } from '../../pki/verify/identity-files.ts'
 import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { validityLimitedBy } from '../../pki/authority/renewal.ts'
+import { limitValidity } from '../../pki/authority/renewal.ts'
 import { checkSigner } from '../../pki/authority/signer.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { PlannedConfig } from '../bootstrap/config-from-flags.ts'
@@ -42,7 +42,7 @@ export interface RestoredCredentials {
  * enrollment tokens are verified with the old controller's key. Otherwise creates new files.
  * @throws {CommandFailure} exit 1, before anything is written.
  */
-export function credentialsFor(
+export function prepareRestoredCredentials(
   planned: PlannedConfig,
   manifest: BackupManifest,
   nowMs: number,
@@ -124,7 +124,7 @@ async function issue(
     trustDomain: config.trustDomain,
     id: config.id,
     hosts: advertisedHosts(config),
-    validity: validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS),
+    validity: limitValidity(issuer, nowMs, LEAF_LIFETIME_MS),
   })
 }
 

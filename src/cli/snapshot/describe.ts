@@ -9,14 +9,14 @@ import { isoTime } from '../../lib/text/shown-time.ts'
  */
 const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
 
-export function countsText({ counts }: BackupSummary): string {
+export function recordCountsText({ counts }: BackupSummary): string {
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
   const shown = SHOWN_KINDS.map((kind) => `${counts[kind] ?? 0} ${kindPlural(kind)}`)
   return `${total} records (${shown.join(', ')})`
 }
 
 /** One line about the origin of a backup. */
-export function originText(manifest: BackupManifest): string {
+export function backupOriginText(manifest: BackupManifest): string {
   const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } =
     printableValue(manifest)
   return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${isoTime(takenAtMs)} by ${controllerId} (${version})`
@@ -44,7 +44,7 @@ export function backupPositionJson({
  * Adds a hint to an error: without a leader, a backup of the state that this controller has applied
  * may be sufficient.
  */
-export function withStaleHint({ code, message }: AdminError): string {
+export function addStaleBackupHint({ code, message }: AdminError): string {
   return code === 'CLUSTER_NO_LEADER'
     ? `${message}; or pass --stale to use the state of this controller`
     : message

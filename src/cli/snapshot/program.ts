@@ -15,7 +15,7 @@ type WithLayout = (command: Command, config?: string) => Command
  * @param withLayout adds to a command the CONFIG argument, and the options from which a
  * configuration can be composed.
  */
-export function addSnapshots(cluster: Command, withLayout: WithLayout): void {
+export function addSnapshotCommands(cluster: Command, withLayout: WithLayout): void {
   const snapshot = cluster
     .command('snapshot')
     .description('create, verify and restore backups')

@@ -4,7 +4,7 @@ import { basename, dirname } from 'node:path'
 import { readFileChunks, readBackupHead } from '../../backup/files.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import { type BackupManifest, MIGRATED_GENERATION } from '../../backup/manifest.ts'
-import { fillFromBackup, type RestoreTarget } from '../../backup/restore-backup.ts'
+import { fillDataFolderFromBackup, type RestoreTarget } from '../../backup/restore-backup.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
@@ -15,14 +15,23 @@ import {
   type ConfigFlags,
   planConfig,
   type PlannedConfig,
-  refusePlannedFoldersOfOthers,
+  refuseForeignPlannedFolders,
 } from '../bootstrap/config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { credentialsFor, restoreMarkerPath, type RestoredCredentials } from './credentials.ts'
-import { type BackupPosition, countsText, backupPositionJson, originText } from './describe.ts'
-import { readKey, requireSha256 } from './verify.ts'
+import {
+  prepareRestoredCredentials,
+  restoreMarkerPath,
+  type RestoredCredentials,
+} from './credentials.ts'
+import {
+  type BackupPosition,
+  recordCountsText,
+  backupPositionJson,
+  backupOriginText,
+} from './describe.ts'
+import { readBackupKey, requireSha256 } from './verify.ts'
 
 export interface RestoreOptions extends ConfigFlags {
   readonly key?: string
@@ -56,14 +65,14 @@ export async function restoreSnapshot(
 ): Promise<void> {
   // Files created here are readable only by their owner, unless they are meant to be public.
   process.umask(0o077)
-  const key = readKey(options.key)
+  const key = readBackupKey(options.key)
   const manifest = await prefixErrorsWithFile(path, () => readBackupHead(path))
   requireMigratedConfig(path, configPath, manifest)
   const planned = planConfig(configPath, options, manifest.trustDomain)
-  refusePlannedFoldersOfOthers(planned)
+  refuseForeignPlannedFolders(planned)
   refuseTrustDomain(planned, manifest)
   refuseData(planned)
-  const credentials = credentialsFor(planned, manifest, systemClock.nowMs())
+  const credentials = prepareRestoredCredentials(planned, manifest, systemClock.nowMs())
   const result = await prefixErrorsWithFile(path, () =>
     restore({ path, key, manifest, planned, credentials }, options),
   )
@@ -87,7 +96,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
   let restored: LoadedBackup | null = null
   await createDataFolderWithState(config.data, first, async (building) => {
     const bytes = readFileChunks(path)
-    const filled = await fillFromBackup(
+    const filled = await fillDataFolderFromBackup(
       building,
       bytes,
       { privateKeyPem: key },
@@ -176,13 +185,13 @@ function refuseData({ config: { data } }: PlannedConfig): void {
 function printResult(result: RestoreResult, manifest: BackupManifest): void {
   const { id, clusterId, generation, counts, isIdentityKept, config } = result
   printLine(`${id} is the first controller of cluster ${clusterId}, generation ${generation}`)
-  printLine(`restored from ${originText(manifest)}`)
-  printLine(`${countsText({ counts, frames: 0, bytes: 0 })}; all sessions have ended`)
+  printLine(`restored from ${backupOriginText(manifest)}`)
+  printLine(`${recordCountsText({ counts, frames: 0, bytes: 0 })}; all sessions have ended`)
   printLine(
     isIdentityKept
       ? 'certificate and key of the old controller are reused'
       : 'this controller has a new key, so unused enrollment tokens are invalid; refresh those enrollments',
   )
   printLine('keep the controllers of the old cluster stopped; other controllers join with tickets')
-  printLine(`start it with: flotilla controller run ${shellWord(config)}`)
+  printLine(`start it with: flotilla controller run ${quoteShellWord(config)}`)
 }

@@ -3,7 +3,7 @@ import { type Stats, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 import { usageFailure } from '../../controller/failure.ts'
-import { shellWord } from './output.ts'
+import { quoteShellWord } from './output.ts'
 
 const WRITABLE_FOR_ALL = 0o002
 
@@ -14,7 +14,7 @@ const WRITABLE_FOR_ALL = 0o002
  * nearest existing folder counts.
  * @throws {CommandFailure} exit 2, with the command to type.
  */
-export function refuseFoldersOfOthers(paths: readonly string[]): void {
+export function refuseForeignFolders(paths: readonly string[]): void {
   if (process.geteuid?.() !== 0) return
   for (const path of paths) {
     const found = nearestExisting(resolve(path))
@@ -43,8 +43,8 @@ function userName(uid: number): string | null {
 
 /** The command line with which the owner runs the same command. */
 function commandAs(name: string | null, { uid, gid }: Stats): string {
-  const typed = ['flotilla', ...process.argv.slice(2)].map(shellWord).join(' ')
+  const typed = ['flotilla', ...process.argv.slice(2)].map(quoteShellWord).join(' ')
   if (name === null) return `setpriv --reuid=${uid} --regid=${gid} --clear-groups ${typed}`
-  if (process.env['SUDO_USER'] !== undefined) return `sudo -u ${shellWord(name)} ${typed}`
-  return `runuser -u ${shellWord(name)} -- ${typed}`
+  if (process.env['SUDO_USER'] !== undefined) return `sudo -u ${quoteShellWord(name)} ${typed}`
+  return `runuser -u ${quoteShellWord(name)} -- ${typed}`
 }

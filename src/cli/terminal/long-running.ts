@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 
 import { EXIT_FAILED } from '../../controller/failure.ts'
 import type { Random } from '../../lib/random.ts'
-import { LineWriter, openOutput } from './line-writer.ts'
+import { LineWriter, openLineOutput } from './line-writer.ts'
 import { stdoutSink, jsonLogger } from './log-lines.ts'
 
 /** Random numbers from the system, for code whose tests need not reproduce the numbers. */
@@ -13,7 +13,7 @@ export const systemRandom: Random = {
 
 /** The log of a program that runs in the foreground: JSON lines on standard output. */
 export function createProgramLog(level: string): Logger {
-  const writer = new LineWriter(openOutput())
+  const writer = new LineWriter(openLineOutput())
   process.on('exit', () => writer.flushSync())
   return jsonLogger(stdoutSink(writer), { base: {}, level })
 }
@@ -31,7 +31,7 @@ export function switchLevelOnSignal(log: Logger, configured: string): void {
 }
 
 /** Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. */
-export function stopSignal(log: Logger, program: string): Promise<void> {
+export function waitForStopSignal(log: Logger, program: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {

@@ -31,7 +31,7 @@ function readFile(path: string, what: string): string {
 
 /** @param what completes the sentence "… is longer than". @throws {CommandFailure} exit 1. */
 export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX): string {
-  const text = readDescriptor(0, bytesMax)
+  const text = readFileDescriptor(0, bytesMax)
   if (text !== null) return text
   throw new CommandFailure(
     EXIT_FAILED,
@@ -40,7 +40,7 @@ export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX
 }
 
 /** Reads a pipe or a file to its end. @returns null if there is more than `bytesMax`. */
-export function readDescriptor(descriptor: number, bytesMax: number): string | null {
+export function readFileDescriptor(descriptor: number, bytesMax: number): string | null {
   const bytes = Buffer.alloc(bytesMax + 1)
   let length = 0
   while (length < bytes.length) {

@@ -23,7 +23,7 @@ import { tunnelMetrics } from '../../tunnel/tunnel-metrics.ts'
 import {
   createProgramLog,
   exitUnlessStopped,
-  stopSignal,
+  waitForStopSignal,
   switchLevelOnSignal,
   systemRandom,
 } from '../terminal/long-running.ts'
@@ -63,7 +63,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   switchLevelOnSignal(log, options.logLevel)
   const { env, pid } = process
   const serviceManager = new ServiceManager({ env, pid, log })
-  const stopped = stopSignal(log, 'tunnel')
+  const stopped = waitForStopSignal(log, 'tunnel')
   const sockets = new TargetSockets()
   const tunnels = identities.map((identity) => {
     const names = new CachedResolver({ path: `${identity.path}.addresses`, clock: systemClock })

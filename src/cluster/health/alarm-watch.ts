@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { NodeId, Position } from '../../raft/types.ts'
-import { toleranceNow } from './failure-tolerance.ts'
+import { configurationTolerance } from './failure-tolerance.ts'
 import { quorumClockMs } from './quorum-clock.ts'
 
 /** Maximum by which a log time stamp may exceed the median clock. */
@@ -122,7 +122,7 @@ export class AlarmWatch {
 
   #lookAtTolerance(record: ConfigurationRecord, members: readonly MemberView[]): void {
     const connected = new Set(members.filter((one) => one.connected).map(({ id }) => id))
-    const { voters, spare, nextRisk } = toleranceNow(record, (id) => connected.has(id))
+    const { voters, spare, nextRisk } = configurationTolerance(record, (id) => connected.has(id))
     if (voters < 3) {
       // With fewer than three voters no failure is ever tolerated. An alarm would be permanent, so
       // none is raised.

@@ -16,7 +16,7 @@ import type { NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
-import { findAdmission, type AdmissionState, type Consensus } from './consensus.ts'
+import { findAdmission, type AdmissionState, type MembershipConsensus } from './consensus.ts'
 import {
   type AdmissionCaller,
   type AdmissionContext,
@@ -26,17 +26,17 @@ import {
   type AdmissionVerdict,
   decideAdmission,
 } from './decide-admission.ts'
-import type { LeaderCalls } from './leader-calls.ts'
+import type { LeaderRequestForwarder } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { bytesOf, controllerId } from './messages.ts'
 import { isChangeFinished, admissionKeySha256 } from './record.ts'
 import { waitUntil } from '../../lib/runtime/wait.ts'
 
 interface AdmissionServerDeps {
-  readonly consensus: Consensus
+  readonly consensus: MembershipConsensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
-  readonly calls: LeaderCalls
+  readonly calls: LeaderRequestForwarder
   readonly clock: Clock
   readonly actions: ActionRecorder
   readonly clusterId: string

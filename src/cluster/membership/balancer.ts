@@ -5,12 +5,12 @@ import { type LeadershipHold, LeadershipHoldSchema } from '../../../proto/gen/so
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import {
   type LeaderCandidate,
   chooseLeader,
-  type HoldReason,
+  type LeadershipHoldReason,
   type LeadershipTiming,
 } from './leadership.ts'
 import type { Logger } from '../logger.ts'
@@ -42,7 +42,7 @@ interface LeadershipDeps {
 }
 
 interface Hold {
-  readonly reason: HoldReason
+  readonly reason: LeadershipHoldReason
   readonly remainingMs: number
 }
 
@@ -63,9 +63,9 @@ const REASONS = ['manual', 'priority', 'slow'] as const
 export class LeadershipBalancer {
   #options: LeadershipOptions
   readonly #deps: LeadershipDeps
-  readonly #topic: OpenTopic<'leadership'>
-  readonly #untilMs: Record<HoldReason, number> = { manual: 0, priority: 0, slow: 0 }
-  readonly #own = new Set<HoldReason>()
+  readonly #topic: OpenSoftTopic<'leadership'>
+  readonly #untilMs: Record<LeadershipHoldReason, number> = { manual: 0, priority: 0, slow: 0 }
+  readonly #own = new Set<LeadershipHoldReason>()
   readonly #healthySinceMs = new Map<NodeId, number>()
   #slowSinceMs: number | null = null
   #leadsSinceMs: number | null = null
@@ -189,14 +189,14 @@ export class LeadershipBalancer {
     }
   }
 
-  #hold(reason: HoldReason, ms: number): void {
+  #hold(reason: LeadershipHoldReason, ms: number): void {
     this.#extend(reason, ms)
     this.#own.add(reason)
     this.#publishedMs = -Infinity
     this.#repeatHolds()
   }
 
-  #extend(reason: HoldReason, remainingMs: number): void {
+  #extend(reason: LeadershipHoldReason, remainingMs: number): void {
     const untilMs = this.#deps.clock.monotonicMs() + remainingMs
     this.#untilMs[reason] = Math.max(this.#untilMs[reason], untilMs)
   }

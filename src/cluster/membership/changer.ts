@@ -1,13 +1,13 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { AdmissionState, Consensus } from './consensus.ts'
+import type { AdmissionState, MembershipConsensus } from './consensus.ts'
 import { voterIds } from './plan.ts'
-import { membershipSnapshot, type MembershipSnapshot } from './members-now.ts'
+import { takeMembershipSnapshot, type MembershipSnapshot } from './members-now.ts'
 import { isChangeFinished } from './record.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
-export interface WantedChange {
+export interface RequestedMemberChange {
   /** Short description of the change, for errors of callers that must wait. */
   readonly what: string
   /** Maximum wait for another change to end. */
@@ -35,12 +35,12 @@ const CATCH_UP_MS = 3_000
  * simply repeat a change after a loss of leadership.
  */
 export class MemberChanger {
-  readonly #consensus: Consensus
+  readonly #consensus: MembershipConsensus
   readonly #state: AdmissionState
   readonly #clock: Clock
   #underWay: string | null = null
 
-  constructor(consensus: Consensus, state: AdmissionState, clock: Clock) {
+  constructor(consensus: MembershipConsensus, state: AdmissionState, clock: Clock) {
     this.#consensus = consensus
     this.#state = state
     this.#clock = clock
@@ -56,7 +56,7 @@ export class MemberChanger {
    * PEER_UNREACHABLE: the change was logged, but a majority did not confirm it in time; errors of
    * `target`.
    */
-  async run(wanted: WantedChange): Promise<void> {
+  async run(wanted: RequestedMemberChange): Promise<void> {
     const deadlineMs = this.#clock.monotonicMs() + wanted.waitMs
     // Check and set happen in the same turn of the event loop, so only one waiting change
     // continues.
@@ -75,14 +75,14 @@ export class MemberChanger {
     }
   }
 
-  async #carryOut(wanted: WantedChange): Promise<void> {
+  async #carryOut(wanted: RequestedMemberChange): Promise<void> {
     const beganMs = this.#clock.monotonicMs()
     const deadlineMs = beganMs + wanted.timeoutMs
     for (;;) {
       const isResting = await waitUntil(this.#clock, deadlineMs, () => this.#isAtRestOrLost())
       const configuration = this.#consensus.configuration()
       if (!isResting) throw unconfirmed(this.#consensus, wanted.what)
-      const now = membershipSnapshot(this.#consensus, this.#state)
+      const now = takeMembershipSnapshot(this.#consensus, this.#state)
       // Checked before leadership: a leader that removed itself has lost leadership, and its change
       // is complete.
       if (isChangeFinished(configuration) && wanted.isDone(now)) return
@@ -142,7 +142,7 @@ export class MemberChanger {
   }
 }
 
-function unconfirmed(consensus: Consensus, what: string): Problem {
+function unconfirmed(consensus: MembershipConsensus, what: string): Problem {
   const voters = new Set([
     ...voterIds(consensus.configuration().record),
     ...consensus.configuration().record.outgoingVoters,

@@ -6,7 +6,7 @@ import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { PeerReport } from '../link.ts'
 
 /** The part of the cluster node that membership management uses. */
-export interface Consensus {
+export interface MembershipConsensus {
   readonly selfId: NodeId
   readonly peers: PeerChannel
   leaderId(): NodeId | null

@@ -9,7 +9,7 @@ import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/ge
 import type { Index, NodeId } from '../../raft/types.ts'
 import { membershipLimits } from './limits.ts'
 import { readBoundedText, bytesOf, readCount } from './messages.ts'
-import { forgetRemovedKey, isSameMemberKey, isSameBytes } from './record.ts'
+import { deleteRemovedKey, isSameMemberKey, isSameBytes } from './record.ts'
 
 /** Admission request. The caller itself reports these facts; TLS has proven only its id and key. */
 export interface AdmissionRequestFacts {
@@ -130,7 +130,7 @@ export function decideAdmission(
   const { storeId, address } = request
   const { publicKeySha256 } = caller
   const promote = admitted.isVoter
-  forgetRemovedKey(target, caller)
+  deleteRemovedKey(target, caller)
   target.members.push(create(MemberSchema, { id, address, storeId, publicKeySha256, promote }))
   target.members.sort((a, b) => (a.id < b.id ? -1 : 1))
   return { verdict: 'added', target }

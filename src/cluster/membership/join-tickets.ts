@@ -17,7 +17,7 @@ import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import {
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
   validityStartingAt,
 } from '../../pki/authority/authority.ts'
@@ -34,9 +34,9 @@ import {
 } from '../../pki/secrets/ticket.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type {
-  Admission,
+  ControllerAdmission,
   Invitation,
-  JoinAnswer,
+  JoinResponse,
   JoinRequest,
   SharedOption,
   TicketView,
@@ -91,7 +91,7 @@ const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-)
  * Admits new controllers with join tickets. Any member checks the request, signs the certificate
  * and wraps the secrets; the log makes the final decision.
  */
-export class JoinTickets implements Admission {
+export class JoinTickets implements ControllerAdmission {
   readonly #deps: AdmissionDeps
 
   constructor(deps: AdmissionDeps) {
@@ -179,7 +179,7 @@ export class JoinTickets implements Admission {
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field, and as
    * {@link Proposer.propose}.
    */
-  async admit(request: JoinRequest): Promise<JoinAnswer> {
+  async admit(request: JoinRequest): Promise<JoinResponse> {
     const ticket = this.#ticketOf(request)
     const digest = ticketDigest(request.ticket)
     const publicKeySpki = await this.#judge(request)
@@ -318,13 +318,13 @@ export class JoinTickets implements Admission {
     const { notBeforeMs, notAfterMs } = validityStartingAt(nowMs, LEAF_LIFETIME_MS)
     const validity = { notBeforeMs, notAfterMs: Math.min(notAfterMs, authority.notAfterMs) }
     const leaf = { issuer, trustDomain, id, hosts, publicKeySpki, validity }
-    return await issueControllerCertificateFor(leaf)
+    return await issueControllerCertificateForKey(leaf)
   }
 
   /**
    * Builds the response from the admission in the state, which an earlier request may have created.
    */
-  async #answer(id: string): Promise<JoinAnswer> {
+  async #answer(id: string): Promise<JoinResponse> {
     const { cluster, state, clock, trustDomain, caPem, sharedOptions } = this.#deps
     const { record, index } = await this.#settledConfiguration()
     const admission = state.get('admission', id)

@@ -14,7 +14,7 @@ import {
   encodePeerMessage,
   type PeerMethod,
 } from '../peer/peer-message.ts'
-import type { Consensus } from './consensus.ts'
+import type { MembershipConsensus } from './consensus.ts'
 import { pause } from '../../lib/runtime/wait.ts'
 
 /** @param timeoutMs remaining time of the caller. */
@@ -35,13 +35,13 @@ const TIMEOUT_MS_MAX = 60_000
  * Forwards requests that only the leader can serve, from any controller to the leader. If the
  * leader is lost, the request is sent to the next leader, so requests must be safe to repeat.
  */
-export class LeaderCalls {
-  readonly #consensus: Consensus
+export class LeaderRequestForwarder {
+  readonly #consensus: MembershipConsensus
   readonly #clock: Clock
   /** Handlers by method name. The types of a handler follow from its method. */
   readonly #handlers = new Map<string, LeaderHandler<never, never>>()
 
-  constructor(consensus: Consensus, clock: Clock) {
+  constructor(consensus: MembershipConsensus, clock: Clock) {
     this.#consensus = consensus
     this.#clock = clock
   }

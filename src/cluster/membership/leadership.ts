@@ -66,7 +66,7 @@ export const defaultLeadershipTiming: LeadershipTiming = {
   slowHoldMs: 5 * 60_000,
 }
 
-export type HoldReason = 'manual' | 'priority' | 'slow'
+export type LeadershipHoldReason = 'manual' | 'priority' | 'slow'
 
 /**
  * @returns the target of a leadership move and the reason; null when leadership is where it should

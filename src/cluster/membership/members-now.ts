@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import { admissionKeySha256 } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { findAdmission, type AdmissionState, type Consensus } from './consensus.ts'
+import { findAdmission, type AdmissionState, type MembershipConsensus } from './consensus.ts'
 
 /** The members as the leader knows them at one time. */
 export interface MembershipSnapshot {
@@ -22,8 +22,8 @@ export interface MembershipSnapshot {
 }
 
 /** Meaningful only on the leader, because others do not know the progress of members. */
-export function membershipSnapshot(
-  consensus: Consensus,
+export function takeMembershipSnapshot(
+  consensus: MembershipConsensus,
   state: AdmissionState,
 ): MembershipSnapshot {
   const { record } = consensus.configuration()

@@ -37,8 +37,8 @@ export function isJointRecord(record: ConfigurationRecord): boolean {
 }
 
 /** Adds a key that routers refuse from now on; above the limit, the oldest keys are dropped. */
-export function recordRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
-  forgetRemovedKey(target, key)
+export function addRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
+  deleteRemovedKey(target, key)
   const { id, publicKeySha256 } = key
   target.removed.push(create(RemovedKeySchema, { id, publicKeySha256 }))
   target.removed = target.removed.slice(-membershipLimits.removedKeysMax)
@@ -47,7 +47,7 @@ export function recordRemovedKey(target: ConfigurationRecord, key: KeyOfMember):
 /**
  * Removes the key from the keys that routers refuse; called when the same key is admitted again.
  */
-export function forgetRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
+export function deleteRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
   target.removed = target.removed.filter(
     (known) => known.id !== key.id || !isSameMemberKey(known, key.publicKeySha256),
   )

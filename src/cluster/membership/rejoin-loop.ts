@@ -3,12 +3,12 @@ import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
-import type { Consensus } from './consensus.ts'
+import type { MembershipConsensus } from './consensus.ts'
 import type { AdmissionOutcome } from './decide-admission.ts'
 import { isSameBytes } from './record.ts'
 
 interface RejoinDeps {
-  readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
+  readonly consensus: Pick<MembershipConsensus, 'selfId' | 'configuration' | 'peerStatuses'>
   /** Store id of the current data folder, 16 bytes. */
   readonly storeId: Uint8Array
   /** host:port, tried after the addresses of known members. */

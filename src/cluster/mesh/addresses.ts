@@ -31,7 +31,7 @@ interface AddressBookOptions {
 }
 
 /** Limits for an address claim; a claim above them is ignored. */
-export const CLAIM_LIMITS = {
+export const ADDRESS_CLAIM_LIMITS = {
   /** Maximum bytes of the public key in an address claim. */
   publicKeyBytesMax: 4096,
   /** Maximum bytes of the signature in an address claim. */
@@ -204,9 +204,9 @@ function algorithmOf(keyType: string | undefined): string | null {
 
 function isWellFormed(claim: AddressClaim): boolean {
   return (
-    claim.publicKeySpki.length <= CLAIM_LIMITS.publicKeyBytesMax &&
-    claim.signature.length <= CLAIM_LIMITS.signatureBytesMax &&
-    claim.address.length <= CLAIM_LIMITS.addressCharactersMax &&
+    claim.publicKeySpki.length <= ADDRESS_CLAIM_LIMITS.publicKeyBytesMax &&
+    claim.signature.length <= ADDRESS_CLAIM_LIMITS.signatureBytesMax &&
+    claim.address.length <= ADDRESS_CLAIM_LIMITS.addressCharactersMax &&
     parseHostPort(claim.address) !== null
   )
 }

@@ -6,7 +6,7 @@ import type { Index, NodeId } from '../../raft/types.ts'
 import type { PeerCaller } from '../peer-channel.ts'
 import type { AddressBook } from './addresses.ts'
 import type { Logger } from '../logger.ts'
-import type { RaftContent } from '../message-codec.ts'
+import type { RaftStreamFrame } from '../message-codec.ts'
 import type { PeerVerificationFacts } from './handshake.ts'
 import type { MeshRefusal } from './mesh-refusal.ts'
 import type { MeshIdentity } from './mesh-service.ts'
@@ -62,7 +62,7 @@ export interface MeshDeps {
 
 /** Called in the order in which frames arrive on a stream. */
 export interface MeshEvents {
-  readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
+  readonly onRaft: (from: NodeId, content: RaftStreamFrame, storeId: Uint8Array) => void
   /** `isAnswer`: the frame arrived on a stream that this member dialed. */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
   /** A single request outside of streams, from a controller that may not be a member. */

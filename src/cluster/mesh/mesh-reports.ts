@@ -1,7 +1,7 @@
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { Verdict } from './handshake.ts'
+import type { PeerVerdict } from './handshake.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
 const LOGGED_MAX = 1000
@@ -37,7 +37,7 @@ export function stripGrpcPrefix(reason: string, address: string): string {
 }
 
 /** Logs events about peers for an operator, each once or at a limited rate. */
-export class MeshReports {
+export class MeshEventLogger {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
@@ -53,7 +53,7 @@ export class MeshReports {
     this.#log.info({ peer: id }, `peer ${id} is ${isConnected ? '' : 'dis'}connected`)
   }
 
-  refused(verdict: Verdict & { ok: false }, remote: string): void {
+  refused(verdict: PeerVerdict & { ok: false }, remote: string): void {
     const name = verdict.id ?? remote
     if (!this.#throttle.allow(`${name} ${verdict.reason}`, this.#clock.monotonicMs())) return
     const fields = { peer: verdict.id, remote, reason: verdict.reason }

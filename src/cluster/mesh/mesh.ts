@@ -22,11 +22,11 @@ import {
   verifyConnection,
   detectRollback,
   verifyPeer,
-  type PeerClaim,
+  type PeerHandshakeInput,
   type PeerVerificationFacts,
-  type Verdict,
+  type PeerVerdict,
 } from './handshake.ts'
-import { MeshReports } from './mesh-reports.ts'
+import { MeshEventLogger } from './mesh-reports.ts'
 import {
   encodeForward,
   encodeSnapshotAck,
@@ -69,7 +69,7 @@ export class Mesh implements Transport {
   readonly #server: MeshServer
   readonly #encoder = new MessageEncoder()
   readonly #peers = new Map<NodeId, PeerRecord>()
-  readonly #reports: MeshReports
+  readonly #reports: MeshEventLogger
   readonly #raftQueueBytesMax: number
   readonly #forwardQueueBytesMax: number
   readonly #silenceMsMax: number
@@ -88,7 +88,7 @@ export class Mesh implements Transport {
     this.#options = options
     this.#deps = deps
     this.#events = events
-    this.#reports = new MeshReports(deps.clock, deps.log)
+    this.#reports = new MeshEventLogger(deps.clock, deps.log)
     this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#silenceMsMax = options.silenceMsMax ?? 3000
@@ -348,7 +348,7 @@ export class Mesh implements Transport {
   }
 
   /** Judges the first Hello of a caller (`expectedId` null) or of a dialed peer. */
-  #greet(claim: PeerClaim): Verdict {
+  #greet(claim: PeerHandshakeInput): PeerVerdict {
     const verdict = verifyPeer(claim, this.#roster)
     const { hello, expectedId } = claim
     if (!verdict.ok || hello === null || hello === undefined) return verdict
@@ -445,7 +445,7 @@ export class Mesh implements Transport {
 }
 
 /** The part of the mesh that a host uses. */
-export type HostMesh = Transport &
+export type ConsensusMesh = Transport &
   Pick<
     Mesh,
     | 'start'

@@ -5,10 +5,10 @@ import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Random } from '../../lib/random.ts'
 import type { Resolution } from '../../lib/runtime/last-addresses.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { Verdict } from './handshake.ts'
+import type { PeerVerdict } from './handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
 import { type MeshRefusal, readMeshRefusal } from './mesh-refusal.ts'
-import { clientOptions, meshService } from './mesh-service.ts'
+import { grpcClientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
@@ -31,7 +31,7 @@ interface PeerLinkDeps {
   readonly resolve: ((address: string) => Promise<Resolution>) | null
   readonly secureContext: () => SecureContext
   /** `hello` undefined: judges only the certificate. */
-  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
+  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => PeerVerdict
   readonly random: Random
   /** Both streams are open and the peer is authenticated. */
   readonly onReady: (hello: Hello, leafPem: string) => void
@@ -39,9 +39,9 @@ interface PeerLinkDeps {
   readonly onLost: () => void
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
-  readonly onRefused: (verdict: Verdict & { ok: false }) => void
+  readonly onRefused: (verdict: PeerVerdict & { ok: false }) => void
   /** Judges like `judge`, and also compares the Hello with the history of the peer. */
-  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
+  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => PeerVerdict
   /** The callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
   /**
@@ -259,7 +259,7 @@ export class PeerLink {
           return fault
         },
       }),
-      clientOptions,
+      grpcClientOptions,
     )
     const open = ({ path, requestSerialize, responseDeserialize }: typeof meshService.raft) =>
       client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)
@@ -351,7 +351,7 @@ export class PeerLink {
     return false
   }
 
-  #onUnproven(attempt: Attempt, verdict: Verdict & { ok: false }): void {
+  #onUnproven(attempt: Attempt, verdict: PeerVerdict & { ok: false }): void {
     this.#deps.onRefused(verdict)
     this.#fail(attempt, null)
   }

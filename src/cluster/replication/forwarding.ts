@@ -11,16 +11,16 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import type { ProposalResult } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { ConsensusThreadEvent, RefusalCode } from '../link.ts'
+import type { ConsensusThreadEvent, ProposalForwardRefusalCode } from '../link.ts'
 import { NO_TRACE, decodeTrace } from '../../lib/trace-context.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
 /** The part of the local consensus node that forwarding uses. */
 interface ProposalTarget {
-  /** Results arrive at {@link Forwarding.onProposed} with the same ids. */
+  /** Results arrive at {@link LeaderForwarder.onProposed} with the same ids. */
   propose(proposals: readonly { readonly id: number; readonly data: Uint8Array }[]): void
-  /** The result arrives at {@link Forwarding.onRead} with the same id. */
+  /** The result arrives at {@link LeaderForwarder.onRead} with the same id. */
   read(id: number): void
 }
 
@@ -55,7 +55,7 @@ const REMOTE_READS_MAX = 16_384
  * Sends proposals and read rounds to the leader, which is either the local node or a peer. Accepts
  * requests of peers only on the leader, and responds to every request that it refuses.
  */
-export class Forwarding {
+export class LeaderForwarder {
   readonly #deps: ForwardingDeps
   readonly #proposals = new Map<number, ReadRequester>()
   readonly #reads = new Map<number, ReadRequester>()
@@ -126,7 +126,7 @@ export class Forwarding {
   }
 
   /** @param refusal null: the proposal was logged. */
-  onProposed(id: number, refusal: RefusalCode | null): void {
+  onProposed(id: number, refusal: ProposalForwardRefusalCode | null): void {
     const asker = this.#proposals.get(id)
     this.#proposals.delete(id)
     if (asker === undefined || refusal === null) return
@@ -237,12 +237,12 @@ export class Forwarding {
     this.#deps.post({ type: 'readIndex', id: number, index })
   }
 
-  #refuseMain(proposals: readonly PackedProposal[], code: RefusalCode): void {
+  #refuseMain(proposals: readonly PackedProposal[], code: ProposalForwardRefusalCode): void {
     const sequences = proposals.map(({ sequence }) => sequence)
     this.#deps.post({ type: 'refused', sequences, code })
   }
 
-  #refuse({ from, number }: ReadRequester, code: RefusalCode): void {
+  #refuse({ from, number }: ReadRequester, code: ProposalForwardRefusalCode): void {
     if (from === null) {
       this.#deps.post({ type: 'refused', sequences: [number], code })
       return
@@ -270,7 +270,9 @@ export class Forwarding {
 }
 
 /** Refusal code for the controller that forwarded a proposal. */
-export function forwardedRefusal(code: (ProposalResult & { ok: false })['code']): RefusalCode {
+export function toForwardRefusalCode(
+  code: (ProposalResult & { ok: false })['code'],
+): ProposalForwardRefusalCode {
   switch (code) {
     case 'OVERLOADED':
     case 'TOO_LARGE':

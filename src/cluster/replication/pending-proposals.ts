@@ -5,7 +5,7 @@ import { SequenceWindow } from '../../lib/sequence-window.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { TraceContext } from '../../lib/trace-context.ts'
 import type { AppliedProposal } from '../../ports/proposer.ts'
-import type { RefusalCode } from '../link.ts'
+import type { ProposalForwardRefusalCode } from '../link.ts'
 
 /**
  * queued: sent with the next batch. sent: passed to the host and not refused since. parked:
@@ -29,7 +29,7 @@ export interface OutstandingProposal {
    * proposal; a refusal of a later attempt does not.
    */
   isFateOpen: boolean
-  lastRefusal: RefusalCode | null
+  lastRefusal: ProposalForwardRefusalCode | null
 }
 
 /**

@@ -3,7 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandSchema } from '../../../proto/gen/command_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
-import { traceBytes } from '../../lib/trace-context.ts'
+import { encodeTrace } from '../../lib/trace-context.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import { commandLevel } from '../../ports/feature-level.ts'
 import type { AppliedEntry } from '../../ports/machine.ts'
@@ -11,11 +11,11 @@ import {
   type Actor,
   actorFault,
   actorIdentityId,
-  type ClaimedActor,
-  systemActor,
+  type LoggedActor,
+  createSystemActor,
 } from '../../ports/actor.ts'
 import type { AppliedProposal, ProposalInput } from '../../ports/proposer.ts'
-import type { RefusalCode } from '../link.ts'
+import type { ProposalForwardRefusalCode } from '../link.ts'
 import { type OutstandingProposal, OutstandingProposals } from './pending-proposals.ts'
 import { packProposals } from './proposal-codec.ts'
 
@@ -52,7 +52,7 @@ interface ProposalsDeps {
 }
 
 /** Writes of this controller, from the request to the outcome when it is applied here. */
-export class Proposals {
+export class LocalProposals {
   readonly #options: ProposalOptions
   readonly #deps: ProposalsDeps
   readonly #storeIdHex: string
@@ -123,7 +123,7 @@ export class Proposals {
     else proposal.resolve({ index, outcome })
   }
 
-  onRefused(sequences: readonly number[], code: RefusalCode): void {
+  onRefused(sequences: readonly number[], code: ProposalForwardRefusalCode): void {
     for (const sequence of sequences) {
       const proposal = this.#outstanding.get(sequence)
       if (proposal === undefined) continue
@@ -183,7 +183,7 @@ export class Proposals {
     const packed = proposals.map(({ sequence, command, trace }) => ({
       sequence,
       command,
-      trace: traceBytes(trace),
+      trace: encodeTrace(trace),
     }))
     this.#deps.send(packProposals(packed))
   }
@@ -192,9 +192,9 @@ export class Proposals {
    * Adds the name of this controller to its own writes, so that the code that proposes them need
    * not know it.
    */
-  #named<A extends ClaimedActor>(actor: A): A | Actor {
+  #named<A extends LoggedActor>(actor: A): A | Actor {
     if (actor?.case !== 'system' || actor.value.name !== '') return actor
-    return systemActor({ ...actor.value, name: `controller:${this.#deps.selfId}` })
+    return createSystemActor({ ...actor.value, name: `controller:${this.#deps.selfId}` })
   }
 
   /**

@@ -16,7 +16,7 @@ const READERS_MAX = 65_536
  * starts after them. A round in progress cannot serve later reads, because it may miss writes made
  * meanwhile.
  */
-export class ReadRounds {
+export class ReadIndexRounds {
   readonly #clock: Clock
   readonly #timeoutMs: number
   readonly #ask: (id: number) => void

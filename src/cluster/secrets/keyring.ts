@@ -6,7 +6,7 @@ import {
 } from '../../lib/cluster-records.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { CLUSTER_KEY_BYTES } from '../../pki/secrets/cluster-key.ts'
-import { openSecret } from '../../pki/secrets/wrapped-secret.ts'
+import { unwrapSecret } from '../../pki/secrets/wrapped-secret.ts'
 import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
@@ -160,7 +160,7 @@ export class Keyring implements TokenKeys {
     const { state, selfId, privateKeyPem, log } = this.#deps
     try {
       const context = { clusterId: state.clusterId, name, version, nodeId: selfId }
-      const secret = await openSecret(jwe, privateKeyPem(), context)
+      const secret = await unwrapSecret(jwe, privateKeyPem(), context)
       if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
       log.error({ secret: name, version }, 'ignoring a shared secret of the wrong length')
     } catch (error) {

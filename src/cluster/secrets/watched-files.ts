@@ -1,4 +1,4 @@
-import { fileStamp } from '../../pki/verify/identity-files.ts'
+import { fileVersionKey } from '../../pki/verify/identity-files.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -12,7 +12,7 @@ interface CertificateFiles {
  * Watches the files of a certificate: decides when changed files should be read, and raises
  * CERTIFICATE_REFUSED if they are invalid.
  */
-export class WatchedFiles {
+export class CertificateFileWatcher {
   readonly #paths: CertificateFiles
   readonly #alarms: AlarmRaiser
   /**
@@ -27,7 +27,7 @@ export class WatchedFiles {
   constructor(paths: CertificateFiles, alarms: AlarmRaiser) {
     this.#paths = paths
     this.#alarms = alarms
-    this.#seen = fileStamp(paths)
+    this.#seen = fileVersionKey(paths)
   }
 
   /** Why the files were rejected; null if they were not. */
@@ -37,7 +37,7 @@ export class WatchedFiles {
 
   /** Whether the present files were already checked. */
   get areJudged(): boolean {
-    return fileStamp(this.#paths) === this.#judged
+    return fileVersionKey(this.#paths) === this.#judged
   }
 
   /**
@@ -45,7 +45,7 @@ export class WatchedFiles {
    * files are due after they have stayed unchanged for one interval.
    */
   areDue(): boolean {
-    const stamp = fileStamp(this.#paths)
+    const stamp = fileVersionKey(this.#paths)
     const isSettled = stamp === this.#seen
     this.#seen = stamp
     return isSettled && stamp !== this.#judged
@@ -75,7 +75,7 @@ export class WatchedFiles {
   }
 
   #mark(): void {
-    this.#judged = fileStamp(this.#paths)
+    this.#judged = fileVersionKey(this.#paths)
     this.#seen = this.#judged
   }
 

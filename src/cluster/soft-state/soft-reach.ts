@@ -2,12 +2,12 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { SoftReachSchema } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { SOFT_REACH_MS_MAX } from '../../ports/soft-state.ts'
+import { SOFT_STATE_BARRIER_MS_MAX } from '../../ports/soft-state.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
 import type { PeerChannel } from '../peer-channel.ts'
 
-export interface SoftReachDeps {
+export interface SoftStateBarrierDeps {
   readonly peers: Pick<PeerChannel, 'note' | 'onNote' | 'onLink' | 'readyPeers'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly members: () => readonly NodeId[]
@@ -35,7 +35,7 @@ const REACHED_TOPIC = 'soft-reached'
  * load.
  */
 export class SoftStateBarrier {
-  readonly #deps: SoftReachDeps
+  readonly #deps: SoftStateBarrierDeps
   /**
    * For each peer, the latest round that the peer has requested and that this controller has not
    * answered yet.
@@ -47,7 +47,7 @@ export class SoftStateBarrier {
   #current: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
 
-  constructor(deps: SoftReachDeps) {
+  constructor(deps: SoftStateBarrierDeps) {
     const { peers } = deps
     this.#deps = deps
     peers.onNote(REACH_TOPIC, (from, payload) => this.#onReach(from, payload))
@@ -102,7 +102,7 @@ export class SoftStateBarrier {
     const number = this.#rounds
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#round = { number, missing, finish: resolve }
-    const timer = setTimeout(resolve, SOFT_REACH_MS_MAX)
+    const timer = setTimeout(resolve, SOFT_STATE_BARRIER_MS_MAX)
     for (const peer of missing) peers.note(peer, REACH_TOPIC, encoded(number))
     await promise
     clearTimeout(timer)

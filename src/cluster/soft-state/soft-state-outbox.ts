@@ -37,7 +37,7 @@ interface SoftOutboxOptions {
 }
 
 /** This controller's own values, and the unsent changes of each connected peer. */
-export class SoftOutbox {
+export class SoftStateOutbox {
   readonly #options: SoftOutboxOptions
   /** Values by slot in sequence order; a changed value moves to the end. */
   readonly #values = new Map<string, OwnValue>()

@@ -16,7 +16,7 @@ type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
  * Mark of a quarantine that survives a restart: a state that was found wrong must not answer
  * requests before it is compared again.
  */
-export interface QuarantineMark {
+export interface QuarantineRecord {
   isSet(): boolean
   /** Durable when it returns. @throws the error of the file system. */
   set(reason: string): void
@@ -29,7 +29,7 @@ interface QuarantineDeps {
   readonly alarms: AlarmRaiser
   readonly log: Logger
   /** Mark of a quarantine that survives a restart; null: the quarantine ends with the process. */
-  readonly mark: QuarantineMark | null
+  readonly mark: QuarantineRecord | null
 }
 
 export const quarantineLimits = {

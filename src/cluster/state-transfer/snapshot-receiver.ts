@@ -10,7 +10,7 @@ import { decodeMembership } from '../../raft/configuration.ts'
 import type { NodeId, Position, Term } from '../../raft/types.ts'
 import type { ConsensusThreadEvent } from '../link.ts'
 import { decodePosition as positionOf } from '../message-codec.ts'
-import { ChunkCheck } from './state-chunks.ts'
+import { StateChunkVerifier } from './state-chunks.ts'
 
 interface SnapshotReceiverOptions {
   /** Maximum bytes of one chunk of a snapshot; a larger chunk aborts the transfer. */
@@ -58,7 +58,7 @@ interface Transfer extends ReceivedSnapshot {
   readonly id: number
   readonly snapshotId: Uint8Array
   /** Verifies the chunks and counts those received. */
-  readonly check: ChunkCheck
+  readonly check: StateChunkVerifier
   /** Chunks written by main. */
   written: number
   /** Sizes of chunks that are received but not written. */
@@ -260,7 +260,7 @@ export class SnapshotReceiver {
       // A copy, because the view would keep the whole frame in memory.
       configuration: Uint8Array.from(chunk.configuration),
       snapshotId: Uint8Array.from(chunk.snapshotId),
-      check: new ChunkCheck(this.#options.chunkBytesMax),
+      check: new StateChunkVerifier(this.#options.chunkBytesMax),
       written: 0,
       unwritten: [],
       isOffered: false,

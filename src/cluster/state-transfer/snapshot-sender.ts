@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
 import type { ConsensusThreadEvent } from '../link.ts'
-import { ChunkMaker } from './state-chunks.ts'
+import { StateChunkEncoder } from './state-chunks.ts'
 import { TransferPacer } from './transfer-pacer.ts'
 
 const MIB = 1024 * 1024
@@ -46,7 +46,7 @@ interface Transfer {
   readonly to: NodeId
   readonly term: Term
   readonly snapshotId: Uint8Array
-  readonly maker: ChunkMaker
+  readonly maker: StateChunkEncoder
   position: Position
   configuration: Uint8Array
   /**
@@ -246,7 +246,7 @@ export class SnapshotSender {
       to,
       term,
       snapshotId: newOpaqueId(),
-      maker: new ChunkMaker(),
+      maker: new StateChunkEncoder(),
       position: { term: 0, index: 0 },
       configuration: new Uint8Array(0),
       asked: 0,

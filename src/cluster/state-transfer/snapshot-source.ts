@@ -1,10 +1,10 @@
 import { Problem } from '../../lib/problems.ts'
-import type { Machine } from '../../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../ports/machine.ts'
 import type { StoreReceiver, StoreSnapshot } from '../../ports/state-store.ts'
-import { statePieces } from './state-chunks.ts'
+import { copyStatePieces } from './state-chunks.ts'
 import type { SnapshotLogRetention } from './catch-up.ts'
-import type { ConsensusThreadEvent, MainLink } from '../link.ts'
-import type { StateGuard } from './state-guard.ts'
+import type { ConsensusThreadEvent, MainThreadLink } from '../link.ts'
+import type { StateDivergenceHandler } from './state-guard.ts'
 
 /** Events of the consensus thread about snapshots. */
 export type SnapshotEvent = Extract<
@@ -61,7 +61,7 @@ interface Receiving {
   chunks: number
 }
 
-type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'restore'>
+type SnapshotMachine = Pick<ReplicatedStateMachine, 'progress' | 'snapshot' | 'receive' | 'restore'>
 
 /**
  * The main thread's part of snapshot transfers: reads the store for peers that fell behind, one
@@ -70,7 +70,7 @@ type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'rest
  */
 export class SnapshotStoreWorker {
   readonly #machine: SnapshotMachine
-  readonly #link: MainLink
+  readonly #link: MainThreadLink
   readonly #catchUps: SnapshotLogRetention
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
@@ -79,15 +79,15 @@ export class SnapshotStoreWorker {
    * because both use the same folder.
    */
   #abandoned: Promise<void> = Promise.resolve()
-  readonly #guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>
+  readonly #guard: Pick<StateDivergenceHandler, 'isQuarantined' | 'makeRoom'>
 
   /** @param catchUps receives every sent snapshot, because the log after it must be retained. */
   constructor(
     machine: SnapshotMachine,
-    link: MainLink,
+    link: MainThreadLink,
     parts: {
       readonly catchUps: SnapshotLogRetention
-      readonly guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>
+      readonly guard: Pick<StateDivergenceHandler, 'isQuarantined' | 'makeRoom'>
     },
   ) {
     this.#machine = machine
@@ -196,7 +196,7 @@ export class SnapshotStoreWorker {
   }
 
   async #sendChunks(id: number, sending: Sending, snapshot: StoreSnapshot): Promise<void> {
-    for await (const { data, isLast } of statePieces(snapshot)) {
+    for await (const { data, isLast } of copyStatePieces(snapshot)) {
       await sending.ready()
       if (sending.isOver) return
       sending.credit -= 1

@@ -1,15 +1,15 @@
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { Machine } from '../../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../ports/machine.ts'
 import type { PeerChannel } from '../peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import { DIGEST_INTERVAL_ENTRIES, DigestRing, type DigestComparison } from './digest-ring.ts'
-import type { MachineProgress } from '../link.ts'
+import type { MainThreadProgress } from '../link.ts'
 import type { Logger } from '../logger.ts'
 import type { Presence } from '../soft-state/presence-topic.ts'
-import { Quarantine, quarantineLimits, type QuarantineMark } from './quarantine.ts'
+import { Quarantine, quarantineLimits, type QuarantineRecord } from './quarantine.ts'
 import { StateTransferServer } from './state-transfer-server.ts'
 import { fetchDigests, fetchState } from './state-transfer-client.ts'
 
@@ -35,12 +35,12 @@ interface StateGuardHooks {
 
 interface StateGuardDeps extends StateGuardHooks {
   readonly selfId: NodeId
-  readonly machine: Machine
+  readonly machine: ReplicatedStateMachine
   readonly peers: PeerChannel
   readonly clock: Clock
   readonly alarms: AlarmRaiser
   readonly log: Logger
-  readonly mark: QuarantineMark | null
+  readonly mark: QuarantineRecord | null
   readonly voters: () => readonly NodeId[]
   readonly leaderId: () => NodeId | null
   /** Whether a member reports that it answers no requests. */
@@ -52,7 +52,7 @@ interface StateGuardDeps extends StateGuardHooks {
   readonly dropReceived: () => void
 }
 
-type OwnDigest = Pick<MachineProgress, 'digestIndex' | 'digest' | 'entitiesDigest'>
+type OwnDigest = Pick<MainThreadProgress, 'digestIndex' | 'digest' | 'entitiesDigest'>
 
 const HAND_OVER_MS = 1000
 const PROVE_MS = 250
@@ -73,7 +73,7 @@ const PROVE_AT_MS_MAX = 2000
  * replaces its state by that of one of them, and leaves quarantine once a majority has the same
  * state.
  */
-export class StateGuard {
+export class StateDivergenceHandler {
   readonly #deps: StateGuardDeps
   readonly #digests = new DigestRing()
   readonly #divergence: DivergenceWatch
@@ -352,7 +352,7 @@ export class StateGuard {
 /**
  * Raises STATE_DIVERGED for members whose state differs from this controller's. Two members alone
  * cannot find out which state is wrong, so this takes no member out of service; the
- * {@link StateGuard} does so by majority.
+ * {@link StateDivergenceHandler} does so by majority.
  */
 export class DivergenceWatch {
   readonly #alarms: AlarmRaiser

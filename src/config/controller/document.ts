@@ -1,11 +1,11 @@
-import { configTables } from '../engine/document.ts'
-import { controllerTable } from './load.ts'
+import { renderConfigTables } from '../engine/document.ts'
+import { controllerConfigTable } from './load.ts'
 
 /**
  * The text of docs/reference/configuration.md, generated from the options table. A test compares
  * the file with this text.
  */
-export function configurationDocument(): string {
+export function renderControllerConfigReference(): string {
   return `# Configuration of a controller
 
 A YAML file, checked as a whole before anything is started: \`flotilla controller check CONFIG\` reports every fault with its line, and exits with 2.
@@ -16,7 +16,7 @@ An environment variable can set each option; it takes precedence over the file. 
 The column *change* says how a new value takes effect: with \`systemctl reload\` (\`flotilla controller reload CONFIG\`, SIGHUP), or with a
 restart. The reload prints each changed option ([Change options](../operate/change-options.md)).
 
-${configTables(controllerTable)}
+${renderConfigTables(controllerConfigTable)}
 ## Rules between options
 
 - \`raft.heartbeatMs\`, \`raft.electionTimeoutMs\` and \`raft.electionTimeoutMaxMs\` are multiples of \`raft.tickMs\`.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import type { Fields } from '../engine/schema.ts'
+import type { SchemaFields } from '../engine/schema.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
 type SharedValue = string | number | boolean
@@ -14,12 +14,12 @@ interface SharedOption {
 }
 
 /** Names and values of all options with scope `cluster`. */
-export function sharedOptions(config: ControllerConfig): ReadonlyMap<string, SharedValue> {
+export function clusterScopeOptions(config: ControllerConfig): ReadonlyMap<string, SharedValue> {
   return new Map(collected(controllerOptions, config).map(({ name, value }) => [name, value]))
 }
 
-/** SHA-256 over {@link sharedOptions}. Peers compare this hash when they connect. */
-export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
+/** SHA-256 over {@link clusterScopeOptions}. Peers compare this hash when they connect. */
+export function clusterScopeOptionsSha256(config: ControllerConfig): Uint8Array {
   const counted = collected(controllerOptions, config).filter((one) => !isLaterDefault(one))
   const text = canonicalJson(Object.fromEntries(counted.map(({ name, value }) => [name, value])))
   return Uint8Array.from(createHash('sha256').update(text).digest())
@@ -36,7 +36,7 @@ function isLaterDefault({ name, isDefault }: SharedOption): boolean {
 /**
  * Skips lists, because they describe one controller's listeners and contain no shared options.
  */
-function collected(fields: Fields, values: object, prefix = ''): readonly SharedOption[] {
+function collected(fields: SchemaFields, values: object, prefix = ''): readonly SharedOption[] {
   return Object.entries(fields).flatMap(([key, node]) => {
     const value = (values as Record<string, unknown>)[key]
     const name = `${prefix}${key}`

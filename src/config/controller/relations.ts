@@ -7,7 +7,7 @@ import type { ControllerConfig } from './options.ts'
 type ReportFault = (key: string, problem: string) => void
 
 /** Checks rules between options. Each value is already valid on its own. */
-export function checkRelations(config: ControllerConfig, fault: ReportFault): void {
+export function checkOptionRelations(config: ControllerConfig, fault: ReportFault): void {
   judgeTiming(config, fault)
   judgeTimeouts(config, fault)
   judgeTokens(config, fault)

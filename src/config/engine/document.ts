@@ -1,6 +1,12 @@
 import { environmentName } from './environment.ts'
 import type { ConfigTable } from './load.ts'
-import { type Fields, type List, type Option, REQUIRED_OPTION, type SchemaNode } from './schema.ts'
+import {
+  type SchemaFields,
+  type SectionList,
+  type Option,
+  REQUIRED_OPTION,
+  type SchemaNode,
+} from './schema.ts'
 import { formatOptionValue } from './shown.ts'
 
 type Column = 'key' | 'expected' | 'default' | 'scope' | 'change' | 'purpose' | 'variable'
@@ -24,7 +30,9 @@ const allColumns: readonly Column[] = [
 const NO_EFFECT = ' No effect in this version.'
 
 /** Markdown tables with all keys: first the top-level keys, then one table per section. */
-export function configTables(table: Pick<ConfigTable<never>, 'fields' | 'overridePrefix'>): string {
+export function renderConfigTables(
+  table: Pick<ConfigTable<never>, 'fields' | 'overridePrefix'>,
+): string {
   return new Tables(table.overridePrefix).of(table.fields)
 }
 
@@ -53,14 +61,14 @@ class Tables {
     this.#columns = overridePrefix === null ? columns : allColumns
   }
 
-  of(fields: Fields): string {
+  of(fields: SchemaFields): string {
     const { table, inner } = this.#parts(fields, '', { hasEffect: true, isReloaded: false })
     return `## At the top\n\n${table}\n${inner}`
   }
 
   /** Options of a section, and its nested sections. */
   #parts(
-    fields: Fields,
+    fields: SchemaFields,
     prefix: string,
     { hasEffect, isReloaded }: Standing,
   ): { table: string; inner: string } {
@@ -109,7 +117,7 @@ class Tables {
     }
   }
 
-  #sectionOf(fields: Fields, place: Place): string {
+  #sectionOf(fields: SchemaFields, place: Place): string {
     const { title, prefix, why, hasEffect, isReloaded = false } = place
     const { table, inner } = this.#parts(fields, prefix, { hasEffect, isReloaded })
     const effect = hasEffect ? '' : NO_EFFECT
@@ -158,7 +166,7 @@ function deprecation({ deprecated }: { readonly deprecated?: string }): string {
   return deprecated === undefined ? '' : ` Deprecated: ${deprecated}.`
 }
 
-function countOf({ itemsMin, itemsMax }: List<Fields>): string {
+function countOf({ itemsMin, itemsMax }: SectionList<SchemaFields>): string {
   return itemsMin === 0 ? `up to ${itemsMax}` : `${itemsMin} to ${itemsMax}`
 }
 

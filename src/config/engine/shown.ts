@@ -1,4 +1,4 @@
-import type { Fields, Option, SchemaNode } from './schema.ts'
+import type { SchemaFields, Option, SchemaNode } from './schema.ts'
 
 export const REDACTED = '(redacted)'
 
@@ -12,7 +12,7 @@ export function formatOptionValue(option: Option<unknown>, value: unknown): stri
 }
 
 /** All values for a support bundle; secret values are redacted. */
-export function redactedValues(fields: Fields, values: object): Record<string, unknown> {
+export function redactedValues(fields: SchemaFields, values: object): Record<string, unknown> {
   const given = new Map(Object.entries(values))
   return Object.fromEntries(
     Object.entries(fields).map(([key, node]) => [key, shownNode(node, given.get(key), values)]),

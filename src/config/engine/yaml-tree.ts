@@ -12,7 +12,7 @@ import {
   type YAMLError,
 } from 'yaml'
 
-import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-text.ts'
+import { escapeUnprintable, firstUnprintableCharacter } from '../../lib/text/terminal-text.ts'
 
 /**
  * Limits of a YAML tree after its aliases are expanded, because aliases let a small file describe a
@@ -98,7 +98,7 @@ export function parseYamlTree(
 }
 
 /** Formats plain data as YAML without folded lines, and escapes terminal control characters. */
-export function yamlText(value: unknown): string {
+export function formatYaml(value: unknown): string {
   const document = new Document(value)
   visit(document, {
     Scalar(_, scalar) {
@@ -116,7 +116,7 @@ export function yamlText(value: unknown): string {
  * other control characters.
  */
 function needsEscapes(text: string): boolean {
-  return firstUnprintable(text.replace(/[\t\n]/g, '')) !== null
+  return firstUnprintableCharacter(text.replace(/[\t\n]/g, '')) !== null
 }
 
 class TreeFault extends Error {

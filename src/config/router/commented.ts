@@ -7,10 +7,10 @@ import { CONFIG_VERSION } from './table.ts'
  * network and dials links only, so nobody connects to it from outside. `tunnel` serves no clients:
  * it hosts and offers services at its own host.
  */
-export const routerOptionTypes = ['edge', 'private', 'tunnel'] as const
-export type RouterType = (typeof routerOptionTypes)[number]
+export const routerTypes = ['edge', 'private', 'tunnel'] as const
+export type RouterType = (typeof routerTypes)[number]
 
-export interface CommentedRouter {
+export interface CommentedRouterOptions {
   readonly type: RouterType
   /** Base name of the router's identity files. */
   readonly name: string
@@ -33,7 +33,7 @@ const purposes: Readonly<Record<RouterType, string>> = {
 }
 
 /** A complete configuration with a comment at each section, for a person to edit. */
-export function commentedRouterConfig(router: CommentedRouter): string {
+export function composeCommentedRouterConfig(router: CommentedRouterOptions): string {
   const { type, name } = router
   return `# Router ${name}: ${purposes[type]}.
 # Relative paths start at the folder of this file. 'flotilla router options' lists every key.
@@ -55,7 +55,7 @@ csr:
 ${[...sectionsOf(router), optionalText].join('\n')}`
 }
 
-function sectionsOf(router: CommentedRouter): readonly string[] {
+function sectionsOf(router: CommentedRouterOptions): readonly string[] {
   switch (router.type) {
     case 'edge':
       return [linksText(router), clientsText(router), dialersText]
@@ -66,7 +66,7 @@ function sectionsOf(router: CommentedRouter): readonly string[] {
   }
 }
 
-function controllersText({ endpoints }: CommentedRouter): string {
+function controllersText({ endpoints }: CommentedRouterOptions): string {
   const intro = `# Router ports of the controllers. One is enough to start: the router follows the members of the cluster.`
   if (endpoints.length === 0) {
     return `${intro}
@@ -80,7 +80,7 @@ ctrl:
   return `${intro}\nctrl:\n  endpoints:\n${lines}\n  endpointsFile: endpoints.yml\n`
 }
 
-function linksText({ advertise, linkPort }: CommentedRouter): string {
+function linksText({ advertise, linkPort }: CommentedRouterOptions): string {
   return `# Other routers dial the address of the listener; this router dials those of others.
 link:
   listeners:
@@ -98,7 +98,7 @@ link:
     - binding: transport
 `
 
-function clientsText({ advertise, edgePort }: CommentedRouter): string {
+function clientsText({ advertise, edgePort }: CommentedRouterOptions): string {
   return `# Clients (SDKs, tunnels) connect to the advertised address.
 edge: {}
 listeners:
@@ -109,7 +109,7 @@ listeners:
 `
 }
 
-function tunnelText({ mode }: CommentedRouter): string {
+function tunnelText({ mode }: CommentedRouterOptions): string {
   const example = mode === 'proxy' ? "\n      services: ['web:8080'] # SERVICE:PORT" : ''
   return `# The record of the router needs isTunnelerEnabled: true; docs/operate/router-tunnel.md has the modes.
 listeners:

@@ -1,11 +1,11 @@
-import { configTables } from '../engine/document.ts'
-import { routerTable } from './load.ts'
+import { renderConfigTables } from '../engine/document.ts'
+import { routerConfigTable } from './load.ts'
 
 /**
  * The text of docs/reference/router-configuration.md, generated from the table of keys. A test
  * compares the file with this text.
  */
-export function routerConfigurationDocument(): string {
+export function renderRouterConfigReference(): string {
   return `# Configuration of a router
 
 A YAML file with \`v: 3\`, checked as a whole: \`flotilla router check CONFIG\` reports every fault with its line, the value found and the values
@@ -23,7 +23,7 @@ could not start on this host. \`--print\` shows the effective configuration: eac
   \`identity\`, \`interfaceDiscovery\`, \`proxy\` and the sections \`identity\` and \`options\` of \`web\`, a misspelled key is a fault: if the router used the default instead, it would disclose or accept more than the file allows.
 - **Unknown bindings**: the router skips an entry of \`dialers\` or \`listeners\` whose binding it does not have, and logs a warning. A misspelled binding is a fault.
 
-${configTables(routerTable)}
+${renderConfigTables(routerConfigTable)}
 ## Rules between keys
 
 - With both \`ctrl.endpoint\` and \`ctrl.endpoints\`, \`endpoints\` is ignored. With neither, \`router enroll\` writes the addresses of the enrollment

@@ -20,7 +20,7 @@ export function missingSectionNotes(config: RouterConfig): readonly string[] {
 }
 
 /** One sentence for each section that is checked but has no effect in this version. */
-export function sectionsWithoutEffect(config: RouterConfig): readonly string[] {
+export function unusedSectionNotes(config: RouterConfig): readonly string[] {
   const others = transportsWithoutEffect(config.transport)
   const sections: readonly (readonly [boolean, string, string])[] = [
     [

@@ -1,16 +1,16 @@
 import { signal } from '@preact/signals'
 
-import { MANAGEMENT } from '../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
 import { ApiDocument, type ServedDocument } from '../client/api-document.ts'
 import type { IdentityDetail } from '../client/served-types.ts'
-import { client, session } from './services.ts'
+import { consoleApiClient, session } from './services.ts'
 
 let loading: Promise<ApiDocument> | null = null
 
 /** The OpenAPI document of the management API, loaded once for each tab. */
 export function managementDocument(): Promise<ApiDocument> {
-  loading ??= client
-    .ask({ path: `${MANAGEMENT}/openapi.json`, timeoutMs: 10_000 })
+  loading ??= consoleApiClient
+    .ask({ path: `${MANAGEMENT_API_PATH}/openapi.json`, timeoutMs: 10_000 })
     .then(({ body }) => new ApiDocument(body as ServedDocument))
     .catch((error: unknown) => {
       loading = null
@@ -22,7 +22,7 @@ export function managementDocument(): Promise<ApiDocument> {
 type Caller = Pick<IdentityDetail, 'isAdmin' | 'permissions'>
 
 /** Null until it is known. */
-export const caller = signal<Caller | null>(null)
+export const currentCaller = signal<Caller | null>(null)
 let callerOf = ''
 
 /** Loads the permissions of the identity once for each session. */
@@ -30,14 +30,14 @@ export async function loadCaller(): Promise<void> {
   const token = session.token() ?? ''
   if (callerOf === token) return
   callerOf = token
-  const { data } = await client
+  const { data } = await consoleApiClient
     .served('GET /edge/management/v1/current-identity')
     .catch((error: unknown) => {
       callerOf = ''
       throw error
     })
   const { isAdmin, permissions = [] } = data
-  caller.value = { isAdmin, permissions }
+  currentCaller.value = { isAdmin, permissions }
 }
 
 /**
@@ -45,7 +45,7 @@ export async function loadCaller(): Promise<void> {
  * the permissions of the caller are known, the console offers everything.
  */
 export function hasPermission(permission: string): boolean {
-  const { value } = caller
+  const { value } = currentCaller
   if (value === null || value.isAdmin) return true
   if (permission === 'session' || permission === 'partial' || permission === 'public') return true
   const permissions = value.permissions ?? []

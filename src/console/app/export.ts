@@ -1,5 +1,9 @@
 /** Makes the browser save a string as a file. */
-export function download(fileName: string, text: string, type = 'application/octet-stream'): void {
+export function downloadText(
+  fileName: string,
+  text: string,
+  type = 'application/octet-stream',
+): void {
   const url = URL.createObjectURL(new Blob([text], { type }))
   const link = document.createElement('a')
   link.href = url

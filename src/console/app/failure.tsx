@@ -1,6 +1,6 @@
 import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
 import { Button, LinkButton } from '../controls/button.tsx'
-import { Empty, Notice } from '../controls/status.tsx'
+import { EmptyState, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
 import { faultText } from './fault-text.ts'
 
@@ -38,14 +38,14 @@ export function Failure({
   const isRefused = error instanceof ApiRefusalError && error.status === 401
   const title = isMissing ? failure.missingTitle : isRefused ? failure.refusedTitle : failure.title
   return (
-    <Empty icon={isRefused ? 'key' : 'alert'} title={title}>
+    <EmptyState icon={isRefused ? 'key' : 'alert'} title={title}>
       <p role="alert">{isMissing ? failure.missing : failureText(error)}</p>
       {isMissing && back !== undefined ? (
         <LinkButton href={back.href}>{back.text}</LinkButton>
       ) : retry === undefined || isRefused ? null : (
         <Button onClick={retry}>{failure.retry}</Button>
       )}
-    </Empty>
+    </EmptyState>
   )
 }
 

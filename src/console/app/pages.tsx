@@ -1,12 +1,12 @@
 import type { ComponentChildren, ComponentType } from 'preact'
 
 import type { IconName } from '../controls/icon-paths.ts'
-import { Empty } from '../controls/status.tsx'
+import { EmptyState } from '../controls/status.tsx'
 import { LinkButton } from '../controls/button.tsx'
 import { type Kind, kindAt, kinds as allKinds } from '../pages/records/kinds.ts'
 import { HomePage } from '../pages/home/home-page.tsx'
 import { texts } from '../texts.ts'
-import { BASE, type ConsolePage } from './navigation.ts'
+import { CONSOLE_BASE_PATH, type ConsolePage } from './navigation.ts'
 import { hasPermission } from './api-documents.ts'
 import { lazyComponent } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
@@ -219,9 +219,9 @@ function MissingPage() {
   return (
     <>
       <PageHead title={texts.pages.missing} />
-      <Empty icon="search" title={texts.failure.noPage}>
-        <LinkButton href={`${BASE}/`}>{texts.failure.toStart}</LinkButton>
-      </Empty>
+      <EmptyState icon="search" title={texts.failure.noPage}>
+        <LinkButton href={`${CONSOLE_BASE_PATH}/`}>{texts.failure.toStart}</LinkButton>
+      </EmptyState>
     </>
   )
 }

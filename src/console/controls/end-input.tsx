@@ -1,6 +1,6 @@
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
-import { agoText } from './time.tsx'
+import { relativeTimeText } from './time.tsx'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
@@ -16,10 +16,12 @@ const presets = [
  * The time at which access ends or has ended, in words relative to now; null: access has no such
  * time.
  */
-export function endText(end: unknown, nowMs = Date.now()): string | null {
+export function expiryText(end: unknown, nowMs = Date.now()): string | null {
   const ms = typeof end === 'string' ? Date.parse(end) : NaN
   if (Number.isNaN(ms)) return null
-  return ms > nowMs ? texts.ends.coming(agoText(ms, nowMs)) : texts.ends.passed(agoText(ms, nowMs))
+  return ms > nowMs
+    ? texts.ends.coming(relativeTimeText(ms, nowMs))
+    : texts.ends.passed(relativeTimeText(ms, nowMs))
 }
 
 /** A time as the value of an input of the type datetime-local, in the user's zone. */
@@ -34,13 +36,13 @@ export function localTimeValue(end: unknown): string {
  * Converts the value of an input of type datetime-local to RFC 3339; undefined for an empty or
  * incomplete value.
  */
-export function endOfLocalTime(value: string): string | undefined {
+export function expiryFromLocalTime(value: string): string | undefined {
   const date = new Date(value)
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
 /** The time that is `ms` after now, rounded up to a whole minute, in RFC 3339 format. */
-export function endAfter(ms: number, nowMs = Date.now()): string {
+export function expiryAfter(ms: number, nowMs = Date.now()): string {
   return new Date(Math.ceil((nowMs + ms) / MINUTE_MS) * MINUTE_MS).toISOString()
 }
 
@@ -60,8 +62,8 @@ interface EndInputProps {
 }
 
 /** Input for a time: a time in the user's zone, or one of the offered times from now. */
-export function EndInput({ ids, value, about, onChange }: EndInputProps) {
-  const shown = endText(value)
+export function ExpiryInput({ ids, value, about, onChange }: EndInputProps) {
+  const shown = expiryText(value)
   const named = (text: string): string => (about === '' ? text : texts.ends.about(about, text))
   return (
     <div class="end-input">
@@ -71,10 +73,10 @@ export function EndInput({ ids, value, about, onChange }: EndInputProps) {
           class="input"
           type="datetime-local"
           value={localTimeValue(value)}
-          onInput={({ currentTarget }) => onChange(endOfLocalTime(currentTarget.value))}
+          onInput={({ currentTarget }) => onChange(expiryFromLocalTime(currentTarget.value))}
         />
         {presets.map(({ text, ms }) => (
-          <Button key={text} label={named(text)} onClick={() => onChange(endAfter(ms))}>
+          <Button key={text} label={named(text)} onClick={() => onChange(expiryAfter(ms))}>
             {text}
           </Button>
         ))}

@@ -40,7 +40,7 @@ export function removePidFile(configPath: string, pid = process.pid): void {
  * @param dataFolder null for a router, which has no data folder.
  * @returns null when no process runs this configuration.
  */
-export function runningPid(configPath: string, dataFolder: string | null): number | null {
+export function findRunningPid(configPath: string, dataFolder: string | null): number | null {
   const pids = [readPid(configPath), dataFolder === null ? null : lastLockHolder(dataFolder)]
   return pids.find((pid) => pid !== null && runsConfiguration(pid, configPath)) ?? null
 }

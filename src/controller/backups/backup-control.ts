@@ -30,7 +30,7 @@ interface ControlDeps extends BackupDeps {
 }
 
 /** Backups on demand for operators. */
-export function backupControl(deps: ControlDeps): BackupControl {
+export function createBackupControl(deps: ControlDeps): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
     const options = optionsOf(request)

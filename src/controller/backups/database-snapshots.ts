@@ -10,7 +10,7 @@ import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { syncFolder } from '../../pki/key-file.ts'
 import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
 import { toStoreError, StoreError } from '../../store/errors.ts'
-import { STATE_NAME } from '../../store/state/level-state-store.ts'
+import { STATE_FOLDER_NAME } from '../../store/state/level-state-store.ts'
 import { type BackupDeps, bytesOf, startBackup } from './take-backup.ts'
 
 export const snapshotFileLimits = {
@@ -32,7 +32,7 @@ const SNAPSHOTS_NAME = 'snapshots'
 /** Default path of a snapshot. */
 const DEFAULT_PATH = '__DB_DIR__/__DB_FILE__-__DATE__-__TIME__'
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
-const UNNAMED = new RegExp(`^${STATE_NAME}-[0-9]{8}-[0-9]{6}$`)
+const UNNAMED = new RegExp(`^${STATE_FOLDER_NAME}-[0-9]{8}-[0-9]{6}$`)
 /** Name of an incomplete file. It begins with a dot, which no snapshot name may. */
 const PARTIAL = /^\..*\.partial$/
 
@@ -49,7 +49,7 @@ export interface SnapshotFolderDeps extends BackupDeps {
  * Opens the snapshots of the data folder, and removes incomplete snapshots of a killed process. The
  * caller must hold the folder's lock.
  */
-export async function openSnapshots(
+export async function openSnapshotFolder(
   { data, log: { lowSpaceBytes } }: ControllerConfig,
   log: Logger,
   deps: BackupDeps,
@@ -133,7 +133,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
     const deps = this.#deps
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
     await this.removePartial()
-    await this.#requireSpace(await folderBytes(join(deps.dir, STATE_NAME)))
+    await this.#requireSpace(await folderBytes(join(deps.dir, STATE_FOLDER_NAME)))
     const taken = await startBackup(deps, {
       recipient: null,
       hasSecrets: false,
@@ -262,7 +262,7 @@ function snapshotFileName(
   const [date = '', time = ''] = new Date(takenAtMs).toISOString().replace(/[-:]/g, '').split('T')
   const filled = path
     .replaceAll('__DB_DIR__', () => folder)
-    .replaceAll('__DB_FILE__', STATE_NAME)
+    .replaceAll('__DB_FILE__', STATE_FOLDER_NAME)
     .replaceAll('__DATE__', date)
     .replaceAll('__TIME__', time.slice(0, 6))
     .replaceAll('__RAFT_INDEX__', String(index))

@@ -11,8 +11,8 @@ import type { RunningOptions } from '../running-options.ts'
 import { BackupFolder } from './backup-folder.ts'
 import { BackupSchedule } from './backup-schedule.ts'
 import type { BackupDeps } from './take-backup.ts'
-import { backupControl } from './backup-control.ts'
-import { restoreControl } from './restore-control.ts'
+import { createBackupControl } from './backup-control.ts'
+import { createRestoreControl } from './restore-control.ts'
 
 /** Backups and restores of a controller. */
 interface Backups {
@@ -47,8 +47,8 @@ export function openBackups(
   }
   const actions = new ClusterActionRecorder(clusterNode, log)
   return {
-    control: backupControl({ ...backups, actions, folder: () => planned.folder }),
-    restores: restoreControl({ ...backups, proposer: clusterNode }),
+    control: createBackupControl({ ...backups, actions, folder: () => planned.folder }),
+    restores: createRestoreControl({ ...backups, proposer: clusterNode }),
     lastTakenMs: () => planned.lastTakenMs,
     start: () => planned.start(),
     close: async () => await planned.close(),

@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { isVersionNeeded, type SharedSecretName } from '../../lib/cluster-records.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { Machine } from '../../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../ports/machine.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 export interface BackupDeps {
@@ -14,7 +14,7 @@ export interface BackupDeps {
     ClusterView,
     'clusterId' | 'generation' | 'selfId' | 'featureLevel' | 'members' | 'readIndex'
   >
-  readonly machine: Pick<Machine, 'snapshot' | 'waitForApplied'> &
+  readonly machine: Pick<ReplicatedStateMachine, 'snapshot' | 'waitForApplied'> &
     Pick<StateView, 'get' | 'logTimeMs'>
   readonly secrets: Pick<Keyring, 'refresh' | 'held'>
   readonly clock: Clock
@@ -51,7 +51,7 @@ export async function startBackup(
   options: TakeBackupOptions,
 ): Promise<BackupResult> {
   const { cluster, machine, clock, trustDomain, version, caPem } = deps
-  requireServing(deps)
+  requireServableState(deps)
   if (options.isLinearizable) await reachNow(deps)
   const before = options.hasSecrets ? held(deps) : []
   const snapshot = await machine.snapshot()
@@ -87,17 +87,17 @@ export async function* bytesOf(
 ): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of writer.chunks()) {
-      requireServing(deps)
+      requireServableState(deps)
       yield chunk
     }
-    requireServing(deps)
+    requireServableState(deps)
   } finally {
     await close()
   }
 }
 
 /** @throws {Problem} while this controller must not serve its state. */
-export function requireServing({ refusal }: Pick<BackupDeps, 'refusal'>): void {
+export function requireServableState({ refusal }: Pick<BackupDeps, 'refusal'>): void {
   const code = refusal()
   if (code !== null) throw new Problem(code)
 }

@@ -23,7 +23,7 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { majorityNowMs, systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
-import type { IdentityInForce } from '../identity-in-force.ts'
+import type { ActiveIdentity } from '../identity-in-force.ts'
 import type { ReleaseStack } from '../releases.ts'
 import type { RunningOptions } from '../running-options.ts'
 import type { Credentials } from '../start/check-certificates.ts'
@@ -96,7 +96,7 @@ function meshAddress(clusterNode: ClusterNode, id: string): string | null {
 /** Creates and redeems join tickets. */
 export function createJoinTickets(
   { config, log, clusterNode, machine, secrets }: Omit<MembershipDeps, 'onAnswer'>,
-  inForce: IdentityInForce,
+  inForce: ActiveIdentity,
 ): JoinTickets {
   return new JoinTickets({
     cluster: clusterNode,

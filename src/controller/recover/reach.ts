@@ -15,7 +15,7 @@ const ADDRESSES_MAX = 16
  * member.
  * @returns their ids and addresses.
  */
-export async function reachableMembers(
+export async function findReachableMembers(
   members: readonly SurvivorMember[],
   credentials: Pick<Credentials, 'certificatePem' | 'privateKeyPem' | 'caPem'>,
   place: { readonly trustDomain: string; readonly resolvers: readonly string[] },

@@ -11,7 +11,7 @@ import type { RouterService } from './routers.ts'
 import { configuredApiLimits } from '../settings.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export type LiveDeps = Pick<
+export type LiveDataDeps = Pick<
   ApiDeps,
   | 'activity'
   | 'channels'
@@ -48,7 +48,7 @@ export function openLiveData({
   routers,
   log,
   counted,
-}: LiveSources): LiveDeps {
+}: LiveSources): LiveDataDeps {
   const { soft } = clusterNode
   const { channels, circuits, links, traces, inspections: routerInspections } = routers
   const posture = new ControllerPosture({

@@ -10,7 +10,7 @@ import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PkiControl } from '../../api/cluster/pki-control.ts'
-import { pkiControl } from '../admin/pki-control.ts'
+import { createPkiControl } from '../admin/pki-control.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { ServerCertificates } from './server-certificates.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -37,7 +37,7 @@ interface CertificatesDeps {
 /**
  * Renews and watches the certificates of one controller, and offers their operations to operators.
  */
-export class Certificates {
+export class ControllerCertificates {
   readonly control: PkiControl
   readonly servers: ServerCertificates
   readonly #renewer: CertificateRenewer
@@ -131,9 +131,9 @@ function serversOf(
   })
 }
 
-function controlOf(deps: CertificatesDeps, certificates: Certificates): PkiControl {
+function controlOf(deps: CertificatesDeps, certificates: ControllerCertificates): PkiControl {
   const { authority } = deps
-  return pkiControl({
+  return createPkiControl({
     renewer: certificates.renewer,
     serverCertificates: () => certificates.servers.view(),
     reload: () => certificates.reload(),

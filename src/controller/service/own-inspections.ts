@@ -26,7 +26,7 @@ const NS_PER_MS = 1_000_000
  * Inspection values about routers, in the form of an OpenZiti controller, but without the records
  * themselves.
  */
-export function ownInspections(deps: OwnInspectionsDeps): OwnInspections {
+export function createOwnInspections(deps: OwnInspectionsDeps): OwnInspections {
   const { config, model, timelineId } = deps
   const modelIndex = (): object => ({ timeline: timelineId(), index: model.appliedIndex })
   return {

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
-import { clientSockets } from '../../lib/bounds/descriptors.ts'
+import { clientSocketShare } from '../../lib/bounds/descriptors.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { routerLimits } from '../../fabric/limits.ts'
@@ -11,7 +11,10 @@ import { configuredApiLimits } from '../settings.ts'
 type PortsLogger = ConstructorParameters<typeof TlsPorts>[0]['log']
 
 /** Whether routers use the same port as this web listener, as in OpenZiti's packages. */
-export function isRouterPort({ routers }: Pick<ControllerConfig, 'routers'>, bind: string) {
+export function isPortSharedWithRouters(
+  { routers }: Pick<ControllerConfig, 'routers'>,
+  bind: string,
+) {
   return routers.bind === bind
 }
 
@@ -44,7 +47,7 @@ export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): 
     handshakeTimeoutMs: Math.max(handshakeTimeoutMs, routerHandshakeTimeoutMs),
     hellosWaitingMax: Math.max(connectionsMax, routerConnectionsMax),
     hellosWaitingPerSourceMax: Math.max(connectionsPerSourceMax, routerConnectionsPerSourceMax),
-    room: clientSockets,
+    room: clientSocketShare,
     log,
   })
 }

@@ -10,7 +10,7 @@ import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { assert } from '../../lib/assert.ts'
-import { clientSockets } from '../../lib/bounds/descriptors.ts'
+import { clientSocketShare } from '../../lib/bounds/descriptors.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
@@ -26,7 +26,10 @@ import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterAdmitter } from '../../fabric/admission.ts'
 import type { ControllerIdentity } from '../../fabric/hello-answer.ts'
-import { certificateHandler, type PrecheckingProposer } from '../../fabric/certificate-handler.ts'
+import {
+  createCertificateHandler,
+  type PrecheckingProposer,
+} from '../../fabric/certificate-handler.ts'
 import { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import {
   circuitEventData,
@@ -47,11 +50,11 @@ import { PostureHandler } from '../../fabric/clients/posture-handler.ts'
 import { TerminatorHandler } from '../../fabric/clients/terminator-handler.ts'
 import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
-import { boundAddresses, isRouterPort } from './ports.ts'
+import { boundAddresses, isPortSharedWithRouters } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
-import { ownInspections } from './own-inspections.ts'
-import { routerInspections } from '../../fabric/inspections.ts'
-import { linkHandler, linkGoneMessage } from '../../fabric/links/link-handler.ts'
+import { createOwnInspections } from './own-inspections.ts'
+import { createRouterInspections } from '../../fabric/inspections.ts'
+import { createLinkHandler, closeLinkMessage } from '../../fabric/links/link-handler.ts'
 import { LinkTable } from '../../fabric/links/link-table.ts'
 import { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
 import { ModelHandler } from '../../fabric/model/model-handler.ts'
@@ -59,18 +62,18 @@ import { type CertificateAndKey, RouterListener } from '../../fabric/listener.ts
 import {
   RouterChannels,
   type RouterLogger,
-  type RouterCluster,
+  type RouterClusterView,
 } from '../../fabric/router-channels.ts'
 import { perRouterRateLimitedLogger } from '../../fabric/router-log.ts'
 import { RouterPresenceLog } from '../../fabric/presence-log.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import { RouterStatusTopic } from '../../fabric/status-topic.ts'
-import type { OpenPort } from '../../overlay/sockets/front-port.ts'
+import type { ListeningTlsServer } from '../../overlay/sockets/front-port.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
-import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
+import { OPENZITI_API_VERSION, programDate, programRevision } from '../version.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
-import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
+import type { Host, HostedService, HostLookup } from '../../fabric/circuits/hosts.ts'
 
 interface RouterDeps {
   readonly config: ControllerConfig
@@ -155,7 +158,7 @@ export class RouterService {
         const router = machine.get('router', id)
         return router !== undefined && (router.disabled || !router.isVerified)
       },
-      sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
+      sendGone: (id, link) => channels.connection(id)?.channel.send(closeLinkMessage(link)),
       onSeen: (link, type) =>
         deps.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
@@ -164,8 +167,8 @@ export class RouterService {
       },
     })
     this.inspections = {
-      ...routerInspections(channels),
-      own: ownInspections({
+      ...createRouterInspections(channels),
+      own: createOwnInspections({
         config,
         model: machine.routerModel,
         timelineId: () => `${clusterNode.clusterId}:${clusterNode.generation}`,
@@ -187,7 +190,7 @@ export class RouterService {
     channels.add(this.#peers)
     const isCertificateOf = certificateJudge(machine)
     channels.add(
-      linkHandler({
+      createLinkHandler({
         table: this.links,
         log,
         isCertificateOf,
@@ -290,7 +293,7 @@ export class RouterService {
       }),
     )
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateHandler({ state: machine, certifier, log, proposer, anchorsPem }))
+    channels.add(createCertificateHandler({ state: machine, certifier, log, proposer, anchorsPem }))
     const invalidHosts = new UnknownTerminatorHandler({ proposer, log })
     this.#circuitHandler = new CircuitHandler({
       table: this.circuits,
@@ -298,7 +301,7 @@ export class RouterService {
         selfId: clusterNode.selfId,
         topic: clusterNode.soft.open('circuits'),
         table: this.circuits,
-        controllers: () => controllersOfRouters(clusterNode),
+        controllers: () => listRouterControllers(clusterNode),
         isInQuorum: () => clusterNode.leaderId() !== null,
         isSessionOver: (id) => clients.goneSession(id) !== null,
         clock: systemClock,
@@ -307,7 +310,7 @@ export class RouterService {
       log,
       clock: systemClock,
       links: this.links,
-      hosts: createHosts(machine),
+      hosts: createHostLookup(machine),
       clients: shown,
       tunnels,
       traces: this.traces,
@@ -349,7 +352,7 @@ export class RouterService {
         channels: this.#channels,
         tls: listenerTls,
         clock: systemClock,
-        room: clientSockets,
+        room: clientSocketShare,
         isReady: this.#deps.isReady,
         adopt: (socket) => this.#adopt(socket),
       },
@@ -364,14 +367,14 @@ export class RouterService {
     return this.#adoption?.ofRouter(chain, clientAddress(socket)) ?? null
   }
 
-  async #listen(server: Server, bind: string, ports: TlsPorts): Promise<OpenPort[]> {
+  async #listen(server: Server, bind: string, ports: TlsPorts): Promise<ListeningTlsServer[]> {
     const { config } = this.#deps
     const address = parseHostPort(bind)
     assert(address !== null, 'the configuration has checked the address')
-    const isShared = config.web.some((listener) => isRouterPort(config, listener.bind))
+    const isShared = config.web.some((listener) => isPortSharedWithRouters(config, listener.bind))
     const addresses = isShared ? await boundAddresses(bind) : [address]
     const protocols = { protocols: [CONTROL_PROTOCOL], clientsWithout: 'none' } as const
-    const opened: OpenPort[] = []
+    const opened: ListeningTlsServer[] = []
     for (const each of addresses) {
       opened.push(await ports.open(server, each, 'routers.bind', protocols))
     }
@@ -442,7 +445,7 @@ function isAmong(fingerprints: readonly string[], fingerprint: string | null): b
 
 function identityOf(id: string, clusterId: string): ControllerIdentity {
   const version = {
-    version: API_FAMILY_VERSION,
+    version: OPENZITI_API_VERSION,
     revision: programRevision(),
     buildDate: programDate(),
     os: process.platform,
@@ -491,7 +494,7 @@ export function createRouterGate({
 const ROUTER_COST_MIN = 10
 
 /** The terminators of the records, in the form that circuits need. */
-export function createHosts(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
+export function createHostLookup(machine: Pick<StateMachine, 'get' | 'findAll'>): HostLookup {
   return {
     service: (serviceId) => {
       const service = machine.get('service', serviceId)
@@ -535,7 +538,7 @@ function hostOf(terminator: Terminator): Host {
 export function createRouterCluster(
   clusterNode: ClusterNode,
   isOusted: () => boolean,
-): RouterCluster {
+): RouterClusterView {
   return {
     addresses: () => {
       const isGone = isOusted()
@@ -588,7 +591,7 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
 /**
  * Controllers that routers can reach now. This controller is included if it listens for routers.
  */
-export function* controllersOfRouters(clusterNode: ClusterNode): Iterable<string> {
+export function* listRouterControllers(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddresses } of clusterNode.members()) {
     if (connected && routerAddresses.length > 0) yield id
   }

@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 
 import { parseRecipient } from '../../backup/encryption.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
+import { unsupportedNodeReason } from '../../lib/runtime/supported-node.ts'
 import { requireFreeSpace } from '../free-space.ts'
 import {
   checkServerCertificates,
@@ -25,9 +25,9 @@ interface Preflight {
 }
 
 /** Checks everything that a start needs and reports all faults. Leaves no files behind. */
-export async function preflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
+export async function runPreflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
   const report = new StartCheckReport()
-  const unsupported = unsupportedNode()
+  const unsupported = unsupportedNodeReason()
   if (unsupported !== null) report.warnings.push(unsupported)
   const credentials = readCredentials(config, nowMs, report)
   checkSignerKey(config, report)

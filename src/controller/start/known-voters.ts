@@ -11,7 +11,7 @@ export interface KnownMembership {
   readonly index: Index
 }
 
-export function rosterVoters(roster: MembershipRecord | null): KnownMembership | null {
+export function membershipFromRecord(roster: MembershipRecord | null): KnownMembership | null {
   if (roster === null) return null
   const configuration = fromBinary(ConfigurationSchema, roster.configuration)
   return { configuration, index: roster.index }

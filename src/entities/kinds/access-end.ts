@@ -1,11 +1,11 @@
 import { defineEntity, type EntityOf } from '../define.ts'
-import { object, text } from '../fields.ts'
+import { objectField, text } from '../fields.ts'
 
 /** Id of the only record of the kind. */
-export const accessEndId = 'last'
+export const accessEndRecordId = 'last'
 
 /** Notice that access has ended or will end soon. */
-export interface AccessEndNotice {
+export interface AccessExpiryNotice {
   readonly [name: string]: string | number
   readonly type: 'ended' | 'approaching'
   readonly kind: 'servicePolicy' | 'identity'
@@ -40,7 +40,7 @@ export const accessEnd = defineEntity({
      * hour before.
      */
     announcedHour: text(hidden),
-    notices: object<readonly AccessEndNotice[]>({ type: 'array' }, [], hidden),
+    notices: objectField<readonly AccessExpiryNotice[]>({ type: 'array' }, [], hidden),
   },
   symbols: [],
   digest: 'state',

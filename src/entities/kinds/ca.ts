@@ -1,9 +1,13 @@
-import { bodyMemberOfAllWrites } from '../body-members.ts'
-import { claimSchema, type ExternalIdClaim, unsetClaim } from '../parts/ca-external-id-claim.ts'
-import { crud } from '../crud.ts'
+import { bodyMemberForAllWrites } from '../body-members.ts'
+import {
+  externalIdClaimSchema,
+  type ExternalIdClaim,
+  unsetExternalIdClaim,
+} from '../parts/ca-external-id-claim.ts'
+import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
-import { attributes, boolean, nameText, object, text } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
+import { roleAttributesField, boolean, nameField, objectField, text } from '../fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
 
 /**
  * A third-party certificate authority. After its verification, certificates that it issued may be
@@ -13,9 +17,9 @@ export const ca = defineEntity({
   name: 'ca',
   plural: 'cas',
   isPublished: true,
-  operations: { management: crud('ca') },
-  fields: shownInEvents({
-    name: nameText(),
+  operations: { management: managementCrudPermissions('ca') },
+  fields: markShownInEvents({
+    name: nameField(),
     certPem: text({ required: true, settable: 'create', charactersMax: 65_536 }),
     fingerprint: text({
       settable: 'proposer',
@@ -23,12 +27,12 @@ export const ca = defineEntity({
       faultField: 'certPem',
     }),
     identityNameFormat: text({ otherwise: '[caName]-[commonName]', isPrintable: true }),
-    identityRoles: attributes({ required: true, nullIfEmpty: true }),
+    identityRoles: roleAttributesField({ required: true, nullIfEmpty: true }),
     isAuthEnabled: boolean({ required: true }),
     isAutoCaEnrollmentEnabled: boolean({ required: true }),
     isOttCaEnrollmentEnabled: boolean({ required: true }),
     isVerified: boolean({ settable: 'never' }),
-    ...hiddenFromEvents({
+    ...markHiddenFromEvents({
       /**
        * Token that proves control of the CA: its owner issues a certificate with this common name.
        */
@@ -37,13 +41,13 @@ export const ca = defineEntity({
         shown: { field: 'isVerified', is: [false] },
       }),
     }),
-    externalIdClaim: object<ExternalIdClaim | null>(claimSchema, null, {
+    externalIdClaim: objectField<ExternalIdClaim | null>(externalIdClaimSchema, null, {
       shown: 'whenSet',
-      mergedOnto: unsetClaim,
+      mergedOnto: unsetExternalIdClaim,
     }),
   }),
   body: {
-    identityNameFormat: bodyMemberOfAllWrites({ type: 'string', maxLength: 4096 }, 'replace'),
+    identityNameFormat: bodyMemberForAllWrites({ type: 'string', maxLength: 4096 }, 'replace'),
   },
   indexes: ['isVerified'],
   symbols: [

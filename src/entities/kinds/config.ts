@@ -1,7 +1,7 @@
-import { crud } from '../crud.ts'
+import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity } from '../define.ts'
-import { nameText, object, reference } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { nameField, objectField, idReferenceField } from '../fields.ts'
+import { markShownInEvents } from '../published.ts'
 import { referenceField } from '../refs.ts'
 
 /** Data of one config type, for the services or routers that reference it. */
@@ -10,13 +10,13 @@ export const config = defineEntity({
   plural: 'configs',
   isPublished: true,
   operations: {
-    management: crud('config'),
+    management: managementCrudPermissions('config'),
   },
-  fields: shownInEvents({
-    name: nameText(),
-    configTypeId: reference('configType', 'refuse', { required: true, settable: 'create' }),
+  fields: markShownInEvents({
+    name: nameField(),
+    configTypeId: idReferenceField('configType', 'refuse', { required: true, settable: 'create' }),
     /** Valid according to the schema that the config type had at the time of the write. */
-    data: object({ type: 'object', additionalProperties: true }, {}, { required: true }),
+    data: objectField({ type: 'object', additionalProperties: true }, {}, { required: true }),
     configType: referenceField('configType', 'configTypeId'),
   }),
   symbols: ['name', { name: 'type', field: 'configTypeId' }],

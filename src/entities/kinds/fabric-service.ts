@@ -1,6 +1,6 @@
 import { crudPermissions } from '../crud.ts'
 import { defineEntity } from '../define.ts'
-import { boolean, choice, integer, nameText } from '../fields.ts'
+import { boolean, choice, integer, nameField } from '../fields.ts'
 import { terminatorStrategies } from './service.ts'
 
 /**
@@ -22,7 +22,7 @@ export const fabricService = defineEntity({
     delete: 'deleteService',
   },
   fields: {
-    name: nameText(),
+    name: nameField(),
     terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
     maxIdleTimeMillis: integer(),
     isFabricOnly: boolean({ settable: 'proposer', shown: 'never' }),

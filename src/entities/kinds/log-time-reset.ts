@@ -1,8 +1,8 @@
 import { defineEntity, type EntityOf } from '../define.ts'
-import { integer, timestamp } from '../fields.ts'
+import { integer, timestampField } from '../fields.ts'
 
 /** Id of the only record of this kind. */
-export const logTimeResetId = 'last'
+export const logTimeResetRecordId = 'last'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -22,7 +22,7 @@ export const logTimeReset = defineEntity({
     /**
      * Request ids created before this time count as expired, unless their outcome is still stored.
      */
-    requestFloorMs: timestamp(hidden),
+    requestFloorMs: timestampField(hidden),
   },
   symbols: [],
   digest: 'state',

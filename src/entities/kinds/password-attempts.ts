@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define.ts'
-import { integer, reference, timestamp } from '../fields.ts'
+import { integer, idReferenceField, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -14,10 +14,10 @@ export const passwordAttempts = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    authenticatorId: reference('authenticator', 'cascade', { ...hidden, required: true }),
+    authenticatorId: idReferenceField('authenticator', 'cascade', { ...hidden, required: true }),
     count: integer(hidden),
     /** Log time of the last recorded attempt; a lockout is counted from it. */
-    lastAt: timestamp(hidden),
+    lastAt: timestampField(hidden),
   },
   symbols: [],
   digest: 'state',

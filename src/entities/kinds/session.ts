@@ -1,6 +1,6 @@
 import { defineEntity, type EntityOf } from '../define.ts'
-import { choice, computed, reference } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { choice, computedField, idReferenceField } from '../fields.ts'
+import { markShownInEvents } from '../published.ts'
 import { referenceField } from '../refs.ts'
 import { text } from '../shapes.ts'
 
@@ -14,14 +14,14 @@ export const session = defineEntity({
   plural: 'sessions',
   isPublished: true,
   operations: {},
-  fields: shownInEvents({
-    apiSessionId: reference('apiSession', 'cascade', { settable: 'never' }),
-    identityId: reference('identity', 'cascade', { settable: 'never' }),
-    serviceId: reference('service', 'cascade', { settable: 'never' }),
+  fields: markShownInEvents({
+    apiSessionId: idReferenceField('apiSession', 'cascade', { settable: 'never' }),
+    identityId: idReferenceField('identity', 'cascade', { settable: 'never' }),
+    serviceId: idReferenceField('service', 'cascade', { settable: 'never' }),
     type: choice(['Dial', 'Bind'], { settable: 'never' }),
     apiSession: referenceField('apiSession', 'apiSessionId'),
     service: referenceField('service', 'serviceId'),
-    token: computed({ from: 'field', field: 'id' }, text),
+    token: computedField({ from: 'field', field: 'id' }, text),
   }),
   symbols: [
     { name: 'apiSession', field: 'apiSessionId' },

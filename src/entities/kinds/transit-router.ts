@@ -1,4 +1,4 @@
-import { crud } from '../crud.ts'
+import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
@@ -7,7 +7,7 @@ export const transitRouter = defineEntity({
   name: 'transitRouter',
   plural: 'transitRouters',
   table: 'router',
-  operations: { management: crud('router') },
+  operations: { management: managementCrudPermissions('router') },
   fields: anyRouterFields,
   symbols: [...routerSymbols, connectedSymbol],
 })

@@ -1,4 +1,4 @@
-import { wholeObject } from '../shapes.ts'
+import { openObjectSchema } from '../shapes.ts'
 
 const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
@@ -17,7 +17,7 @@ export type ExternalIdClaim = {
   readonly parserCriteria: string
 }
 
-export const claimSchema = wholeObject({
+export const externalIdClaimSchema = openObjectSchema({
   index: { type: 'integer', maximum: 1_000_000 },
   location: { type: 'string', enum: locations },
   matcher: { type: 'string', enum: matchers },
@@ -27,7 +27,7 @@ export const claimSchema = wholeObject({
 })
 
 /** The claim into which a patch is merged if no claim is stored. This claim has no location. */
-export const unsetClaim = {
+export const unsetExternalIdClaim = {
   index: 0,
   location: '',
   matcher: 'ALL',

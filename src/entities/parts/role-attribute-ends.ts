@@ -1,5 +1,5 @@
-import { attributes, fieldLimits, map, timestamp } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { roleAttributesField, fieldLimits, mapField, timestampField } from '../fields.ts'
+import { markShownInEvents } from '../published.ts'
 import { expirySchema } from './expiry.ts'
 
 /**
@@ -7,26 +7,26 @@ import { expirySchema } from './expiry.ts'
  * an attribute. A PATCH leaves the expiry times of all other attributes unchanged; a PUT leaves
  * only those unchanged that have already passed.
  */
-export const roleEndsSchema = {
+export const roleAttributeExpirySchema = {
   type: 'object',
   maxProperties: fieldLimits.attributesMax,
   additionalProperties: { anyOf: [expirySchema, { type: 'null' }] },
 } as const
 
 /** Role attributes of an identity; each attribute may have an expiry time. */
-export const roleFields = shownInEvents({
+export const roleAttributeFieldDescriptors = markShownInEvents({
   /**
    * Only attributes in force: an attribute is removed when log time reaches the attribute's expiry
    * time.
    */
-  roleAttributes: attributes(),
+  roleAttributes: roleAttributesField(),
   /**
    * Expiry times by attribute, RFC 3339 in UTC. An expired attribute stays listed here, so that a
    * client that still lists the attribute in `roleAttributes` does not assign it again. A PUT
    * without this member leaves the stored times unchanged.
    */
   roleAttributesExpireAt: {
-    ...map<string | null>({
+    ...mapField<string | null>({
       settable: 'proposer',
       shown: 'whenSet',
       since: 3,
@@ -37,7 +37,7 @@ export const roleFields = shownInEvents({
   /**
    * The earliest expiry time among the attributes in force; null: none of these attributes expires.
    */
-  roleAttributeEndsAt: timestamp({ settable: 'never', shown: 'whenSet', since: 3 }),
+  roleAttributeEndsAt: timestampField({ settable: 'never', shown: 'whenSet', since: 3 }),
 })
 
-export const roleSymbols = ['roleAttributes', 'roleAttributeEndsAt'] as const
+export const roleAttributeSymbols = ['roleAttributes', 'roleAttributeEndsAt'] as const

@@ -1,7 +1,7 @@
 import {
   type ChangeFeed,
-  type EntryFacts,
-  isChangeOf,
+  type LogEntryFacts,
+  isChangeOfKind,
   type RecordChange,
 } from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -31,7 +31,7 @@ export class LogEntryEvents {
     this.#unfollow()
   }
 
-  #onEntry(index: number, changes: readonly RecordChange[], facts: EntryFacts): void {
+  #onEntry(index: number, changes: readonly RecordChange[], facts: LogEntryFacts): void {
     const { timeMs, audit } = facts
     const policyIds = this.#policyIds(changes)
     this.#bus.emitEntry(new EntryEvents(this.#bus, { index, timeMs, audit, changes, policyIds }))
@@ -40,7 +40,7 @@ export class LogEntryEvents {
   #policyIds(changes: readonly RecordChange[]): ReadonlyMap<string, string> {
     let found: Map<string, string> | null = null
     for (const change of changes) {
-      if (!isChangeOf(change, 'apiSession')) continue
+      if (!isChangeOfKind(change, 'apiSession')) continue
       const { before, after } = change
       if (before !== undefined || after === undefined) continue
       const { id, identityId } = after

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
-import { kinds } from '../../entities/registry.ts'
+import { entityByKind } from '../../entities/registry.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { processMemory } from '../../lib/runtime/thread-memory.ts'
+import { readProcessMemory } from '../../lib/runtime/thread-memory.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { NamedMetric } from '../../ports/live-facts.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -30,7 +30,7 @@ interface SamplerDeps {
  * At each interval, emits metrics of this controller and counts of dials and records, as long as
  * there is a reader.
  */
-export class Sampler {
+export class MetricSampler {
   readonly #deps: SamplerDeps
   readonly #stopTimers: (() => void)[] = []
 
@@ -68,7 +68,7 @@ export class Sampler {
   publishCounts(): void {
     const { bus, clock, cluster, state } = this.#deps
     if (!bus.isWanted('entityCount') || cluster.leaderId() !== cluster.selfId) return
-    const counts = publishedKinds.map((kind) => [kinds[kind].plural, state.count(kind)])
+    const counts = publishedKinds.map((kind) => [entityByKind[kind].plural, state.count(kind)])
     bus.emitLive(
       entityCountEvent(Object.fromEntries(counts) as Record<string, number>, clock.nowMs()),
     )
@@ -95,7 +95,7 @@ export class Sampler {
       'mesh.dropped_frames': host.droppedFrames,
       'mesh.queued_bytes': host.queuedBytes,
       'disk.written_bytes': disk.writtenBytes,
-      'process.resident_bytes': processMemory().rss,
+      'process.resident_bytes': readProcessMemory().rss,
     }
     const parts = {
       'disk.fsync_p99_ms': disk.fsync.p99Ms,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-import { type WebSocket, webSocketUpgrades } from '../../lib/runtime/web-sockets.ts'
+import { type WebSocket, createWebSocketServer } from '../../lib/runtime/web-sockets.ts'
 import { eventLimits } from '../limits.ts'
 
 const REASON_BYTES_MAX = 123
@@ -23,7 +23,7 @@ export interface WebSocketUpgradeRequest {
   readonly head: Buffer
 }
 
-const server = webSocketUpgrades({
+const server = createWebSocketServer({
   messageBytesMax: eventLimits.webSocketMessageBytesMax,
   fragmentsMax: eventLimits.webSocketFragmentsMax,
   closeMs: eventLimits.eventLingerMs,

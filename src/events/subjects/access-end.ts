@@ -1,4 +1,4 @@
-import type { AccessEndNotice } from '../../entities/kinds/access-end.ts'
+import type { AccessExpiryNotice } from '../../entities/kinds/access-end.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
 export const accessEndSubject: EventSubject = {
@@ -34,7 +34,7 @@ export const accessEndSubject: EventSubject = {
   ],
 }
 
-export function accessEndEvent(notice: AccessEndNotice, atMs: number): NewEvent {
+export function accessEndEvent(notice: AccessExpiryNotice, atMs: number): NewEvent {
   const { type, kind, id, name, attribute, expiresAt } = notice
   return {
     namespace: 'accessEnd',

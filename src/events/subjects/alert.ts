@@ -3,7 +3,7 @@ import type { EventSubject, NewEvent } from '../field.ts'
 
 type AlarmFact = Extract<Observation, { readonly kind: 'alarm' }>
 
-export const alert: EventSubject = {
+export const alertSubject: EventSubject = {
   namespace: 'alert',
   aliases: [],
   about: 'An alarm was raised or cleared; see the alarms in alarms.md.',

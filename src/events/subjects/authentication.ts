@@ -2,7 +2,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Observation } from '../../ports/live-facts.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
-export const authentication: EventSubject = {
+export const authenticationSubject: EventSubject = {
   namespace: 'authentication',
   aliases: ['edge.authentications'],
   about: 'A log-in was attempted.',

@@ -1,7 +1,7 @@
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
-export const cluster: EventSubject = {
+export const clusterSubject: EventSubject = {
   namespace: 'cluster',
   aliases: ['fabric.cluster'],
   about:

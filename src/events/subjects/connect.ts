@@ -29,7 +29,7 @@ export const connect: EventSubject = {
   ],
 }
 
-export const sdk: EventSubject = {
+export const sdkSubject: EventSubject = {
   namespace: 'sdk',
   aliases: [],
   about:

@@ -1,10 +1,14 @@
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { type EventPosition, positionText } from '../../ports/events.ts'
-import { publishedRecord, entityTypeName, approximateCharacters } from '../published-records.ts'
+import {
+  toPublishedRecord,
+  entityTypeName,
+  approximateRecordCharacters,
+} from '../published-records.ts'
 import type { EventFields, EventSubject, NewEvent } from '../field.ts'
 
-export const entityChange: EventSubject = {
+export const entityChangeSubject: EventSubject = {
   namespace: 'entityChange',
   aliases: [],
   about: 'A record was created, changed or deleted.',
@@ -83,7 +87,8 @@ export function entityChangeEvents(
       namespace: 'entityChange',
       atMs: entry.timeMs,
       about,
-      weight: approximateCharacters(change.before) + approximateCharacters(change.after),
+      weight:
+        approximateRecordCharacters(change.before) + approximateRecordCharacters(change.after),
       fields: () => fieldsOf(change, entry, positionText(position)),
     },
     committed: {
@@ -103,8 +108,8 @@ function fieldsOf(change: RecordChange, entry: ChangedEntry, eventId: string): E
     eventId,
     entityType: entityTypeName(kind),
     isParentEvent: false,
-    ...(before === undefined ? {} : { initialState: publishedRecord(kind, before) }),
-    ...(after === undefined ? {} : { finalState: publishedRecord(kind, after) }),
+    ...(before === undefined ? {} : { initialState: toPublishedRecord(kind, before) }),
+    ...(after === undefined ? {} : { finalState: toPublishedRecord(kind, after) }),
     metadata: metadataOf(entry),
   }
 }

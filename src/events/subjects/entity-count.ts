@@ -1,6 +1,6 @@
 import type { EventSubject, NewEvent } from '../field.ts'
 
-export const entityCount: EventSubject = {
+export const entityCountSubject: EventSubject = {
   namespace: 'entityCount',
   aliases: ['edge.entityCounts'],
   about: 'Number of records of each kind.',

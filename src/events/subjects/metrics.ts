@@ -3,7 +3,7 @@ import type { EventSubject, NewEvent } from '../field.ts'
 
 const VERSION = 3
 
-export const metrics: EventSubject = {
+export const metricsSubject: EventSubject = {
   namespace: 'metrics',
   aliases: [],
   about: 'One metric of a controller or router for one interval.',

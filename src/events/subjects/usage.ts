@@ -12,7 +12,7 @@ const counted: Readonly<Record<UsageKind, string>> = {
   'fabric.tx': 'bytes of a circuit were written to links',
 }
 
-export const usage: EventSubject = {
+export const usageSubject: EventSubject = {
   namespace: 'usage',
   aliases: ['fabric.usage'],
   about:

@@ -9,7 +9,7 @@ import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 const { circuitsWaitingMax, routerRatesMax, circuitClientsMax } = routerLimits
 
-export interface CircuitAllowanceDeps {
+export interface CircuitRequestLimiterDeps {
   readonly table: Pick<CircuitTable, 'hasRoomFor' | 'isFull'>
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
@@ -19,14 +19,14 @@ export interface CircuitAllowanceDeps {
  * across all routers. A router is identified by its certificate, so it cannot avoid the limit by
  * presenting other sessions.
  */
-export class CircuitAllowance {
-  readonly #table: CircuitAllowanceDeps['table']
+export class CircuitRequestLimiter {
+  readonly #table: CircuitRequestLimiterDeps['table']
   readonly #ofRouters: KeyedRate
   readonly #ofClients: KeyedRate
   /** Number of circuits that are being created, keyed by the router of the dialing client. */
   readonly #waiting = new KeyedCounts()
 
-  constructor({ table, clock }: CircuitAllowanceDeps) {
+  constructor({ table, clock }: CircuitRequestLimiterDeps) {
     this.#table = table
     const { circuitsOfRouterBurst, circuitsOfRouterPerSecond } = routerLimits
     const ofRouter = { burst: circuitsOfRouterBurst, perSecond: circuitsOfRouterPerSecond }

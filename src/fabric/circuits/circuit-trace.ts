@@ -5,7 +5,7 @@ import type { HostCandidate } from './choose-host.ts'
 import type { RouteParameters } from './route.ts'
 import type { RouteFault } from './route-fault.ts'
 
-export interface CircuitTraceDeps {
+export interface CircuitTraceLogDeps {
   readonly log: Pick<RouterLogger, 'info'>
   readonly trace: IdentityTrace
   readonly circuitId: string
@@ -13,14 +13,14 @@ export interface CircuitTraceDeps {
 }
 
 /** Logs how a circuit of a traced identity is created, here and at the routers on its path. */
-export class CircuitTrace {
+export class CircuitTraceLog {
   /** Fields that routers log. */
   readonly ofRoutes: NonNullable<RouteParameters['trace']>
-  readonly #log: CircuitTraceDeps['log']
+  readonly #log: CircuitTraceLogDeps['log']
   readonly #fields: Readonly<Record<string, string>>
   readonly #channels: number
 
-  constructor({ log, trace, circuitId, client }: CircuitTraceDeps) {
+  constructor({ log, trace, circuitId, client }: CircuitTraceLogDeps) {
     const { traceId, channels } = trace
     const { sessionId, apiSessionId, identityId, serviceId } = client
     this.#log = log

@@ -11,13 +11,13 @@ import type { LinkIds, LiveLink, LiveLinks, PathLink } from '../../ports/live-ta
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import { type Circuit, circuitEventData, type CircuitTable } from './circuit-table.ts'
-import type { Hosts } from './hosts.ts'
-import { isCircuitId, splitWords } from './named-circuits.ts'
+import type { HostLookup } from './hosts.ts'
+import { isCircuitId, iterateDistinctWords } from './named-circuits.ts'
 import { type CircuitPath, cheapestPaths } from './path.ts'
-import { type CircuitEnds, buildRouteMessages } from './route.ts'
+import { type CircuitEndpointAddresses, buildRouteMessages } from './route.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits.ts'
-import type { IsTunnelGranted } from '../clients/tunnel-handler.ts'
+import type { TunnelAccessCheck } from '../clients/tunnel-handler.ts'
 
 const NS_PER_MS = 1_000_000n
 /** Maximum circuits examined before other work gets a turn. */
@@ -34,9 +34,9 @@ const REROUTE_TERMS = {
   dial: null,
 }
 
-export interface CircuitUpkeepDeps {
+export interface CircuitMaintenanceDeps {
   readonly table: CircuitTable
-  readonly hosts: Hosts
+  readonly hosts: HostLookup
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
   readonly publishFact?: ObservationSink
@@ -44,7 +44,7 @@ export interface CircuitUpkeepDeps {
   readonly isLaid: (routerId: string, circuitId: string) => boolean
   /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
-  readonly isGranted: IsTunnelGranted
+  readonly isGranted: TunnelAccessCheck
   readonly clock: Clock
 }
 
@@ -52,8 +52,8 @@ export interface CircuitUpkeepDeps {
  * Maintains established circuits, and ends circuits that are no longer permitted or cannot
  * continue.
  */
-export class CircuitUpkeep {
-  readonly #deps: CircuitUpkeepDeps
+export class CircuitMaintenance {
+  readonly #deps: CircuitMaintenanceDeps
   readonly #circuits: CircuitTable
   /**
    * Connections over which the routes have already been sent again; this happens once per
@@ -62,7 +62,7 @@ export class CircuitUpkeep {
   readonly #routedAgain = new WeakSet<RouterConnection>()
   readonly #startedMs: number
 
-  constructor(deps: CircuitUpkeepDeps) {
+  constructor(deps: CircuitMaintenanceDeps) {
     const { table, shared, clock } = deps
     this.#deps = deps
     this.#circuits = table
@@ -91,7 +91,7 @@ export class CircuitUpkeep {
   }
 
   /** Sends the routes to all routers of the path that are connected here. */
-  #sendRoutes(ends: CircuitEnds, path: CircuitPath): void {
+  #sendRoutes(ends: CircuitEndpointAddresses, path: CircuitPath): void {
     for (const [at, route] of buildRouteMessages(ends, path, REROUTE_TERMS).entries()) {
       this.#deps.connection(path.routerIds[at] ?? '')?.channel.send(route)
     }
@@ -173,7 +173,7 @@ export class CircuitUpkeep {
       // With `UNKNOWN_OWNER_FORWARD`, the router does not know the owner, so another controller may
       // own the circuit and this one must not unroute it.
       const isOwned = subject === FaultSubject.FORWARD
-      for (const each of splitWords(id)) {
+      for (const each of iterateDistinctWords(id)) {
         const circuit = isOwned
           ? this.#answeredFor(router.id, each)
           : this.carriedBy(router.id, each)
@@ -267,9 +267,9 @@ export class CircuitUpkeep {
   }
 
   /** Ends circuits that a router's tunnel may no longer dial or host. */
-  endUngranted(isGranted: IsTunnelGranted): void {
+  endUngranted(isGranted: TunnelAccessCheck): void {
     const judged = new Map<string, boolean>()
-    const isAllowed = (...[routerId, serviceId, type]: Parameters<IsTunnelGranted>): boolean => {
+    const isAllowed = (...[routerId, serviceId, type]: Parameters<TunnelAccessCheck>): boolean => {
       const key = `${type} ${routerId} ${serviceId}`
       const known = judged.get(key) ?? isGranted(routerId, serviceId, type)
       judged.set(key, known)
@@ -280,7 +280,7 @@ export class CircuitUpkeep {
     }
   }
 
-  #isUngranted(circuit: Circuit, isGranted: IsTunnelGranted): boolean {
+  #isUngranted(circuit: Circuit, isGranted: TunnelAccessCheck): boolean {
     const { live, hostId, isOfTunnel, isHostedByTunnel } = circuit
     const { clientId, serviceId } = live
     // @guard tunnels-of-routers--dialed, tunnels-of-routers--hosted

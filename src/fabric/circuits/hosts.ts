@@ -26,7 +26,7 @@ export interface HostedService {
 }
 
 /** Looks up the hosts to which circuits can lead. */
-export interface Hosts {
+export interface HostLookup {
   /** Undefined if the service does not exist. */
   service(serviceId: string): HostedService | undefined
   /** Cost in the router's record. */

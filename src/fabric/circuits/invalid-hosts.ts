@@ -5,7 +5,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
-import { terminatorRemoval } from '../clients/terminator-removal.ts'
+import { terminatorRemovalProposal } from '../clients/terminator-removal.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { Host } from './hosts.ts'
@@ -48,7 +48,7 @@ export class UnknownTerminatorHandler {
 }
 
 function writeFor({ terminatorId: id, isMadeByRouter }: Host): ProposalInput {
-  if (isMadeByRouter) return terminatorRemoval(id)
+  if (isMadeByRouter) return terminatorRemovalProposal(id)
   const json = Buffer.from(canonicalJson({ precedence: 'failed' }))
   const payload = toBinary(
     EntityWriteSchema,

@@ -4,7 +4,7 @@ const CIRCUIT_ID_CHARACTERS_MAX = 128
 /**
  * Yields each word of a string once. It builds no list, and yields nothing for a string of spaces.
  */
-export function* splitWords(text: string): Generator<string, void> {
+export function* iterateDistinctWords(text: string): Generator<string, void> {
   const seen = new Set<string>()
   for (const [word] of text.matchAll(WORD)) {
     if (seen.has(word)) continue

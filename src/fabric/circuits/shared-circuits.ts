@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { NO_SESSION } from './admit-dial.ts'
@@ -13,7 +13,7 @@ const WARNED_EVERY_MS = 60_000
 
 export interface SharedCircuitsDeps {
   readonly selfId: string
-  readonly topic: OpenTopic<'circuits'>
+  readonly topic: OpenSoftTopic<'circuits'>
   readonly table: CircuitTable
   /** The controllers that can currently own circuits, as far as this controller knows. */
   readonly controllers: () => Iterable<string>

@@ -6,7 +6,7 @@ import {
 } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type IdentityTrace, type IdentityTraces, traceMsMax } from '../../ports/identity-traces.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 
 export const traceLimits = {
   /** Maximum identities that one controller can trace at the same time. */
@@ -15,7 +15,7 @@ export const traceLimits = {
 
 interface TracedIdentitiesDeps {
   readonly selfId: string
-  readonly topic: OpenTopic<'traces'>
+  readonly topic: OpenSoftTopic<'traces'>
   readonly clock: Pick<Clock, 'nowMs'>
 }
 

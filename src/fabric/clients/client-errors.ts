@@ -1,9 +1,9 @@
-import type { ClaimFault } from '../../ports/router-clients.ts'
-import type { TunnelFault } from '../../ports/router-tunnels.ts'
+import type { ClientAccessFault } from '../../ports/router-clients.ts'
+import type { TunnelAccessFault } from '../../ports/router-tunnels.ts'
 import { edgeErrorCode, INVALID_SESSION, retryHint } from '../../channel/messages/edge.ts'
 
 /** Codes of {@link edgeErrorCode} for each fault of a claim. */
-export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
+export const clientAccessFaultCodes: Readonly<Record<ClientAccessFault, number>> = {
   apiSession: edgeErrorCode.invalidApiSession,
   session: edgeErrorCode.invalidSession,
   sessionType: edgeErrorCode.wrongSessionType,
@@ -17,12 +17,12 @@ export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
  * Code for a refused dial. A client that names the service itself gets the same code for an unknown
  * service as for one that it may not dial.
  */
-export function dialFaultCode(fault: ClaimFault, isByService: boolean): number {
-  return claimFaultCodes[isByService && fault === 'access' ? 'service' : fault]
+export function dialRefusalErrorCode(fault: ClientAccessFault, isByService: boolean): number {
+  return clientAccessFaultCodes[isByService && fault === 'access' ? 'service' : fault]
 }
 
 /** Refusal message for the client. */
-export function claimRefusalMessage(use: 'dial' | 'bind', fault: ClaimFault): string {
+export function clientAccessRefusalMessage(use: 'dial' | 'bind', fault: ClientAccessFault): string {
   return fault === 'session' ? INVALID_SESSION : `${use} refused: ${fault}`
 }
 
@@ -31,7 +31,7 @@ export function claimRefusalMessage(use: 'dial' | 'bind', fault: ClaimFault): st
  * a controller, and the controller makes the final decision. With `not retriable`, the client may
  * close its listener until the client is restarted.
  */
-export const claimFaultHints: Readonly<Record<ClaimFault, number>> = {
+export const clientAccessFaultRetryHints: Readonly<Record<ClientAccessFault, number>> = {
   apiSession: retryHint.startOver,
   session: retryHint.startOver,
   sessionType: retryHint.startOver,
@@ -41,10 +41,10 @@ export const claimFaultHints: Readonly<Record<ClaimFault, number>> = {
   posture: retryHint.startOver,
 }
 
-export const tunnelFaultCodes: Readonly<Record<TunnelFault, number>> = {
+export const tunnelAccessFaultCodes: Readonly<Record<TunnelAccessFault, number>> = {
   tunnel: edgeErrorCode.tunnelingNotEnabled,
-  service: claimFaultCodes.service,
-  router: claimFaultCodes.router,
-  access: claimFaultCodes.access,
-  posture: claimFaultCodes.posture,
+  service: clientAccessFaultCodes.service,
+  router: clientAccessFaultCodes.router,
+  access: clientAccessFaultCodes.access,
+  posture: clientAccessFaultCodes.posture,
 }

@@ -4,12 +4,12 @@ import type { HostedTerminators, UnauthorizedTerminator } from '../../ports/host
 import type { Proposer } from '../../ports/proposer.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { terminatorRemoval } from './terminator-removal.ts'
+import { terminatorRemovalProposal } from './terminator-removal.ts'
 
 /** Maximum hosts examined between two turns of the event loop. */
 const SLICE = 50
 
-export interface EndedHostsDeps {
+export interface EndedSessionTerminatorsDeps {
   readonly terminators: HostedTerminators
   readonly proposer: Proposer
   readonly isLeader: () => boolean
@@ -37,7 +37,7 @@ export interface EndedHostsDeps {
  */
 export class EndedSessionTerminators implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers'] = new Map()
-  readonly #deps: EndedHostsDeps
+  readonly #deps: EndedSessionTerminatorsDeps
   /** Identities to examine. */
   readonly #ended = new Set<string>()
   #stop: (() => void) | null = null
@@ -46,7 +46,7 @@ export class EndedSessionTerminators implements ChannelHandler {
   #moved: Set<string> | null = null
   #isLooking = false
 
-  constructor(deps: EndedHostsDeps) {
+  constructor(deps: EndedSessionTerminatorsDeps) {
     this.#deps = deps
   }
 
@@ -115,7 +115,7 @@ export class EndedSessionTerminators implements ChannelHandler {
       looked += 1
       if (looked % SLICE === 0) await new Promise((go) => setImmediate(go))
       for (const terminator of terminators.ungranted(identityId)) {
-        await proposer.propose(terminatorRemoval(terminator.id))
+        await proposer.propose(terminatorRemovalProposal(terminator.id))
         endHosting(terminator)
       }
     }

@@ -7,7 +7,7 @@ import type { EndedServiceSession, RouterClients } from '../../ports/router-clie
 import type { UnauthorizedTerminator } from '../../ports/hosted-terminators.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
 import type { PresentedSessionTokens } from './shown-sessions.ts'
 
@@ -55,7 +55,7 @@ export function sessionsRemovedMessage(
 ): OutboundMessage {
   const removed = create(SessionRemovedSchema, { tokens: [...tokens], ids: [...ids] })
   return {
-    contentType: controlMessage.sessionRemoved,
+    contentType: controlContentType.sessionRemoved,
     body: toBinary(SessionRemovedSchema, removed),
   }
 }

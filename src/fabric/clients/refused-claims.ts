@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto'
 import { WindowedQuota } from '../../lib/bounds/quota.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { ClaimFault, ClientClaim } from '../../ports/router-clients.ts'
+import type { ClientAccessFault, ClientAccessRequest } from '../../ports/router-clients.ts'
 import { routerLimits } from '../limits.ts'
 
 const { refusedClaimsOfRouterMax, refusedClaimsOfSessionMax, refusedClaimsMax } = routerLimits
 const { refusedEntriesOfSessionMax, postureReportsOfSessionMax } = routerLimits
 const WINDOW_MS = 60_000
 
-type Claim = Pick<ClientClaim, 'routerId' | 'apiSessionToken'>
+type Claim = Pick<ClientAccessRequest, 'routerId' | 'apiSessionToken'>
 
 /**
  * Counts refused claims and rejected log entries. A claim with an invalid API session counts
@@ -18,7 +18,7 @@ type Claim = Pick<ClientClaim, 'routerId' | 'apiSessionToken'>
  * against the client, identified by its API session, so that it affects neither the router nor the
  * router's other clients.
  */
-export class RefusedClaimCounter {
+export class RefusedAccessCounter {
   readonly #ofRouters: WindowedQuota
   readonly #ofSessions: WindowedQuota
   readonly #entries: WindowedQuota
@@ -41,7 +41,7 @@ export class RefusedClaimCounter {
     return this.#ofRouters.hasLeft(claim.routerId) && this.#ofSessions.hasLeft(keyOf(claim))
   }
 
-  charge(claim: Claim, fault: ClaimFault): void {
+  charge(claim: Claim, fault: ClientAccessFault): void {
     // @guard claims-of-hosts--others
     if (fault === 'apiSession') this.#ofRouters.take(claim.routerId)
     else this.#ofSessions.take(keyOf(claim))

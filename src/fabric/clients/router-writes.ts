@@ -14,7 +14,7 @@ import {
 import { errorMessage } from '../../lib/error-code.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { Problem } from '../../lib/problems.ts'
-import { enrollmentActor } from '../../ports/actor.ts'
+import { createEnrollmentActor } from '../../ports/actor.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
@@ -168,7 +168,7 @@ export class RouterWrites {
     if (this.#writes.count(routerId) >= routerWritesWaitingMax) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
-    const actor = enrollmentActor({ routerId }, { method: 'channel', address })
+    const actor = createEnrollmentActor({ routerId }, { method: 'channel', address })
     const payload = toBinary(schema, create(schema, message))
     // @guard heavy-frames-of-a-router--entry
     if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')

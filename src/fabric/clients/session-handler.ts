@@ -13,7 +13,7 @@ import type { ClientSession, EndedSession, RouterClients } from '../../ports/rou
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
-import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
+import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
 import { sessionsRemovedMessage, sendEndedSessions } from './gone-sessions.ts'
 import type { PresentedSessionTokens } from './shown-sessions.ts'
 import { SentSessionIndex } from './sent-sessions.ts'
@@ -80,7 +80,7 @@ export class SessionHandler implements ChannelHandler {
     this.#deps = deps
     this.handlers = new Map<number, MessageHandler>([
       [
-        controlMessage.apiSessionHeartbeat,
+        controlContentType.apiSessionHeartbeat,
         function* ({ router }, { body }) {
           const { tokens } = yield* decodeIncrementally(ApiSessionHeartbeatSchema, body)
           for (const token of tokens) {
@@ -90,14 +90,14 @@ export class SessionHandler implements ChannelHandler {
         },
       ],
       [
-        controlMessage.requestClientReSync,
+        controlContentType.requestClientReSync,
         (connection) => {
           if (connection.router.isEdge) this.#asking.add(connection)
           this.#answerRequests()
         },
       ],
       [
-        controlMessage.validateSessions,
+        controlContentType.validateSessions,
         ({ channel }, { body }) => sendEndedSessions(channel, deps.clients, body),
       ],
     ])
@@ -208,10 +208,10 @@ export class SessionHandler implements ChannelHandler {
       // The router would crash if this state were not valid JSON with an ID.
       const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
       const headers = new Map([
-        [controlHeader.syncStrategyType, encodeText(STRATEGY)],
-        [controlHeader.syncStrategyState, encodeText(state)],
+        [controlHeaderKey.syncStrategyType, encodeText(STRATEGY)],
+        [controlHeaderKey.syncStrategyState, encodeText(state)],
       ])
-      return { contentType: controlMessage.apiSessionAdded, headers, body }
+      return { contentType: controlContentType.apiSessionAdded, headers, body }
     })
   }
 
@@ -345,11 +345,11 @@ export class SessionHandler implements ChannelHandler {
     for (const [{ channel }, { added: addedSessions, removedIds }] of news) {
       for (const some of addedSessions.length === 0 ? [] : chunks(addedSessions)) {
         const body = once(`+${some.map(({ id }) => id).join(' ')}`, () => this.#added(some, false))
-        channel.send({ contentType: controlMessage.apiSessionAdded, body })
+        channel.send({ contentType: controlContentType.apiSessionAdded, body })
       }
       if (removedIds.length === 0) continue
       const body = once(`-${removedIds.join(' ')}`, () => this.#removed(removedIds))
-      channel.send({ contentType: controlMessage.apiSessionRemoved, body })
+      channel.send({ contentType: controlContentType.apiSessionRemoved, body })
     }
   }
 

@@ -2,14 +2,14 @@ import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { PostureReport } from '../../ports/posture.ts'
 import type {
-  ClientClaim,
-  ClaimDecision,
+  ClientAccessRequest,
+  ClientAccessDecision,
   RouterClients,
   ReportedClient,
 } from '../../ports/router-clients.ts'
-import { evaluateAtLatest } from '../judged-at-latest.ts'
+import { evaluateWithLatestState } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
-import { RefusedClaimCounter } from './refused-claims.ts'
+import { RefusedAccessCounter } from './refused-claims.ts'
 
 const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
 
@@ -21,7 +21,7 @@ const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
 export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 'report'> {
   readonly #clients: Pick<RouterClients, 'judge' | 'report'>
   readonly #reads: Pick<LatestReads, 'reachLatest'>
-  readonly #refused: RefusedClaimCounter
+  readonly #refused: RefusedAccessCounter
   /** Tokens by router ID and session ID, oldest first. */
   readonly #byRouter = new Map<string, Map<string, string>>()
   #count = 0
@@ -33,13 +33,13 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
   ) {
     this.#clients = clients
     this.#reads = reads
-    this.#refused = new RefusedClaimCounter(clock)
+    this.#refused = new RefusedAccessCounter(clock)
   }
 
   /** @throws {Problem} when too many log entries of the client were rejected recently. */
-  async judge(claim: ClientClaim): Promise<ClaimDecision> {
+  async judge(claim: ClientAccessRequest): Promise<ClientAccessDecision> {
     if (claim.type === 'Bind') this.#refused.beginEntry(claim)
-    const judged = await evaluateAtLatest(
+    const judged = await evaluateWithLatestState(
       this.#reads,
       () => this.#clients.judge(claim),
       ({ ok }) => !ok && this.#refused.isWorthAnotherLook(claim),
@@ -58,7 +58,7 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
    */
   async report(client: ReportedClient, reports: readonly PostureReport[]): Promise<boolean> {
     this.#refused.beginReport(client)
-    const isTaken = await evaluateAtLatest(
+    const isTaken = await evaluateWithLatestState(
       this.#reads,
       () => this.#clients.report(client, reports),
       (taken) => !taken && this.#refused.isWorthAnotherLook(client),
@@ -68,7 +68,7 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
   }
 
   /** Called when the log rejected the entry of a valid claim. */
-  onEntryRefused(claim: Pick<ClientClaim, 'routerId' | 'apiSessionToken'>): void {
+  onEntryRefused(claim: Pick<ClientAccessRequest, 'routerId' | 'apiSessionToken'>): void {
     this.#refused.chargeEntry(claim)
   }
 

@@ -4,13 +4,13 @@ import type {
   LinkConnection,
   LiveLink,
   LiveLinks,
-  LinkVisit,
+  VisitLink,
   PathLink,
 } from '../../ports/live-table.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { copyPrefix } from '../../lib/text/own-text.ts'
 import { routerLimits } from '../limits.ts'
-import { LiveRows } from '../live-rows.ts'
+import { LiveRowTable } from '../live-rows.ts'
 
 const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
 
@@ -70,7 +70,7 @@ interface Kept {
  */
 export class LinkTable implements LiveLinks {
   readonly #deps: LinkTableDeps
-  readonly #links: LiveRows<Kept, LiveLink>
+  readonly #links: LiveRowTable<Kept, LiveLink>
   /** Link IDs by the router that dialed the link, and by the router that was dialed. */
   readonly #bySource = new Map<string, Set<string>>()
   readonly #byDest = new Map<string, Set<string>>()
@@ -79,7 +79,7 @@ export class LinkTable implements LiveLinks {
 
   constructor(deps: LinkTableDeps) {
     this.#deps = deps
-    this.#links = new LiveRows({
+    this.#links = new LiveRowTable({
       owner: deps.owner,
       rowsMax: linksMax,
       viewOf: (kept) => this.#view(kept),
@@ -198,7 +198,7 @@ export class LinkTable implements LiveLinks {
     return this.#links.list()
   }
 
-  visitUsable(routerId: string, visit: LinkVisit): void {
+  visitUsable(routerId: string, visit: VisitLink): void {
     const { isConnected } = this.#deps
     if (!isConnected(routerId)) return
     for (const ids of [this.#bySource.get(routerId), this.#byDest.get(routerId)]) {

@@ -14,10 +14,10 @@ import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
-import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
+import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { encodeModelEvent } from './encode.ts'
-import { withPreviousIndex, ModelChangeHistory } from './model-log.ts'
+import { appendPreviousIndex, ModelChangeHistory } from './model-log.ts'
 import { trustedPublicKeys, type PublicKeyValue, type TrustedCertificates } from './public-keys.ts'
 import { readSubscribeRequest } from '../../channel/messages/model.ts'
 
@@ -80,7 +80,7 @@ export class ModelHandler implements ChannelHandler {
     this.#log = this.#newLog()
     this.handlers = new Map([
       [
-        controlMessage.subscribeToDataModel,
+        controlContentType.subscribeToDataModel,
         (connection, message) => this.#onSubscribe(connection, message),
       ],
     ])
@@ -210,8 +210,8 @@ export class ModelHandler implements ChannelHandler {
   #sendChanges(subscription: Subscription, from: number): void {
     let position = from
     for (const { index, bytes } of this.#log.after(from)) {
-      const body = withPreviousIndex(bytes, position)
-      if (!this.#send(subscription, { contentType: controlMessage.dataStateChangeSet, body }))
+      const body = appendPreviousIndex(bytes, position)
+      if (!this.#send(subscription, { contentType: controlContentType.dataStateChangeSet, body }))
         return
       position = index
     }
@@ -226,7 +226,7 @@ export class ModelHandler implements ChannelHandler {
     try {
       const endIndex = this.#log.index
       const body = await this.#wholeModel(endIndex)
-      if (!this.#send(subscription, { contentType: controlMessage.dataState, body })) return
+      if (!this.#send(subscription, { contentType: controlContentType.dataState, body })) return
       subscription.position = endIndex
       await this.#sent(connection)
     } catch (error) {
@@ -279,7 +279,7 @@ export class ModelHandler implements ChannelHandler {
 
   #send({ connection, id }: Subscription, outgoing: OutboundMessage): boolean {
     const headers =
-      id === '' ? [] : ([[controlHeader.routerDataModelSubscriptionId, encodeText(id)]] as const)
+      id === '' ? [] : ([[controlHeaderKey.routerDataModelSubscriptionId, encodeText(id)]] as const)
     return connection.channel.send({ ...outgoing, headers: new Map(headers) })
   }
 
@@ -315,7 +315,7 @@ export class ModelHandler implements ChannelHandler {
     })
     const body = toBinary(ModelChangeSetSchema, set)
     for (const { channel } of connections) {
-      channel.send({ contentType: controlMessage.dataStateChangeSet, body })
+      channel.send({ contentType: controlContentType.dataStateChangeSet, body })
     }
   }
 
@@ -324,9 +324,9 @@ export class ModelHandler implements ChannelHandler {
     this.#sentIndexMs = nowMs
     if (index <= this.#sentIndex) return
     this.#sentIndex = index
-    const headers = new Map([[controlHeader.routerDataModelIndex, encodeUint64(BigInt(index))]])
+    const headers = new Map([[controlHeaderKey.routerDataModelIndex, encodeUint64(BigInt(index))]])
     for (const { channel } of this.#edgeRouters()) {
-      channel.send({ contentType: controlMessage.currentIndex, headers })
+      channel.send({ contentType: controlContentType.currentIndex, headers })
     }
   }
 

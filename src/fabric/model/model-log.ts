@@ -86,7 +86,7 @@ export class ModelChangeHistory {
  * Adds the index that the router has now to an encoded change set: bytes appended to an encoded
  * protobuf message become fields of that message.
  */
-export function withPreviousIndex(bytes: Uint8Array, previousIndex: number): Uint8Array {
+export function appendPreviousIndex(bytes: Uint8Array, previousIndex: number): Uint8Array {
   const previous = create(ModelChangeSetSchema, { previousIndex: BigInt(previousIndex) })
   return Buffer.concat([bytes, toBinary(ModelChangeSetSchema, previous)])
 }

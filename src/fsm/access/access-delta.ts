@@ -6,28 +6,28 @@ import { isSameTexts } from './changes.ts'
 import {
   type AccessClass,
   type AccessClasses,
-  type ClassMove,
-  type ClassChanges,
+  type AccessClassMove,
+  type AccessClassChanges,
   isSameRoleList,
 } from './classes.ts'
-import { policyBit, type BeforeOrAfter, type AccessBeforeAndAfter } from './sides.ts'
+import { policyAccessBit, type BeforeOrAfter, type AccessBeforeAndAfter } from './sides.ts'
 
 /**
  * Members of an access class that all keep their policies, or all move to the same other class. (A
  * class is the set of active identities that are selected by the same service policies.)
  */
-export interface ClassMembersWithSameMove {
+export interface ClassMembersMovedTogether {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
   /** Move to another class; null: the members keep their policies. */
-  readonly move: ClassMove | null
+  readonly move: AccessClassMove | null
   /** Members whose client view changed: all of them, or only the members in the set. */
   moved: 'all' | Set<string>
   /** True: a policy no longer selects the members, or grants other rights than before. */
   hasLost: boolean
 }
 
-function policiesAfter({ from, move }: ClassMembersWithSameMove): ReadonlySet<string> {
+function policiesAfter({ from, move }: ClassMembersMovedTogether): ReadonlySet<string> {
   return move === null ? from.policies : move.policies
 }
 
@@ -42,16 +42,16 @@ export class ClientViewChanges {
   readonly #state: State
   readonly #classes: AccessClasses
   readonly #sides: AccessBeforeAndAfter
-  readonly #moves: ClassChanges
-  readonly #movesFrom: ReadonlyMap<AccessClass, readonly ClassMove[]>
+  readonly #moves: AccessClassChanges
+  readonly #movesFrom: ReadonlyMap<AccessClass, readonly AccessClassMove[]>
   /** Groups of each class that has been examined. */
-  readonly #groups = new Map<AccessClass, readonly ClassMembersWithSameMove[]>()
+  readonly #groups = new Map<AccessClass, readonly ClassMembersMovedTogether[]>()
 
   constructor(
     state: State,
     classes: AccessClasses,
     sides: AccessBeforeAndAfter,
-    moves: ClassChanges,
+    moves: AccessClassChanges,
   ) {
     this.#state = state
     this.#classes = classes
@@ -64,7 +64,7 @@ export class ClientViewChanges {
    * All groups that move to another class, and those groups that stay in their class but may be
    * affected by the changes.
    */
-  judge(): ClassMembersWithSameMove[] {
+  judge(): ClassMembersMovedTogether[] {
     for (const { from } of this.#moves.moves) this.#groupsOf(from)
     this.#judgeServices()
     this.#judgeChecks()
@@ -74,11 +74,11 @@ export class ClientViewChanges {
     return [...this.#groups.values()].flat()
   }
 
-  #groupsOf(from: AccessClass): readonly ClassMembersWithSameMove[] {
+  #groupsOf(from: AccessClass): readonly ClassMembersMovedTogether[] {
     const known = this.#groups.get(from)
     if (known !== undefined) return known
     const moves = this.#movesFrom.get(from) ?? []
-    const groups: ClassMembersWithSameMove[] = moves.map((move) => ({
+    const groups: ClassMembersMovedTogether[] = moves.map((move) => ({
       from,
       members: move.members,
       move,
@@ -190,7 +190,7 @@ export class ClientViewChanges {
    * gained, in their form after the changes.
    */
   #differences(
-    group: ClassMembersWithSameMove,
+    group: ClassMembersMovedTogether,
   ): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
     const after = policiesAfter(group)
     const lost: ServicePolicy[] = []
@@ -248,7 +248,7 @@ export class ClientViewChanges {
   }
 
   #bitsDiffer(
-    group: ClassMembersWithSameMove,
+    group: ClassMembersMovedTogether,
     lost: readonly ServicePolicy[],
     gained: readonly ServicePolicy[],
   ): boolean {
@@ -266,7 +266,7 @@ export class ClientViewChanges {
     side: BeforeOrAfter,
   ): boolean {
     for (const policy of added) {
-      const bit = policyBit(policy)
+      const bit = policyAccessBit(policy)
       if (this.#isCovered(policy, others, side)) continue
       for (const id of this.#sides.unchangedServices(policy)) {
         if ((this.#sides.bits(others, id, side) & bit) === 0) return true

@@ -16,20 +16,20 @@ const nothingChanged = () => ({
   serviceConfig: new Map<string, RecordChange<'serviceConfig'>>(),
   servicePolicy: new Map<string, RecordChange<'servicePolicy'>>(),
 })
-export type WatchedKind = keyof ReturnType<typeof nothingChanged>
+export type AccessRelevantKind = keyof ReturnType<typeof nothingChanged>
 
 /** Changes to the records of one kind, by id. */
-export type ChangesOf<K extends WatchedKind> = ReadonlyMap<string, RecordChange<K>>
+export type KindChangesById<K extends AccessRelevantKind> = ReadonlyMap<string, RecordChange<K>>
 
 /** Changes by one log entry that affect access, by kind. */
-export type AccessChanges = { readonly [K in WatchedKind]: ChangesOf<K> }
+export type AccessChanges = { readonly [K in AccessRelevantKind]: KindChangesById<K> }
 
 /**
  * Creates the recorder for writes that affect access. Followers of changes have separate recorders,
  * because the apply step clears this recorder at the end of each entry.
  */
-export function accessWrites(): RecordChanges {
-  return new RecordChanges(Object.keys(nothingChanged()) as WatchedKind[])
+export function createAccessChangeRecorder(): RecordChanges {
+  return new RecordChanges(Object.keys(nothingChanged()) as AccessRelevantKind[])
 }
 
 /**
@@ -41,13 +41,13 @@ export function takeAccessChanges(
   tables: ReadonlyMap<KindName, Table>,
 ): AccessChanges {
   const changes = nothingChanged()
-  const byKind = changes as Readonly<Record<WatchedKind, unknown>> as Readonly<
-    Record<WatchedKind, Map<string, RecordChange>>
+  const byKind = changes as Readonly<Record<AccessRelevantKind, unknown>> as Readonly<
+    Record<AccessRelevantKind, Map<string, RecordChange>>
   >
   for (const change of writes.take(tables)) {
     const entity = tables.get(change.kind)?.entity
     const seen = entity === undefined ? change : changeWithinScope(entity, change)
-    if (seen.before !== seen.after) byKind[change.kind as WatchedKind].set(change.id, seen)
+    if (seen.before !== seen.after) byKind[change.kind as AccessRelevantKind].set(change.id, seen)
   }
   return changes
 }

@@ -1,10 +1,10 @@
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import {
-  BIND,
-  DIAL,
+  BIND_BIT,
+  DIAL_BIT,
   isInForce,
   type PolicyGrants,
-  unorderedRoleMembers,
+  unorderedIdsSelectedByRoles,
   type RoleList,
 } from '../records/roles.ts'
 import { SortedIds } from '../records/sorted-ids.ts'
@@ -36,8 +36,8 @@ export class AccessClassGrants implements PolicyGrants {
 
   /** Sets the rights of the class on a service. */
   set(serviceId: string, bits: number): void {
-    change(this.bind, serviceId, (bits & BIND) !== 0)
-    change(this.dial, serviceId, (bits & DIAL) !== 0)
+    change(this.bind, serviceId, (bits & BIND_BIT) !== 0)
+    change(this.dial, serviceId, (bits & DIAL_BIT) !== 0)
     change(this.any, serviceId, bits !== 0)
   }
 }
@@ -48,15 +48,21 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
 }
 
 /** Builds a view of a class from the current records. */
-export function grantsOfAccessClass(state: State, policies: Iterable<string>): AccessClassGrants {
+export function buildAccessClassGrants(
+  state: State,
+  policies: Iterable<string>,
+): AccessClassGrants {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {
     const policy = state.get('servicePolicy', id)
     if (policy === undefined || !isInForce(policy)) continue
     lists[policy.type].push({ roles: policy.serviceRoles, semantic: policy.semantic })
   }
-  const bind = new Set(unorderedRoleMembers(state, 'service', lists.Bind))
-  return new AccessClassGrants(bind, new Set(unorderedRoleMembers(state, 'service', lists.Dial)))
+  const bind = new Set(unorderedIdsSelectedByRoles(state, 'service', lists.Bind))
+  return new AccessClassGrants(
+    bind,
+    new Set(unorderedIdsSelectedByRoles(state, 'service', lists.Dial)),
+  )
 }
 
 /**

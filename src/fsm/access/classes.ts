@@ -6,8 +6,8 @@ import type { RecordChange } from '../../ports/change-feed.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import {
   recordRoleAttributes,
-  matchingIds,
-  policiesMatching,
+  collectMatchingIds,
+  activePoliciesSelecting,
   type RoleList,
 } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
@@ -31,7 +31,7 @@ export interface AccessClass {
  * Members of a class that all move to the same other class, because an entry changed their
  * policies.
  */
-export interface ClassMove {
+export interface AccessClassMove {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
   readonly key: string
@@ -39,12 +39,12 @@ export interface ClassMove {
 }
 
 /** How a log entry moves identities between classes. */
-export interface ClassChanges {
+export interface AccessClassChanges {
   /** Identities that became active, with the policies that select each of them. */
   readonly entered: ReadonlyMap<string, ReadonlySet<string>>
   /** Identities that are no longer active. */
   readonly left: ReadonlySet<string>
-  readonly moves: readonly ClassMove[]
+  readonly moves: readonly AccessClassMove[]
 }
 
 function keyOf(policies: ReadonlySet<string>): string {
@@ -111,7 +111,7 @@ export class AccessClasses {
 
   #policiesOf(identity: Identity): Set<string> {
     const table = this.#state.table('servicePolicy')
-    return new Set(policiesMatching(table, 'identityRoles', identity).map(({ id }) => id))
+    return new Set(activePoliciesSelecting(table, 'identityRoles', identity).map(({ id }) => id))
   }
 
   #isActive(id: string): boolean {
@@ -120,7 +120,7 @@ export class AccessClasses {
   }
 
   /** Plans how the changes affect the classes, without changing the classes. */
-  plan(changes: AccessChanges): ClassChanges {
+  plan(changes: AccessChanges): AccessClassChanges {
     const entered = new Map<string, ReadonlySet<string>>()
     const left = new Set<string>()
     for (const id of identitiesOfSessions(changes.apiSession.values())) {
@@ -177,15 +177,15 @@ export class AccessClasses {
       if (role.startsWith('#')) postings.push(this.#byAttribute.get(name) ?? new Set())
       else if (this.#classOf.has(name)) found.add(name)
     }
-    return matchingIds(postings, semantic, found)
+    return collectMatchingIds(postings, semantic, found)
   }
 
   #movesOf(
     flips: Flips,
     anew: ReadonlyMap<string, ReadonlySet<string>>,
     isApart: (id: string) => boolean,
-  ): ClassMove[] {
-    const moves: ClassMove[] = []
+  ): AccessClassMove[] {
+    const moves: AccessClassMove[] = []
     const add = (from: AccessClass, members: Iterable<string>, policies: Set<string>): void => {
       const set = new Set([...members].filter((id) => !isApart(id)))
       if (set.size > 0) moves.push({ from, members: set, key: keyOf(policies), policies })
@@ -219,7 +219,7 @@ export class AccessClasses {
    * before the old class is removed.
    */
   commit(
-    { entered, left, moves }: ClassChanges,
+    { entered, left, moves }: AccessClassChanges,
     changes: AccessChanges,
     onBecame: (from: AccessClass, to: AccessClass) => void,
   ): void {

@@ -3,14 +3,14 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 import type { DialBind } from '../../ports/state-view.ts'
-import { isInForce, matchesRoles, policiesSelecting } from '../records/roles.ts'
+import { isInForce, matchesRoles, allPoliciesSelecting } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 /**
  * Expiries through which a pair lost a right: without these expiries, a policy would grant the
  * right.
  */
-export interface PastEnds {
+export interface ExpiredGrants {
   /** Expired policies that select both records, in id order. */
   readonly policies: readonly ServicePolicy[]
   /** Expired role attributes of the identity with which a policy would select the identity. */
@@ -27,17 +27,17 @@ function endsOf({ roleAttributesExpireAt }: Identity): ReadonlyMap<string, numbe
 }
 
 /** Finds the expiries through which an identity lost a right that no policy grants now. */
-export function pastEnds(
+export function findExpiredGrants(
   state: State,
   identity: Identity,
   service: Service,
   type: DialBind,
-): PastEnds {
+): ExpiredGrants {
   const ended = [...endsOf(identity)].filter(([one]) => !identity.roleAttributes.includes(one))
   const names = ended.map(([attribute]) => attribute)
   const former = { ...identity, roleAttributes: [...identity.roleAttributes, ...names] }
   const table = state.table('servicePolicy')
-  const linking = policiesSelecting(table, 'serviceRoles', service).filter(
+  const linking = allPoliciesSelecting(table, 'serviceRoles', service).filter(
     (policy) => policy.type === type && matchesRoles(former, policy.identityRoles, policy.semantic),
   )
   const lacking = linking.filter(
@@ -56,7 +56,10 @@ export function pastEnds(
  * Time at which the last of the granting policies stops granting the right to the identity, UTC ms;
  * null: the right does not expire.
  */
-export function grantsEndMs(identity: Identity, granting: readonly ServicePolicy[]): number | null {
+export function grantExpiryMs(
+  identity: Identity,
+  granting: readonly ServicePolicy[],
+): number | null {
   const ends = endsOf(identity)
   const latest = Math.max(...granting.map((policy) => grantEndMs(identity, ends, policy)))
   return Number.isFinite(latest) ? latest : null

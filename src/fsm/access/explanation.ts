@@ -7,17 +7,17 @@ import type { RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 import {
-  BIND,
-  DIAL,
+  BIND_BIT,
+  DIAL_BIT,
   linkingPolicies,
   matchingRoles,
-  policiesMatching,
+  activePoliciesSelecting,
   type Policy,
 } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
-import { policyChecks, identityPolicies } from './checked-policies.ts'
-import { grantsEndMs, pastEnds, type PastEnds } from './explained-ends.ts'
+import { findPolicyPostureChecks, policiesForIdentity } from './checked-policies.ts'
+import { grantExpiryMs, findExpiredGrants, type ExpiredGrants } from './explained-ends.ts'
 import { type LogInAbility, logInAbility } from './log-in-way.ts'
 import { type RouterOverlap, findRouterOverlap } from './routers.ts'
 import type { ClusterState } from './cluster-state.ts'
@@ -73,7 +73,7 @@ export interface ExplainedRight {
    */
   readonly endsAtMs: number | null
   /** Expiries through which the right was lost; empty if the right is granted. */
-  readonly ended: PastEnds
+  readonly ended: ExpiredGrants
   readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
   /** Policies of the matching type that select the identity; empty if the right is granted. */
   readonly ofIdentity: LimitedList<ServicePolicy>
@@ -155,22 +155,26 @@ function explainedRight(
 ): ExplainedRight {
   const isOfType = (policy: ServicePolicy): boolean => policy.type === type
   const granting = linking.filter(isOfType)
-  const isGranted = (bits & (type === 'Bind' ? BIND : DIAL)) !== 0
+  const isGranted = (bits & (type === 'Bind' ? BIND_BIT : DIAL_BIT)) !== 0
   const shown = granting.slice(0, explanationLimits.explainedPoliciesMax).map((policy) => ({
     ...linkOf(policy, { identityRoles: identity, serviceRoles: service }),
-    checks: firstIn(policyChecks(state, policy), explanationLimits.explainedChecksMax),
+    checks: firstIn(findPolicyPostureChecks(state, policy), explanationLimits.explainedChecksMax),
   }))
   const near = (policies: readonly ServicePolicy[]): readonly ServicePolicy[] =>
     isGranted ? [] : policies.filter(isOfType)
-  const ofIdentity = near(identityPolicies(state, identity))
-  const ofService = near(policiesMatching(state.table('servicePolicy'), 'serviceRoles', service))
+  const ofIdentity = near(policiesForIdentity(state, identity))
+  const ofService = near(
+    activePoliciesSelecting(state.table('servicePolicy'), 'serviceRoles', service),
+  )
   const { comparedPoliciesMax: max } = nearestPolicyLimits
   const compared = [...ofIdentity.slice(0, max), ...ofService.slice(0, max)]
   return {
     type,
     isGranted,
-    endsAtMs: grantsEndMs(identity, granting),
-    ended: isGranted ? { policies: [], attributes: [] } : pastEnds(state, identity, service, type),
+    endsAtMs: grantExpiryMs(identity, granting),
+    ended: isGranted
+      ? { policies: [], attributes: [] }
+      : findExpiredGrants(state, identity, service, type),
     granting: { total: granting.length, first: shown },
     ofIdentity: firstIn(ofIdentity),
     ofService: firstIn(ofService),
@@ -204,14 +208,16 @@ function routerPolicies(
     if (router !== undefined) routers.push(router)
     if (routers.length >= explanationLimits.explainedRoutersMax) break
   }
-  const links = policiesMatching<Policy>(state.table(kind), field, record).flatMap((policy) => {
-    const means = routers.flatMap((router) =>
-      matchingRoles(router, policy['edgeRouterRoles'] as readonly string[], policy.semantic),
-    )
-    if (means.length === 0) return []
-    const { roles } = linkOf(policy, { [field]: record })
-    return [{ policy, roles: { ...roles, edgeRouterRoles: [...new Set(means)] } }]
-  })
+  const links = activePoliciesSelecting<Policy>(state.table(kind), field, record).flatMap(
+    (policy) => {
+      const means = routers.flatMap((router) =>
+        matchingRoles(router, policy['edgeRouterRoles'] as readonly string[], policy.semantic),
+      )
+      if (means.length === 0) return []
+      const { roles } = linkOf(policy, { [field]: record })
+      return [{ policy, roles: { ...roles, edgeRouterRoles: [...new Set(means)] } }]
+    },
+  )
   return firstIn(links, explanationLimits.explainedPoliciesMax)
 }
 

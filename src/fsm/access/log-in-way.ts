@@ -1,7 +1,7 @@
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { identityAuthPolicy } from '../apply/authentication.ts'
-import { enabledSigner, acceptsTokensOf } from '../apply/external-tokens.ts'
+import { findEnabledSigner, acceptsSignerTokens } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
 
 /**
@@ -27,8 +27,8 @@ export function logInAbility(state: State, identity: Identity): LogInAbility {
     hasAny = true
   }
   for (const id of state.table('externalJwtSigner').ids) {
-    if (!acceptsTokensOf(policy, id)) continue
-    const signer: ExternalJwtSigner | undefined = enabledSigner(state, id)
+    if (!acceptsSignerTokens(policy, id)) continue
+    const signer: ExternalJwtSigner | undefined = findEnabledSigner(state, id)
     if (signer === undefined) continue
     // Tokens from the signer contain the id of an identity or, if the signer is configured so, its
     // external id.

@@ -3,8 +3,8 @@ import { assert } from '../../lib/assert.ts'
 import type { CommandContext } from '../apply/context.ts'
 import type { State } from '../records/state.ts'
 import type { AccessEffects } from './access-index.ts'
-import type { AccessClass, ClassMove } from './classes.ts'
-import type { ClassMembersWithSameMove } from './access-delta.ts'
+import type { AccessClass, AccessClassMove } from './classes.ts'
+import type { ClassMembersMovedTogether } from './access-delta.ts'
 
 const ofIdentity = (id: string): string => `i:${id}`
 const ofClass = (key: string): string => `c:${key}`
@@ -31,7 +31,7 @@ function movedAt(state: State, identityId: string, key: string): number {
  * separate mark once its view has changed alone, or once it has joined a class whose earlier marks
  * do not apply to it.
  */
-export class AccessMarker {
+export class ClientViewMarker {
   readonly #state: State
   readonly #context: CommandContext
   readonly #judgement: AccessEffects
@@ -39,7 +39,7 @@ export class AccessMarker {
    * Moves by their target class. A new class whose members all come from one class may take over
    * the mark of that class.
    */
-  readonly #movesTo: ReadonlyMap<string, readonly ClassMove[]>
+  readonly #movesTo: ReadonlyMap<string, readonly AccessClassMove[]>
   readonly #leftKeys = new Set<string>()
 
   constructor(state: State, context: CommandContext, judgement: AccessEffects) {
@@ -74,7 +74,7 @@ export class AccessMarker {
     if (markOf(this.#state, id) !== undefined) this.#state.remove('accessMark', id)
   }
 
-  #writesOf(group: ClassMembersWithSameMove): (() => void)[] {
+  #writesOf(group: ClassMembersMovedTogether): (() => void)[] {
     const { from, move } = group
     const { logTimeMs, index } = this.#context
     if (move === null) {
@@ -88,7 +88,7 @@ export class AccessMarker {
     })
   }
 
-  #takeOver(group: ClassMembersWithSameMove, move: ClassMove): (() => void)[] {
+  #takeOver(group: ClassMembersMovedTogether, move: AccessClassMove): (() => void)[] {
     const { logTimeMs, index } = this.#context
     const key = ofClass(move.key)
     if (group.moved === 'all') return [() => this.#put(key, logTimeMs, index)]
@@ -98,11 +98,11 @@ export class AccessMarker {
     return [() => this.#put(key, old.movedAt ?? 0, old.index), ...alone]
   }
 
-  #hasMoved({ moved }: ClassMembersWithSameMove, id: string): boolean {
+  #hasMoved({ moved }: ClassMembersMovedTogether, id: string): boolean {
     return moved === 'all' || moved.has(id)
   }
 
-  #isFresh({ key }: ClassMove): boolean {
+  #isFresh({ key }: AccessClassMove): boolean {
     if (this.#judgement.classes.withKey(key) !== undefined) return false
     return this.#movesTo.get(key)?.length === 1
   }

@@ -1,8 +1,8 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { PairChanges } from './access-difference.ts'
 import {
-  unorderedRoleMembers,
-  policiesMatching,
+  unorderedIdsSelectedByRoles,
+  activePoliciesSelecting,
   type Policy,
   type RoleList,
 } from '../records/roles.ts'
@@ -31,7 +31,7 @@ const turnUnits = 2000
 const askedRecordsMax = 256
 
 /** Counts the cost of one preview, and yields to other work after a fixed amount. */
-export class PreviewWork {
+export class PreviewCostCounter {
   #spent = 0
   #turnAt = turnUnits;
 
@@ -61,7 +61,7 @@ export class PreviewWork {
   }
 }
 
-type Ids = ReturnType<typeof unorderedRoleMembers>
+type Ids = ReturnType<typeof unorderedIdsSelectedByRoles>
 
 /** All pairs of one element from the left set and one from the right set. */
 interface Block {
@@ -100,11 +100,11 @@ type MovedIds = ReadonlyMap<string, ReadonlySet<string>>
  * are compared one by one. For unchanged records only the changed policies matter, and records that
  * are selected by the same policies are compared together.
  */
-export class RelationChange {
+export class RelationChangeFinder {
   readonly #before: State
   readonly #after: State
   readonly #relation: RoleRelation
-  readonly #work: PreviewWork
+  readonly #work: PreviewCostCounter
   readonly #lefts: ReadonlySet<string>
   readonly #others: ReadonlySet<string>
   readonly #blocks: Blocks = { given: [], taken: [] }
@@ -113,7 +113,7 @@ export class RelationChange {
     states: { readonly before: State; readonly after: State },
     relation: RoleRelation,
     moved: MovedIds,
-    work: PreviewWork,
+    work: PreviewCostCounter,
   ) {
     this.#before = states.before
     this.#after = states.after
@@ -197,7 +197,7 @@ export class RelationChange {
   ): Generator<void, ReadonlySet<string>> {
     const lists = policies.map((policy) => policyRolesForSide(side, policy))
     const found = new Set<string>()
-    yield* this.#work.each(unorderedRoleMembers(this.#before, side.kind, lists), (id) => {
+    yield* this.#work.each(unorderedIdsSelectedByRoles(this.#before, side.kind, lists), (id) => {
       if (!moved.has(id)) found.add(id)
     })
     return found
@@ -221,7 +221,7 @@ export class RelationChange {
       for (const id of few) {
         const record = this.#before.get(kind, id)
         if (record === undefined) continue
-        const policies = policiesMatching<Policy>(table, field, record)
+        const policies = activePoliciesSelecting<Policy>(table, field, record)
         yield* this.#work.spend(policies.length + 1)
         for (const policy of policies) found.add(policy.id)
       }
@@ -243,12 +243,14 @@ export class RelationChange {
     for (const [key, same] of [...byRoles].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const [first] = same
       if (first === undefined) continue
-      const all = unorderedRoleMembers(this.#before, other.kind, [policyRolesForSide(other, first)])
+      const all = unorderedIdsSelectedByRoles(this.#before, other.kind, [
+        policyRolesForSide(other, first),
+      ])
       const rights = new Set<string>()
       yield* this.#work.each(...both(all, others, (id) => rights.add(id)))
       if (rights.size === 0) continue
       const lists = same.map((policy) => policyRolesForSide(left, policy))
-      const lefts = unorderedRoleMembers(this.#before, left.kind, lists)
+      const lefts = unorderedIdsSelectedByRoles(this.#before, left.kind, lists)
       yield* this.#work.spend(lefts instanceof Set ? lefts.size : 1)
       if (lefts.size > 0) tokens.push({ key: `${of} ${key}`, of, rights, lefts })
     }

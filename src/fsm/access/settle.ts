@@ -1,10 +1,10 @@
 import { type Session, session as sessionKind } from '../../entities/kinds/session.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { removeWithReferences } from '../apply/references.ts'
-import { BIND, DIAL } from '../records/roles.ts'
+import { BIND_BIT, DIAL_BIT } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import { accessBits, type AccessEffects } from './access-index.ts'
-import { AccessMarker } from './marks.ts'
+import { ClientViewMarker } from './marks.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /**
@@ -14,7 +14,7 @@ import type { ClusterState } from './cluster-state.ts'
  */
 export function applyAccessEffects(state: ClusterState, context: CommandContext): void {
   state.access.settle((judgement) => {
-    const marker = new AccessMarker(state, context, judgement)
+    const marker = new ClientViewMarker(state, context, judgement)
     marker.mark()
     endUngranted(state, judgement, context)
     return () => {
@@ -57,5 +57,5 @@ function isGranted(state: State, { identityId, serviceId, type }: Session): bool
   const service = state.get('service', serviceId)
   if (identity === undefined || service === undefined) return false
   if (identity.isAdmin) return true
-  return (accessBits(state, identity, service) & (type === 'Bind' ? BIND : DIAL)) !== 0
+  return (accessBits(state, identity, service) & (type === 'Bind' ? BIND_BIT : DIAL_BIT)) !== 0
 }

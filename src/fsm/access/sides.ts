@@ -4,14 +4,14 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import {
-  BIND,
-  DIAL,
+  BIND_BIT,
+  DIAL_BIT,
   matchesRoles,
-  unorderedRoleMembers,
-  policiesMatching,
+  unorderedIdsSelectedByRoles,
+  activePoliciesSelecting,
 } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import type { AccessChanges, ChangesOf, WatchedKind } from './changes.ts'
+import type { AccessChanges, KindChangesById, AccessRelevantKind } from './changes.ts'
 
 export type BeforeOrAfter = 'before' | 'after'
 
@@ -26,13 +26,13 @@ const rememberedMax = 100_000
  * The indexes already contain the changes; changed records are compared one by one.
  */
 export class AccessBeforeAndAfter {
-  readonly policies: ChangesOf<'servicePolicy'>
-  readonly services: ChangesOf<'service'>
-  readonly checks: ChangesOf<'postureCheck'>
-  readonly configs: ChangesOf<'config'>
-  readonly configTypes: ChangesOf<'configType'>
-  readonly overrides: ChangesOf<'serviceConfig'>
-  readonly identities: ChangesOf<'identity'>
+  readonly policies: KindChangesById<'servicePolicy'>
+  readonly services: KindChangesById<'service'>
+  readonly checks: KindChangesById<'postureCheck'>
+  readonly configs: KindChangesById<'config'>
+  readonly configTypes: KindChangesById<'configType'>
+  readonly overrides: KindChangesById<'serviceConfig'>
+  readonly identities: KindChangesById<'identity'>
   /** Whether any posture check exists. Without posture checks, services show no policies. */
   readonly hasChecks: Readonly<Record<BeforeOrAfter, boolean>>
   readonly #state: State
@@ -57,9 +57,9 @@ export class AccessBeforeAndAfter {
     this.hasChecks = { before: before > 0, after: now > 0 }
   }
 
-  #record<K extends WatchedKind>(
+  #record<K extends AccessRelevantKind>(
     kind: K,
-    changed: ChangesOf<K>,
+    changed: KindChangesById<K>,
     id: string,
     side: BeforeOrAfter,
   ): RecordOf<K> | undefined {
@@ -86,7 +86,7 @@ export class AccessBeforeAndAfter {
     if (record === undefined) return []
     const found: ServicePolicy[] = []
     const table = this.#state.table('servicePolicy')
-    for (const policy of policiesMatching(table, field, record)) {
+    for (const policy of activePoliciesSelecting(table, field, record)) {
       if (!this.policies.has(policy.id)) found.push(policy)
     }
     for (const change of this.policies.values()) {
@@ -112,7 +112,7 @@ export class AccessBeforeAndAfter {
   bits(policies: ReadonlySet<string>, serviceId: string, side: BeforeOrAfter): number {
     let bits = 0
     for (const policy of this.policiesOf(serviceId, side)) {
-      if (policies.has(policy.id)) bits |= policyBit(policy)
+      if (policies.has(policy.id)) bits |= policyAccessBit(policy)
     }
     return bits
   }
@@ -123,7 +123,7 @@ export class AccessBeforeAndAfter {
     const key = `${semantic}\n${roles.join('\n')}`
     let found = this.#servicesOf.get(key)
     if (found === undefined) {
-      found = unorderedRoleMembers(this.#state, 'service', [{ roles, semantic }])
+      found = unorderedIdsSelectedByRoles(this.#state, 'service', [{ roles, semantic }])
       this.#remembered += found.size
       if (this.#remembered < rememberedMax) this.#servicesOf.set(key, found)
     }
@@ -147,7 +147,7 @@ export class AccessBeforeAndAfter {
   /** Ids of the unchanged posture checks that the policy selects. */
   unchangedChecks({ postureCheckRoles: roles, semantic }: ServicePolicy): string[] {
     if (roles.length === 0) return []
-    const found = unorderedRoleMembers(this.#state, 'postureCheck', [{ roles, semantic }])
+    const found = unorderedIdsSelectedByRoles(this.#state, 'postureCheck', [{ roles, semantic }])
     return [...found].filter((id) => !this.checks.has(id)).sort()
   }
 
@@ -183,6 +183,6 @@ export class AccessBeforeAndAfter {
   }
 }
 
-export function policyBit({ type }: ServicePolicy): number {
-  return type === 'Bind' ? BIND : DIAL
+export function policyAccessBit({ type }: ServicePolicy): number {
+  return type === 'Bind' ? BIND_BIT : DIAL_BIT
 }

@@ -15,7 +15,7 @@ import type { RecordChange } from '../../ports/change-feed.ts'
 import { HISTORY_LEVEL } from '../../ports/feature-level.ts'
 import { historyFields } from '../../entities/history-kinds.ts'
 import { entitiesByName } from '../../entities/registry.ts'
-import { keptChanges } from './kept-change.ts'
+import { formatKeptChanges } from './kept-change.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 
@@ -53,7 +53,7 @@ const recordedWhenWritten: ReadonlySet<number> = new Set([
  * Commands whose changes the audit log stores: only commands that people send. Sessions, routers
  * and housekeeping write far more often, and nobody needs to undo their writes.
  */
-export const keptCommands: ReadonlySet<number> = new Set([
+export const commandsWithKeptChanges: ReadonlySet<number> = new Set([
   CommandKind.ENTITY_CREATE,
   CommandKind.ENTITY_REPLACE,
   CommandKind.ENTITY_PATCH,
@@ -118,7 +118,7 @@ export function entryAuditRecord(
     also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
     outcome: recorded?.outcome ?? (outcome.ok ? 'done' : outcome.code),
     reason,
-    change: changes.length === 0 ? '' : keptChanges(changes, entityId),
+    change: changes.length === 0 ? '' : formatKeptChanges(changes, entityId),
   }
 }
 

@@ -48,7 +48,7 @@ export function lacksSessionFactor(pending: readonly PendingFactor[]): boolean {
 }
 
 /** Kinds of the factors that a session has recorded. */
-export function recordedFactors(given: GivenFactors): PendingFactor['kind'][] {
+export function recordedFactorKinds(given: GivenFactors): PendingFactor['kind'][] {
   const kinds = Object.keys(givenFields) as PendingFactor['kind'][]
   return kinds.filter((kind) => {
     const field = givenFields[kind]
@@ -232,7 +232,7 @@ export function isLockedOut(
 }
 
 /** Begin and end of a password lock; null: the password is not locked. */
-export function passwordLock(
+export function passwordLockPeriod(
   state: Pick<State, 'get' | 'table' | 'featureLevel'>,
   identity: Identity,
   atMs: number,
@@ -252,7 +252,7 @@ export function passwordLock(
 /**
  * The number of the next attempt: 1 if a lock with the duration in the auth policy has expired.
  */
-export function nextAttempt(
+export function nextAttemptNumber(
   attempts: Attempts | undefined,
   rules: LockoutRules,
   atMs: number,
@@ -273,14 +273,14 @@ export function isSessionCertificateAccepted(records: RecordSource, session: Api
   if (session.certFingerprint === null) return true
   const { caId, authenticatorId } = session
   const issuer = caId || (records.get('authenticator', authenticatorId)?.caId ?? '')
-  return issuer === '' || acceptsLogIns(records.get('ca', issuer))
+  return issuer === '' || isCaAcceptedForLogIn(records.get('ca', issuer))
 }
 
 /**
  * Whether certificates from the CA can be used to log in: the CA is verified, and authentication is
  * enabled for it.
  */
-export function acceptsLogIns(ca: Ca | undefined): boolean {
+export function isCaAcceptedForLogIn(ca: Ca | undefined): boolean {
   // @guard certificate-of-a-ca--taken-back
   return ca?.isVerified === true && ca.isAuthEnabled
 }

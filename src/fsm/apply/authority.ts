@@ -5,9 +5,9 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
 import {
   actorFault,
-  type ClaimedActor,
+  type LoggedActor,
   type EnrollmentActor,
-  type SessionClaim,
+  type LoggedSessionActor,
   type CredentialIdField,
 } from '../../ports/actor.ts'
 import { pendingFactorsWithToken } from './external-tokens.ts'
@@ -32,7 +32,7 @@ const withoutIdentity: ActorRights = { authority: 'full', held: [] }
  * Kinds whose records belong to an identity (`identityId`), and with which others could act as that
  * identity or change what it receives.
  */
-export const ownedKinds: ReadonlySet<string> = new Set([
+export const identityOwnedKinds: ReadonlySet<string> = new Set([
   'authenticator',
   'enrollment',
   'mfa',
@@ -45,7 +45,7 @@ export const ownedKinds: ReadonlySet<string> = new Set([
  * log-out or a revoked permission may precede this entry in the log. A missing field or an unknown
  * permission grants nothing.
  */
-export function actorRights(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
+export function actorRights(state: State, actor: LoggedActor, kind: number): ActorRights | null {
   // @guard authority-from-absence--apply
   if (actor === undefined || actorFault(actor) !== null) return null
   switch (actor.case) {
@@ -102,7 +102,7 @@ function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | n
   return shown === undefined || actor[shown] === '' ? null : withoutIdentity
 }
 
-function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
+function sessionRights(state: State, actor: LoggedSessionActor): ActorRights | null {
   const { identityId, sessionId, permission, signerId } = actor
   const standing = sessionValidity(state, sessionId)
   // @guard authority-from-absence--session
@@ -124,7 +124,7 @@ type Records = Pick<State, 'get'>
 
 /** The identity as which someone who can read or write the record could act; undefined: none. */
 function ownerOf(kind: KindName, record: JsonObject): string | undefined {
-  const ownerId = ownedKinds.has(kind) ? record['identityId'] : undefined
+  const ownerId = identityOwnedKinds.has(kind) ? record['identityId'] : undefined
   return typeof ownerId === 'string' ? ownerId : undefined
 }
 
@@ -132,7 +132,7 @@ function ownerOf(kind: KindName, record: JsonObject): string | undefined {
  * Whether a record belongs to a privileged identity, or to a router with permitted names that could
  * impersonate a controller. A caller that knows the record's secrets could gain this access.
  */
-export function belongsToPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
+export function isHeldByPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
   if (ownerId !== undefined && isPrivileged(records.get('identity', ownerId))) return true
   // @guard enrollments-read-before-a-promotion--listed
@@ -180,13 +180,13 @@ const unenrollable = 'only an administrator may enroll a router that has allowed
  * Reason why a caller may not act on an identity; null if it may, or if the identity does not
  * exist.
  */
-export function identityGuard(
+export function identityActionRefusal(
   state: State,
   identityId: string,
   { authority, held }: CommandContext,
 ): Refusal | null {
   if (authority === 'full') return null
-  const reason = actOnIdentityRefusal(state, identityId, held)
+  const reason = identityActionRefusalReason(state, identityId, held)
   return reason === null ? null : refusedOutcome('UNAUTHORIZED', reason)
 }
 
@@ -195,7 +195,7 @@ export function identityGuard(
  * or if the identity does not exist. A caller that can write an identity or its credentials can act
  * as that identity. So the identity must not have permissions that the caller lacks.
  */
-export function actOnIdentityRefusal(
+export function identityActionRefusalReason(
   records: Records,
   identityId: string,
   held: readonly string[],
@@ -247,7 +247,7 @@ interface GuardedWrite {
 /**
  * Reason why a caller with write permission for the kind may not make this write; null when it may.
  */
-export function writeGuard(
+export function writeRefusal(
   state: State,
   { kind, mode, before, fields }: GuardedWrite,
   { authority, held }: CommandContext,
@@ -263,7 +263,8 @@ export function writeGuard(
       return refusedOutcome('UNAUTHORIZED', unenrollable)
     }
     const identityId = kind === 'identity' ? before?.id : ownerOf(kind, record)
-    const reason = identityId === undefined ? null : actOnIdentityRefusal(state, identityId, held)
+    const reason =
+      identityId === undefined ? null : identityActionRefusalReason(state, identityId, held)
     if (reason !== null) return refusedOutcome('UNAUTHORIZED', reason)
   }
   return null

@@ -7,7 +7,7 @@ import type { Index } from '../../raft/types.ts'
 import type { AuditedWrite } from './audit.ts'
 
 /** A write whose fields and references have been validated. */
-export interface AllowedWrite<R extends EntityRecord = EntityRecord> {
+export interface ValidatedWrite<R extends EntityRecord = EntityRecord> {
   readonly id: string
   /** The record before the write; undefined for a creation. */
   readonly before: R | undefined
@@ -26,7 +26,7 @@ export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
  * Operations for the consequences of a write. They are part of the same log entry and cannot be
  * refused.
  */
-export interface Consequences {
+export interface WriteConsequences {
   readonly state: State
   readonly context: CommandContext
   /** Writes a whole record. Its base fields are set from the log entry. */
@@ -45,18 +45,18 @@ export interface Consequences {
  */
 export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Reason why a write is refused; null when it is allowed. */
-  judgeWrite?(state: State, write: AllowedWrite<R>, context: CommandContext): Outcome | null
+  judgeWrite?(state: State, write: ValidatedWrite<R>, context: CommandContext): Outcome | null
   /**
    * Reason why a caller may not delete the record; null if it may. Not called for cascading
    * deletions.
    */
   judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
-  afterWrite?(written: CompletedWrite<R>, consequences: Consequences): void
+  afterWrite?(written: CompletedWrite<R>, consequences: WriteConsequences): void
   /**
    * Called after a deletion by a caller or a cascade. Called for the kind that owns the table, not
    * for kinds that are views of the table.
    */
-  afterDelete?(record: R, consequences: Consequences): void
+  afterDelete?(record: R, consequences: WriteConsequences): void
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { State } from '../records/state.ts'
-import { belongsToPrivileged } from './authority.ts'
-import type { CommandContext, Consequences } from './context.ts'
-import { newConsequences } from './references.ts'
+import { isHeldByPrivileged } from './authority.ts'
+import type { CommandContext, WriteConsequences } from './context.ts'
+import { createWriteConsequences } from './references.ts'
 
 // Callers with few rights may read the enrollment tokens of identities without rights, and of
 // routers. If such an identity later gains rights, or an administrator permits names for such a
@@ -9,7 +9,7 @@ import { newConsequences } from './references.ts'
 // or a certificate with these names. So its open enrollments are withdrawn at that time.
 
 /** Feature level from which an identity that gains a right loses its open enrollments. */
-export const WITHDRAWN_FROM_LEVEL = 2
+export const ENROLLMENT_WITHDRAWAL_LEVEL = 2
 
 /** Fields of an enrollment that reference the identity or router to be enrolled. */
 type Subject = 'identityId' | 'edgeRouterId' | 'transitRouterId'
@@ -18,10 +18,10 @@ type Subject = 'identityId' | 'edgeRouterId' | 'transitRouterId'
  * Removes every open enrollment of an identity or a router. The audit record of the entry lists
  * each removed enrollment.
  */
-export function withdrawEnrollmentsOf(
+export function withdrawEnrollments(
   field: Subject,
   subjectId: string,
-  { state, context, remove }: Consequences,
+  { state, context, remove }: WriteConsequences,
 ): void {
   for (const id of Array.from(state.table('enrollment').indexes.ids(field, subjectId))) {
     context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
@@ -34,10 +34,10 @@ export function withdrawEnrollmentsOf(
  * names, because the records do not show whether the rights or names came after the enrollment.
  */
 export function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
-  const { remove } = newConsequences(state, context)
+  const { remove } = createWriteConsequences(state, context)
   for (const id of Array.from(state.table('enrollment').ids)) {
     const enrollment = state.get('enrollment', id)
-    if (enrollment !== undefined && belongsToPrivileged(state, 'enrollment', enrollment)) {
+    if (enrollment !== undefined && isHeldByPrivileged(state, 'enrollment', enrollment)) {
       remove('enrollment', id)
     }
   }
@@ -52,6 +52,7 @@ export function withdrawPrivilegedEnrollmentsAtLevel(
   from: number,
   context: CommandContext,
 ): void {
-  if (from >= WITHDRAWN_FROM_LEVEL || state.featureLevel < WITHDRAWN_FROM_LEVEL) return
+  if (from >= ENROLLMENT_WITHDRAWAL_LEVEL || state.featureLevel < ENROLLMENT_WITHDRAWAL_LEVEL)
+    return
   withdrawPrivilegedEnrollments(state, context)
 }

@@ -7,9 +7,9 @@ import {
   pendingFactors,
   type PendingFactor,
 } from './authentication.ts'
-import type { CommandContext, Consequences } from './context.ts'
+import type { CommandContext, WriteConsequences } from './context.ts'
 import { isSessionSignerAccepted } from './external-tokens.ts'
-import { newConsequences } from './references.ts'
+import { createWriteConsequences } from './references.ts'
 
 /** Validity of a session according to the records, regardless of the session's expiry. */
 interface SessionStanding {
@@ -91,12 +91,12 @@ type Owner = 'identityId' | 'authenticatorId' | 'caId' | 'signerId'
  * @param exceptId id of a session that continues.
  */
 export function endSessionsReferencing(
-  { state, context }: Pick<Consequences, 'state' | 'context'>,
+  { state, context }: Pick<WriteConsequences, 'state' | 'context'>,
   field: Owner,
   id: string,
   exceptId = '',
 ): void {
-  const { remove } = newConsequences(state, context)
+  const { remove } = createWriteConsequences(state, context)
   for (const sessionId of Array.from(state.table('apiSession').indexes.ids(field, id))) {
     if (sessionId !== exceptId) remove('apiSession', sessionId)
   }
@@ -107,7 +107,7 @@ export function endSessionsReferencing(
  * refuse the requests of these sessions, and routers would keep the circuits of these sessions.
  */
 export function endSessionsInvalidatedBy(
-  consequences: Consequences,
+  consequences: WriteConsequences,
   field: Exclude<Owner, 'identityId'>,
   id: string,
 ): void {
@@ -118,7 +118,7 @@ export function endSessionsInvalidatedBy(
 /** Ends the sessions that a lower feature level had only refused, but not ended. */
 export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
-  const { remove } = newConsequences(state, context)
+  const { remove } = createWriteConsequences(state, context)
   for (const id of Array.from(state.table('apiSession').ids)) {
     if (sessionValidity(state, id)?.isHonoured === false) remove('apiSession', id)
   }

@@ -23,7 +23,7 @@ import {
   notFoundOutcome,
   refusedOutcome,
 } from '../apply/outcome.ts'
-import { removeWrappedSecrets, missingSecret, addWrappedSecrets } from './secret.ts'
+import { removeWrappedSecrets, missingSecretReason, addWrappedSecrets } from './secret.ts'
 
 /** Limits for the records that joining controllers create in the state. */
 export const joiningLimits = {
@@ -146,7 +146,7 @@ export function redeemTicket(state: State, payload: Uint8Array, context: Command
   }
   const taken = takenRefusal(state, known, message)
   if (taken !== null) return taken
-  const missing = missingSecret(state, message.nodeId, message.secrets, context)
+  const missing = missingSecretReason(state, message.nodeId, message.secrets, context)
   if (missing !== null) return missing
   admit(state, message, ticket?.isVoter === true, context)
   if (ticket !== undefined) {
@@ -292,7 +292,7 @@ export function deleteAdmission(
  * admissions of controllers that are not members yet, with the secrets encrypted for these
  * controllers. A compromised controller may have created both.
  */
-export function withdrawJoining(state: State, context: CommandContext): void {
+export function revokePendingJoins(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('joinTicket').ids)) {
     const ticket = state.get('joinTicket', id)
     if (ticket === undefined || memberNamed(state, ticket.usedByNodeId) !== undefined) continue

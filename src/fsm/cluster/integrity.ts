@@ -7,7 +7,7 @@ import {
   IntegrityRebuildSchema,
   IntegrityStartSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
+import { type IntegrityRun, integrityRunRecordId } from '../../entities/kinds/integrity-run.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { indexedElements } from '../records/indexes.ts'
@@ -31,7 +31,7 @@ export const integrityLimits = {
 } as const
 
 function runOf(state: State): IntegrityRun | undefined {
-  return state.get('integrityRun', integrityRunId)
+  return state.get('integrityRun', integrityRunRecordId)
 }
 
 /**
@@ -49,7 +49,7 @@ export function startIntegrityRun(
     return refusedOutcome('RATE_LIMITED', 'a check or fix of the data integrity is under way')
   }
   state.put('integrityRun', {
-    id: integrityRunId,
+    id: integrityRunRecordId,
     createdAt: run?.createdAt ?? logTimeMs,
     updatedAt: logTimeMs,
     revision: index,
@@ -65,7 +65,7 @@ export function startIntegrityRun(
  * Assigns a run to a runner. A run that already has a runner is refused, because a new leader
  * cannot continue the run of its predecessor.
  */
-export function claimIntegrityRun(
+export function assignIntegrityRun(
   state: State,
   payload: Uint8Array,
   { logTimeMs, index }: CommandContext,
@@ -121,7 +121,11 @@ export function rebuildTable(state: State, payload: Uint8Array): Outcome {
  * Repairs one reference to a missing record, in the same way as the deletion of that record would
  * have changed it.
  */
-export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function detachMissingReference(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
   const kind = findEntity(entity)
   const record = state.inTable(kind.name, id)

@@ -183,7 +183,7 @@ function isNothing({ created, changed, deleted }: KindReplacement): boolean {
 /**
  * A second factor that no controller could decrypt after the replacement; null when there is none.
  */
-export function unreadableFactor(
+export function findUnreadableFactor(
   state: State,
   replacement: readonly KindReplacement[],
 ): { readonly identityId: string; readonly keyVersion: number } | null {

@@ -74,7 +74,7 @@ function find(
  * Reason why a controller cannot be admitted with these wrapped secrets; null when it can decrypt
  * every version in force.
  */
-export function missingSecret(
+export function missingSecretReason(
   state: State,
   nodeId: string,
   given: readonly WrappedSecret[],
@@ -96,8 +96,8 @@ export function missingSecret(
 }
 
 /**
- * Stores the wrapped secrets that `missingSecret` has accepted; entries for removed versions are
- * ignored.
+ * Stores the wrapped secrets that `missingSecretReason` has accepted; entries for removed versions
+ * are ignored.
  */
 export function addWrappedSecrets(
   state: State,
@@ -235,7 +235,11 @@ function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
  * Adds missing wrapped secrets. An existing wrapped secret is never replaced, so that no caller can
  * exchange it.
  */
-export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function addMissingWrappedSecrets(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { wrapped } = fromBinary(SecretShareSchema, payload)
   let isUseful = false
   for (const secret of secrets(state)) {

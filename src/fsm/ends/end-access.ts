@@ -1,16 +1,25 @@
-import { accessEnd, type AccessEndNotice, accessEndId } from '../../entities/kinds/access-end.ts'
-import { unsetRecord } from '../../entities/define.ts'
+import {
+  accessEnd,
+  type AccessExpiryNotice,
+  accessEndRecordId,
+} from '../../entities/kinds/access-end.ts'
+import { zeroRecord } from '../../entities/define.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome } from '../apply/outcome.ts'
-import { settleIdentityEnds, settlePolicyEnd } from './settle-ends.ts'
+import { applyRoleAttributeExpiries, applyPolicyExpiry } from './settle-ends.ts'
 import type { State } from '../records/state.ts'
-import { type AccessEnds, endPosition, type PendingEnd, positionAfter } from './pending-ends.ts'
+import {
+  type PendingExpiryIndex,
+  expirySortKey,
+  type PendingExpiry,
+  expirySortKeyAfter,
+} from './pending-ends.ts'
 
 /** The state, with the index of the expiries that log time has not reached yet. */
-type StateWithEnds = State & { readonly ends: AccessEnds }
+type StateWithEnds = State & { readonly ends: PendingExpiryIndex }
 
-export const accessEndLimits = {
+export const accessExpiryLimits = {
   /** Maximum number of expiries that one log entry applies; the next entry continues. */
   endsPerEntryMax: 256,
   /**
@@ -30,18 +39,19 @@ type Announced = Readonly<Record<(typeof leads)[number]['field'], string>>
  * Ends the access whose expiry log time has reached, and announces expiries that are near. All
  * controllers do this when they apply the same entry. A repeated command changes nothing.
  */
-export function endAccess(
+export function expireAccess(
   state: StateWithEnds,
   _payload: Uint8Array,
   context: CommandContext,
 ): Outcome {
   const { announced, notices } = announceEnds(state, context.logTimeMs)
-  const { endsPerEntryMax: max } = accessEndLimits
-  const due = state.ends.between('', positionAfter(context.logTimeMs), max)
+  const { endsPerEntryMax: max } = accessExpiryLimits
+  const due = state.ends.between('', expirySortKeyAfter(context.logTimeMs), max)
   notices.push(...endDue(state, due, context))
   if (announced !== null || notices.length > 0) {
     const { logTimeMs, index: revision } = context
-    const known = state.get('accessEnd', accessEndId) ?? unsetRecord(accessEnd, accessEndId)
+    const known =
+      state.get('accessEnd', accessEndRecordId) ?? zeroRecord(accessEnd, accessEndRecordId)
     const createdAt = known.revision === 0 ? logTimeMs : known.createdAt
     const base = { createdAt, updatedAt: logTimeMs, revision }
     state.put('accessEnd', { ...known, ...announced, ...base, notices })
@@ -50,10 +60,10 @@ export function endAccess(
 }
 
 /**
- * The next time at which `endAccess` has something to do, according to the current records; null:
- * never.
+ * The next time at which `expireAccess` has something to do, according to the current records;
+ * null: never.
  */
-export function nextAccessEndMs(state: StateWithEnds): number | null {
+export function nextAccessExpiryMs(state: StateWithEnds): number | null {
   const times: number[] = []
   const first = state.ends.firstAfter('')
   if (first !== null) times.push(first.atMs)
@@ -70,9 +80,9 @@ export function nextAccessEndMs(state: StateWithEnds): number | null {
  * so that later expiries are announced again.
  */
 function announcedPositions(state: StateWithEnds, logTimeMs: number): Announced {
-  const known = state.get('accessEnd', accessEndId)
+  const known = state.get('accessEnd', accessEndRecordId)
   const positions = leads.map(({ field, leadMs }) => {
-    const limit = positionAfter(logTimeMs + leadMs)
+    const limit = expirySortKeyAfter(logTimeMs + leadMs)
     const position = known?.[field] ?? ''
     return [field, position < limit ? position : limit] as const
   })
@@ -82,20 +92,20 @@ function announcedPositions(state: StateWithEnds, logTimeMs: number): Announced 
 interface Announcement {
   /** Null: no end came near. */
   readonly announced: Announced | null
-  readonly notices: AccessEndNotice[]
+  readonly notices: AccessExpiryNotice[]
 }
 
 function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
   const known = announcedPositions(state, logTimeMs)
-  const notices: AccessEndNotice[] = []
+  const notices: AccessExpiryNotice[] = []
   const moved: Partial<Record<keyof Announced, string>> = {}
-  const { noticesPerEntryMax: max } = accessEndLimits
+  const { noticesPerEntryMax: max } = accessExpiryLimits
   for (const [at, { field, leadMs }] of leads.entries()) {
-    const limit = positionAfter(logTimeMs + leadMs)
+    const limit = expirySortKeyAfter(logTimeMs + leadMs)
     const near = state.ends.between(known[field], limit, max)
     const last = near.at(-1)
     if (last === undefined) continue
-    moved[field] = near.length < max ? limit : endPosition(last)
+    moved[field] = near.length < max ? limit : expirySortKey(last)
     const shorterMs = leads[at + 1]?.leadMs ?? 0
     for (const end of near) {
       // An expiry that is so near is announced by the shorter lead time, or has already been
@@ -112,21 +122,25 @@ function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
   return { announced: isMoved ? { ...known, ...moved } : null, notices }
 }
 
-function noticeOf(type: AccessEndNotice['type'], end: PendingEnd, name: string): AccessEndNotice {
+function noticeOf(
+  type: AccessExpiryNotice['type'],
+  end: PendingExpiry,
+  name: string,
+): AccessExpiryNotice {
   const { kind, id, attribute, atMs: expiresAt } = end
   return { type, kind, id, name, attribute, expiresAt }
 }
 
 function endDue(
   state: StateWithEnds,
-  due: readonly PendingEnd[],
+  due: readonly PendingExpiry[],
   context: CommandContext,
-): AccessEndNotice[] {
+): AccessExpiryNotice[] {
   const notices = due.map((end) => noticeOf('ended', end, state.get(end.kind, end.id)?.name ?? ''))
   for (const [id, [first]] of Map.groupBy(due, ({ kind, id }) => `${kind} ${id}`)) {
     if (first === undefined) throw new TypeError(`group ${id} is not empty`)
-    if (first.kind === 'servicePolicy') settlePolicyEnd(state, first.id, context)
-    else settleIdentityEnds(state, first.id, context)
+    if (first.kind === 'servicePolicy') applyPolicyExpiry(state, first.id, context)
+    else applyRoleAttributeExpiries(state, first.id, context)
   }
   return notices
 }

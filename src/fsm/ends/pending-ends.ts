@@ -2,10 +2,10 @@ import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 import { SortedIds } from '../records/sorted-ids.ts'
-import type { State, WriteFollower } from '../records/state.ts'
+import type { State, DerivedIndex } from '../records/state.ts'
 
 /** An expiry of access that log time has not reached yet. */
-export interface PendingEnd {
+export interface PendingExpiry {
   readonly atMs: number
   readonly kind: 'servicePolicy' | 'identity'
   readonly id: string
@@ -16,25 +16,25 @@ export interface PendingEnd {
 /** Digits of the latest time that RFC 3339 can write, in ms. */
 const TIME_DIGITS = 15
 /** Kinds of tables whose records can have expiry times. */
-export const kindsWithEnds: ReadonlySet<KindName> = new Set(['servicePolicy', 'identity'])
+export const kindsWithExpiry: ReadonlySet<KindName> = new Set(['servicePolicy', 'identity'])
 
 function timeKey(atMs: number): string {
   return String(Math.max(0, Math.floor(atMs))).padStart(TIME_DIGITS, '0')
 }
 
 /** A position in the order of expiries: after all expiries at this time or earlier. */
-export function positionAfter(atMs: number): string {
+export function expirySortKeyAfter(atMs: number): string {
   return `${timeKey(atMs)}~`
 }
 
 /** The position of an expiry. Expiries are ordered by time, then by record and attribute. */
-export function endPosition({ atMs, kind, id, attribute }: PendingEnd): string {
+export function expirySortKey({ atMs, kind, id, attribute }: PendingExpiry): string {
   return `${timeKey(atMs)}${JSON.stringify([kind, id, attribute])}`
 }
 
-function endAt(position: string): PendingEnd {
+function endAt(position: string): PendingExpiry {
   const [kind, id, attribute] = JSON.parse(position.slice(TIME_DIGITS)) as [
-    PendingEnd['kind'],
+    PendingExpiry['kind'],
     string,
     string,
   ]
@@ -42,7 +42,7 @@ function endAt(position: string): PendingEnd {
 }
 
 /** Expiries of a record that have not been applied yet. */
-export function* pendingEnds(kind: KindName, record: EntityRecord): Iterable<PendingEnd> {
+export function* pendingExpiries(kind: KindName, record: EntityRecord): Iterable<PendingExpiry> {
   const { id } = record
   if (kind === 'servicePolicy') {
     const atMs = record['expiresAt']
@@ -65,7 +65,7 @@ export function* pendingEnds(kind: KindName, record: EntityRecord): Iterable<Pen
  * The future expiries of service policies and role attributes, in order. They are derived from the
  * records alone and are not part of the state.
  */
-export class AccessEnds implements WriteFollower {
+export class PendingExpiryIndex implements DerivedIndex {
   readonly #state: State
   #ends = new SortedIds()
 
@@ -76,17 +76,17 @@ export class AccessEnds implements WriteFollower {
   note(kind: KindName, id: string, before: EntityRecord | undefined): void {
     const after = this.#state.get(kind, id)
     if (before !== undefined) {
-      for (const end of pendingEnds(kind, before)) this.#ends.delete(endPosition(end))
+      for (const end of pendingExpiries(kind, before)) this.#ends.delete(expirySortKey(end))
     }
     if (after === undefined) return
-    for (const end of pendingEnds(kind, after)) this.#ends.add(endPosition(end))
+    for (const end of pendingExpiries(kind, after)) this.#ends.add(expirySortKey(end))
   }
 
   rebuild(): void {
     const found: string[] = []
-    for (const kind of kindsWithEnds) {
+    for (const kind of kindsWithExpiry) {
       for (const { record } of this.#state.table(kind).rows.values()) {
-        for (const end of pendingEnds(kind, record)) found.push(endPosition(end))
+        for (const end of pendingExpiries(kind, record)) found.push(expirySortKey(end))
       }
     }
     this.#ends = new SortedIds()
@@ -94,7 +94,7 @@ export class AccessEnds implements WriteFollower {
   }
 
   /** The first expiries after one position, up to another position. */
-  between(after: string, until: string, max: number): readonly PendingEnd[] {
+  between(after: string, until: string, max: number): readonly PendingExpiry[] {
     const start = this.#ends.rank(`${after}\0`)
     return this.#ends
       .slice(start, max)
@@ -103,7 +103,7 @@ export class AccessEnds implements WriteFollower {
   }
 
   /** The first expiry after a position; null: none. */
-  firstAfter(position: string): PendingEnd | null {
+  firstAfter(position: string): PendingExpiry | null {
     const [found] = this.#ends.slice(this.#ends.rank(`${position}\0`), 1)
     return found === undefined ? null : endAt(found)
   }

@@ -26,7 +26,7 @@ function endMs(end: Json | undefined): number | null {
 }
 
 /** The fault in the expiry times that a write sets; null: none. */
-export function roleAttributeEndFault(
+export function roleAttributeExpiryFault(
   before: Identity | undefined,
   after: Written,
   logTimeMs: number,
@@ -58,7 +58,7 @@ export function roleAttributeEndFault(
  * even if the write lists it, because clients that do not know expiry times write back the
  * attributes that they have read.
  */
-export function writtenRoleAttributes(
+export function roleAttributesAfterWrite(
   before: Identity | undefined,
   after: Identity,
   logTimeMs: number,
@@ -89,7 +89,7 @@ export function writtenRoleAttributes(
  * Role attributes at a log time: expired attributes are removed, and attributes whose expiry time
  * is in the future again, because log time was set back, are added. Null: nothing changes.
  */
-export function settledRoleAttributes(
+export function roleAttributesAtLogTime(
   identity: Identity,
   logTimeMs: number,
 ): RoleAttributeFields | null {

@@ -8,11 +8,11 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Router } from '../../entities/kinds/router.ts'
-import { firstOfPem } from '../../lib/text/pem-block.ts'
+import { firstPemCertificate } from '../../lib/text/pem-block.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { newConsequences } from '../apply/references.ts'
+import { createWriteConsequences } from '../apply/references.ts'
 import type { State } from '../records/state.ts'
 
 type Holder = Pick<Authenticator | Router, 'adoptableFingerprint' | 'certPem' | 'fingerprint'>
@@ -45,7 +45,7 @@ export function adoptCertificate(
 ): Outcome {
   const message = fromBinary(CertificateAdoptSchema, payload)
   const { holder, certificate } = message
-  const block = firstOfPem(certificate?.pem ?? null)
+  const block = firstPemCertificate(certificate?.pem ?? null)
   // @guard adoption-of-a-certificate--content
   if (
     certificate === undefined ||
@@ -80,7 +80,7 @@ function adoptOfRouter(
     allowedNames: isNamed ? router.allowedNames : allowedNames,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
-  newConsequences(state, context).put('router', id, { ...router, ...fields })
+  createWriteConsequences(state, context).put('router', id, { ...router, ...fields })
   return acceptedOutcome(id)
 }
 
@@ -104,6 +104,6 @@ function adoptOfAuthenticator(
   }
   const names = Object.keys(fields)
   context.touched.push({ action: 'patch', entity: 'authenticator', id, fields: names })
-  newConsequences(state, context).put('authenticator', id, { ...authenticator, ...fields })
+  createWriteConsequences(state, context).put('authenticator', id, { ...authenticator, ...fields })
   return acceptedOutcome(id)
 }

@@ -3,7 +3,7 @@ import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import { identityGuard } from '../apply/authority.ts'
+import { identityActionRefusal } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { deleteMfaAttempts } from './mfa-attempt.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
@@ -24,7 +24,7 @@ export function disableIdentity(
   const { id, durationMinutes } = fromBinary(IdentityDisableSchema, payload)
   const identity = state.get('identity', id)
   if (identity === undefined) return notFoundOutcome('identity', id)
-  const denial = identityGuard(state, id, context)
+  const denial = identityActionRefusal(state, id, context)
   if (denial !== null) return denial
   const { logTimeMs, index } = context
   const minutes = Math.min(Number(durationMinutes), disableMinutesMax)
@@ -53,7 +53,7 @@ export function enableIdentity(
   const { id } = fromBinary(IdentityEnableSchema, payload)
   const identity = state.get('identity', id)
   if (identity === undefined) return notFoundOutcome('identity', id)
-  const denial = identityGuard(state, id, context)
+  const denial = identityActionRefusal(state, id, context)
   if (denial !== null) return denial
   deleteIdentityPasswordAttempts(state, id)
   deleteMfaAttempts(state, id)

@@ -13,7 +13,11 @@ const PAUSE = ['pause'] as const
  * count. The log orders the attempts, so the limit holds even for guesses at several controllers or
  * at the same time.
  */
-export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function countMfaAttempt(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { identityId } = fromBinary(MfaAttemptSchema, payload)
   if (state.get('identity', identityId) === undefined) {
     return notFoundOutcome('identity', identityId)

@@ -12,7 +12,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { type Mfa, mfa as mfaKind, sealedCharactersMax } from '../../entities/kinds/mfa.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import { identityGuard } from '../apply/authority.ts'
+import { identityActionRefusal } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { VERIFIED_CODE_LEVEL } from '../../ports/feature-level.ts'
 import { deleteMfaAttempts } from './mfa-attempt.ts'
@@ -90,7 +90,11 @@ const refusing = (refusal: Refusal): Judgement => ({ refusal })
  * Uses a correct code. The apply step decides whether the code is still unused, because the log
  * orders the uses on all controllers: of two concurrent uses, only one succeeds.
  */
-export function proveMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function consumeMfaCode(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const message = fromBinary(MfaProveSchema, payload)
   const { purpose, secretId } = message
   const session = state.get('apiSession', context.sessionId)
@@ -196,7 +200,7 @@ export function removeMfa(state: State, payload: Uint8Array, context: CommandCon
   if (state.get('identity', identityId) === undefined)
     return notFoundOutcome('identity', identityId)
   // @guard mfa-of-others
-  const denial = identityGuard(state, identityId, context)
+  const denial = identityActionRefusal(state, identityId, context)
   if (denial !== null) return denial
   deleteMfa(state, identityId, context)
   return acceptedOutcome(identityId)

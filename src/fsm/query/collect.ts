@@ -16,7 +16,7 @@ import type { ScanPacer } from './work.ts'
 const boundedSortMax = 2048
 
 /** Maximum rows of a list that is requested without a limit. */
-export const wholeListRowsMax = 100_000
+export const unpagedListRowsMax = 100_000
 
 export interface Page {
   readonly offset: number
@@ -32,7 +32,7 @@ export interface ListOrder {
 }
 
 /** The records from which a list is selected. */
-export interface ListRecords {
+export interface ListedRecords {
   /** Ids, sorted and without duplicates. */
   readonly ids: Iterable<string>
   /**
@@ -48,7 +48,7 @@ export interface ListRecords {
  */
 export function* collectPage(
   table: Records,
-  source: ListRecords,
+  source: ListedRecords,
   test: Predicate | null,
   order: ListOrder | null,
   page: Page,
@@ -93,7 +93,7 @@ function* recordsNamed(table: Records, ids: Iterable<string>): Iterable<EntityRe
  */
 function walkable(
   table: Records,
-  { ids, stretch }: ListRecords,
+  { ids, stretch }: ListedRecords,
   order: ListOrder | null,
 ): IndexRange | null {
   const field = order === null ? 'id' : order.field
@@ -173,7 +173,7 @@ function* pick(
   const end = offset + limit
   let total = 0
   const kept: EntityRecord[] = []
-  const isWhole = limit > wholeListRowsMax
+  const isWhole = limit > unpagedListRowsMax
   const isBounded = compare !== null && end <= boundedSortMax
   for (const record of Array.from(records)) {
     // @guard costly-filter
@@ -195,7 +195,7 @@ function* pick(
  * number.
  */
 function shownLimit(limit: number): number {
-  return limit > wholeListRowsMax ? -1 : limit
+  return limit > unpagedListRowsMax ? -1 : limit
 }
 
 /**
@@ -203,8 +203,8 @@ function shownLimit(limit: number): number {
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
 function checkLength(rows: number): void {
-  if (rows <= wholeListRowsMax) return
-  const reason = `the list has more than ${wholeListRowsMax} rows: ask for pages, with limit and offset, or filter for less`
+  if (rows <= unpagedListRowsMax) return
+  const reason = `the list has more than ${unpagedListRowsMax} rows: ask for pages, with limit and offset, or filter for less`
   throw fieldProblem('limit', reason)
 }
 

@@ -9,21 +9,21 @@ import {
   collectPage,
   type ListOrder,
   type Page,
-  type ListRecords,
-  wholeListRowsMax,
+  type ListedRecords,
+  unpagedListRowsMax,
 } from './collect.ts'
 import { Compiler, type QueryLinks } from './evaluate.ts'
 import { parseQuery, parseSort } from './parser.ts'
-import { candidateIds, type Candidates, isTooMany } from './plan.ts'
+import { candidateIds, type Candidates, isScanCheaper } from './plan.ts'
 import {
   filterSortComparator,
   sortComparator,
-  type LiveReader,
+  type LiveFieldReader,
   type RecordOrder,
   requireSymbol,
 } from './symbols.ts'
 import { queryLimits } from './scanner.ts'
-import { ScanPacer, QueryWork } from './work.ts'
+import { ScanPacer, QueryCostCounter } from './work.ts'
 
 export const pageLimits = {
   /** Records on a page if the request has no `limit`, or a `limit` below 1 other than -1. */
@@ -34,14 +34,14 @@ export const pageLimits = {
    * Maximum rows of a list that is requested without a limit. A client assumes that such a list is
    * complete, so a longer one is refused and never truncated.
    */
-  wholeListRowsMax,
+  wholeListRowsMax: unpagedListRowsMax,
   /** Maximum `offset` of a page; a larger `offset` counts as this value. */
   offsetMax: 100_000,
   /** Maximum entries in `roleFilter` of one request; above that: 400 COULD_NOT_VALIDATE. */
   roleFiltersMax: 100,
 } as const
 
-interface CountedSource extends ListRecords {
+interface CountedSource extends ListedRecords {
   /** Upper limit for the number of records that must be read. */
   readonly size: number
   /** True: all records satisfy the filter. */
@@ -100,7 +100,7 @@ function orderOf(
   entity: Entity<string>,
   query: ListQuery,
   parsed: Query,
-  readLive: LiveReader,
+  readLive: LiveFieldReader,
 ): ListOrder | null {
   if (parsed.sort !== null) {
     return listOrder(entity, parsed.sort, filterSortComparator(entity, parsed.sort, readLive))
@@ -185,7 +185,9 @@ export class Lister {
     const { termsCount } = parsed
     const where = isTrue(parsed.where) ? null : parsed.where
     // @guard costly-filter--of-others
-    const work = new QueryWork(isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax)
+    const work = new QueryCostCounter(
+      isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax,
+    )
     const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
     const order = orderOf(entity, query, parsed, this.#links.live)
     const page = pageOf(query, parsed)
@@ -235,7 +237,7 @@ function sourceOf(
     // candidates a scan is faster.
     const isInOrder = order === null && isExact && stretch === null
     const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
-    if (!isInOrder && !isStretch && isTooMany(table, size)) return { ...all, isExact: false }
+    if (!isInOrder && !isStretch && isScanCheaper(table, size)) return { ...all, isExact: false }
     return { ids: found.ids(), size, isExact, stretch }
   }
   if (scope.size < size) return { ...all, isExact: false }

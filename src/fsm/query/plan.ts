@@ -41,7 +41,7 @@ const lookUpsMin = 64
 const stepsMax = 2000
 
 /** Whether looking up this many records costs more than a scan of the table. */
-export function isTooMany(table: Records, size: number): boolean {
+export function isScanCheaper(table: Records, size: number): boolean {
   return size > Math.max(lookUpsMin, table.rows.size * scanShare)
 }
 
@@ -64,7 +64,7 @@ function union(table: Records, parts: readonly (Candidates | null)[]): Candidate
   if (parts.length === 1 && first !== undefined) return first
   const known = parts.filter((part) => part !== null)
   const size = known.reduce((sum, part) => sum + part.size, 0)
-  if (known.length < parts.length || isTooMany(table, size)) return null
+  if (known.length < parts.length || isScanCheaper(table, size)) return null
   return {
     size,
     ids: () => {

@@ -6,7 +6,7 @@ const turnUnits = 2000
 /**
  * Cost of one response: the number of terms tested on records, plus the elements of linked sets.
  */
-export class QueryWork {
+export class QueryCostCounter {
   readonly #max: number
   #left: number
 
@@ -36,7 +36,7 @@ export class QueryWork {
 
 /** Decides after which record a scan yields to other work. */
 export class ScanPacer {
-  readonly #work: QueryWork
+  readonly #work: QueryCostCounter
   readonly #recordsMax: number
   #records = 0
   #spent: number
@@ -45,7 +45,7 @@ export class ScanPacer {
    * A turn (the work between two yields) ends after a fixed number of tested terms, or after other
    * work with the same cost.
    */
-  constructor(work: QueryWork, termsCount: number) {
+  constructor(work: QueryCostCounter, termsCount: number) {
     this.#work = work
     this.#recordsMax = Math.max(1, Math.floor(turnUnits / Math.max(1, termsCount)))
     this.#spent = work.spent

@@ -3,14 +3,14 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import {
   auditLimits,
-  auditLine,
-  changeCharacters,
-  lineActor,
-  lineIndex,
-  lineRecord,
-  lineTime,
-  quoted,
-  withoutChange,
+  formatAuditLine,
+  auditLineChangeCharacters,
+  auditLineActor,
+  auditLineIndex,
+  parseAuditLine,
+  auditLineTimeMs,
+  quoteAuditText,
+  removeAuditLineChange,
 } from './audit-line.ts'
 import { type DigestLanes, digestLanes, type SetDigest } from './digest.ts'
 
@@ -122,9 +122,9 @@ export class AuditLog {
   /** @returns the number of characters that the record takes in the store. */
   add(record: AuditRecord): number {
     if (this.#lines.length === 0) this.#openKey = keyOf(record.index)
-    const line = auditLine(record, this.#whoOf(record))
+    const line = formatAuditLine(record, this.#whoOf(record))
     this.#lines.push(line)
-    this.#openChanges += record.change === '' ? 0 : changeCharacters(line)
+    this.#openChanges += record.change === '' ? 0 : auditLineChangeCharacters(line)
     if (this.#isFull) this.#close(record.atMs)
     return line.length
   }
@@ -144,7 +144,7 @@ export class AuditLog {
       last.address === address &&
       last.actorName === actorName
     if (!isSame) {
-      const text = [actor, actorName, session, address].map(quoted).join(',')
+      const text = [actor, actorName, session, address].map(quoteAuditText).join(',')
       this.#who = { actor, actorName, session, address, text }
     }
     return this.#who.text
@@ -162,9 +162,9 @@ export class AuditLog {
     const counts = new Map<string, number>()
     const changes = new Map<string, number>()
     for (const line of lines) {
-      const actor = lineActor(line)
+      const actor = auditLineActor(line)
       addCount(counts, actor, 1)
-      addCount(changes, actor, changeCharacters(line))
+      addCount(changes, actor, auditLineChangeCharacters(line))
     }
     this.#digest.add(lanes)
     this.#changed.set(key, text)
@@ -196,7 +196,7 @@ export class AuditLog {
    */
   load(key: string, text: string): void {
     const lines = text.split('\n')
-    const { index } = lineRecord(lines[0] ?? '')
+    const { index } = parseAuditLine(lines[0] ?? '')
     const isWhole = lines.length <= auditLimits.blockRecords && keyOf(Number(index)) === key
     if (!isWhole || key <= this.#openKey) {
       throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
@@ -204,14 +204,14 @@ export class AuditLog {
     // Close the previous block even if it is not full: if an actor's records were removed, a block
     // before the last one may have fewer records.
     if (this.#lines.length > 0) {
-      this.#close(lineTime(this.#lines.at(-1) ?? ''))
+      this.#close(auditLineTimeMs(this.#lines.at(-1) ?? ''))
       this.#changed.delete(this.#openKey)
     }
     this.#openKey = key
     this.#lines = lines
-    this.#openChanges = lines.reduce((sum, line) => sum + changeCharacters(line), 0)
+    this.#openChanges = lines.reduce((sum, line) => sum + auditLineChangeCharacters(line), 0)
     if (!this.#isFull) return
-    this.#close(lineTime(lines.at(-1) ?? ''))
+    this.#close(auditLineTimeMs(lines.at(-1) ?? ''))
     this.#changed.delete(key)
   }
 
@@ -254,7 +254,7 @@ export class AuditLog {
       if (block === undefined) break
       this.#forgetBlock(block)
       const lines = linesOf(block).map((line) =>
-        busiest === null || lineActor(line) === busiest ? withoutChange(line) : line,
+        busiest === null || auditLineActor(line) === busiest ? removeAuditLineChange(line) : line,
       )
       this.#blocks[found] = this.#newBlock(block.key, lines, block.lastAtMs)
       stored += lines.reduce((sum, line) => sum + line.length, 0)
@@ -272,13 +272,17 @@ export class AuditLog {
     const block = this.#blocks[at]
     if (block === undefined) return 0
     this.#forgetBlock(block)
-    const left = at === found ? linesOf(block).filter((line) => lineActor(line) !== actor) : []
+    const left = at === found ? linesOf(block).filter((line) => auditLineActor(line) !== actor) : []
     const [first] = left
     if (first === undefined) {
       this.#blocks.splice(at, 1)
       return block.key.length
     }
-    this.#blocks[at] = this.#newBlock(keyOf(lineIndex(first)), left, lineTime(left.at(-1) ?? ''))
+    this.#blocks[at] = this.#newBlock(
+      keyOf(auditLineIndex(first)),
+      left,
+      auditLineTimeMs(left.at(-1) ?? ''),
+    )
     return left.reduce((sum, line) => sum + line.length, 0)
   }
 
@@ -313,7 +317,7 @@ export class AuditLog {
         page.push(
           ...lines()
             .slice(skip, skip + limit - page.length)
-            .map(lineRecord),
+            .map(parseAuditLine),
         )
       skip = Math.max(0, skip - count)
     }
@@ -325,7 +329,7 @@ export class AuditLog {
    * included.
    */
   *newestFirst(): Generator<EntityRecord> {
-    for (const line of this.newestLines()) yield lineRecord(line)
+    for (const line of this.newestLines()) yield parseAuditLine(line)
   }
 
   /** The audit record of the entry at a log index; undefined if it is not stored. */
@@ -334,8 +338,8 @@ export class AuditLog {
     const isOpen = this.#lines.length > 0 && key >= this.#openKey
     const block = isOpen ? undefined : this.#blocks.findLast((one) => one.key <= key)
     const lines = isOpen ? this.#lines : block === undefined ? [] : linesOf(block)
-    const line = lines.find((one) => lineIndex(one) === index)
-    return line === undefined ? undefined : lineRecord(line)
+    const line = lines.find((one) => auditLineIndex(one) === index)
+    return line === undefined ? undefined : parseAuditLine(line)
   }
 
   /** The lines of all current records, as `newestFirst`. */

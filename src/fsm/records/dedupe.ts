@@ -2,22 +2,22 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { uuidv7TimeMs } from '../../lib/text/uuid.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import { digestLanes, type SetDigest } from './digest.ts'
-import { type DeduplicationRecord, RequestRecords } from './request-records.ts'
+import { type DeduplicationRecord, DeduplicationRecords } from './request-records.ts'
 
 /** Time for which the outcome of a request id is stored, in log time. */
-export const requestWindowMs = 15 * 60_000
+export const requestIdRetentionMs = 15 * 60_000
 /**
  * Maximum time by which a caller's clock may be ahead of log time. Outcomes are stored for this
  * additional time, so that no request id takes effect twice.
  */
-export const requestAheadMsMax = 5 * 60_000
+export const requestIdAheadMsMax = 5 * 60_000
 /**
  * Maximum memory for stored request ids. Above this limit, new request ids are refused, because
  * dropping an id early could execute a repeated write again.
  */
-export const requestsBytesMax = 96 * 1024 * 1024
+export const requestIdsBytesMax = 96 * 1024 * 1024
 /** Maximum memory for the request ids of one caller; the rest remains for other callers. */
-export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
+export const requestIdsPerCallerBytesMax = (requestIdsBytesMax / 4) * 3
 /**
  * Memory of one entry in addition to the characters of its key and outcome: objects, headers and
  * the slot in the map. Refusals depend on this constant, so it must never change.
@@ -28,7 +28,7 @@ const REQUEST_BYTES = 288
  * equally.
  */
 const BOUNDED_BY_BYTES_LEVEL = 2
-export const release010Limits = {
+export const deduplicationLimits010 = {
   countMax: 1_000_000,
   countPerCallerMax: 750_000,
   bytesMax: 128 * 1024 * 1024,
@@ -237,14 +237,14 @@ interface RequestMoment {
  * time determines when an outcome is dropped.
  */
 export class RequestDeduplication {
-  readonly #records = new RequestRecords()
+  readonly #records = new DeduplicationRecords()
   readonly #digest: SetDigest
   readonly #total = weightless()
   readonly #ofCallers = new Map<string, Weight>()
 
-  readonly #former: typeof release010Limits
+  readonly #former: typeof deduplicationLimits010
 
-  constructor(digest: SetDigest, former = release010Limits) {
+  constructor(digest: SetDigest, former = deduplicationLimits010) {
     this.#digest = digest
     this.#former = former
   }
@@ -269,7 +269,7 @@ export class RequestDeduplication {
         : refusal('REQUEST_ID_REUSED')
     }
     const timeMs = uuidv7TimeMs(id)
-    if (timeMs === null || timeMs > logTimeMs + requestAheadMsMax) {
+    if (timeMs === null || timeMs > logTimeMs + requestIdAheadMsMax) {
       const reason = 'must be a UUIDv7 (RFC 9562) made at most five minutes ahead of the cluster'
       return {
         ok: false,
@@ -278,7 +278,7 @@ export class RequestDeduplication {
         detail: null,
       }
     }
-    const oldestMs = Math.max(logTimeMs - requestWindowMs, floorMs)
+    const oldestMs = Math.max(logTimeMs - requestIdRetentionMs, floorMs)
     // @guard dedupe-window-of-request-ids
     if (timeMs < oldestMs) return refusal('REQUEST_ID_EXPIRED')
     return this.#isFull(caller, level) ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
@@ -288,7 +288,7 @@ export class RequestDeduplication {
     const { count, bytes, formerBytes } = this.#total
     const own = this.#ofCallers.get(caller)
     if (level >= BOUNDED_BY_BYTES_LEVEL) {
-      return bytes >= requestsBytesMax || (own?.bytes ?? 0) >= requestsBytesPerCallerMax
+      return bytes >= requestIdsBytesMax || (own?.bytes ?? 0) >= requestIdsPerCallerBytesMax
     }
     const { countMax, countPerCallerMax, bytesMax } = this.#former
     const isFullOfAll = count >= countMax || formerBytes >= bytesMax
@@ -352,7 +352,7 @@ export class RequestDeduplication {
 
   /** Drops requests whose retention has ended, and calls `onForgotten` with each key. */
   forget(logTimeMs: number, onForgotten: (key: string) => void): void {
-    const beforeMs = logTimeMs - requestWindowMs - requestAheadMsMax
+    const beforeMs = logTimeMs - requestIdRetentionMs - requestIdAheadMsMax
     for (;;) {
       const oldest = this.#records.oldest()
       if (oldest === null || oldest[1].atMs >= beforeMs) return

@@ -1,4 +1,4 @@
-import { mapBytes } from '../../entities/check.ts'
+import { jsonMapBytes } from '../../entities/check.ts'
 import type { Entity } from '../../entities/define.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -105,7 +105,7 @@ export class Indexes {
 
   #weigh(record: EntityRecord | undefined, sign: 1 | -1): void {
     if (this.#weighed === null || record === undefined) return
-    const bytes = mapBytes(record[this.#weighed.field])
+    const bytes = jsonMapBytes(record[this.#weighed.field])
     const ownerId = record[this.#weighed.by]
     if (bytes === 0 || typeof ownerId !== 'string') return
     const sum = this.weight(ownerId) + sign * bytes

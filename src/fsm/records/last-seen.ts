@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000
  * Whether the session still waits for its code to be redeemed. Such a session has authenticated no
  * request yet.
  */
-export function isBegunSession({ clientId, codeHash }: ApiSession): boolean {
+export function isSessionAwaitingCode({ clientId, codeHash }: ApiSession): boolean {
   return Boolean(clientId) && codeHash === ''
 }
 
@@ -29,14 +29,14 @@ export function lastSeenMs(
   let seenMs: number | null = lastSeenAt ?? null
   for (const sessionId of state.table('apiSession').indexes.ids('identityId', id)) {
     const session = state.get('apiSession', sessionId)
-    if (session === undefined || isBegunSession(session)) continue
-    const atMs = wholeMinute(uses.lastUseMs(session))
+    if (session === undefined || isSessionAwaitingCode(session)) continue
+    const atMs = roundDownToMinute(uses.lastUseMs(session))
     if (seenMs === null || atMs > seenMs) seenMs = atMs
   }
   return seenMs
 }
 
-export function wholeMinute(ms: number): number {
+export function roundDownToMinute(ms: number): number {
   return ms - (ms % MINUTE_MS)
 }
 

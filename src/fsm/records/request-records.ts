@@ -13,7 +13,7 @@ export interface DeduplicationRecord {
 /**
  * Stored requests (for deduplication) by key, in insertion order; the oldest is dropped first.
  */
-export class RequestRecords {
+export class DeduplicationRecords {
   #records = new Map<string, DeduplicationRecord>()
   /**
    * One iterator for all calls: a new iterator would first pass over all entries that were removed

@@ -23,7 +23,7 @@ function shownInterface({ flags, addresses, ...rest }: RouterInterface): JsonObj
  * Live data about a router for details and filters; the empty value of the field while no
  * controller has a connection to the router.
  */
-export function liveRouterField(status: RouterStatus | null, fact: LiveRouterField): Json {
+export function readLiveRouterField(status: RouterStatus | null, fact: LiveRouterField): Json {
   switch (fact) {
     case 'isOnline':
       return status !== null

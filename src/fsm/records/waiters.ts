@@ -4,10 +4,10 @@ import type { Index } from '../../raft/types.ts'
  * Runs a function once, after a delay.
  * @returns a function that cancels the call.
  */
-export type Schedule = (delayMs: number, run: () => void) => () => void
+export type ScheduleTimer = (delayMs: number, run: () => void) => () => void
 
 /** Uses timers that do not keep the process alive. */
-export const timerSchedule: Schedule = (delayMs, run) => {
+export const scheduleWithTimer: ScheduleTimer = (delayMs, run) => {
   const timer = setTimeout(run, delayMs)
   timer.unref()
   return () => {
@@ -28,10 +28,10 @@ const waitersMax = 16_384
  */
 export class IndexWaiters {
   readonly #waiters = new Set<Waiter>()
-  readonly #schedule: Schedule
+  readonly #schedule: ScheduleTimer
   #lowest = Infinity
 
-  constructor(schedule: Schedule) {
+  constructor(schedule: ScheduleTimer) {
     this.#schedule = schedule
   }
 

@@ -1,7 +1,7 @@
 import type { Position } from '../../raft/types.ts'
 import type { StateStore, StorePosition } from '../../ports/state-store.ts'
 import type { State } from './state.ts'
-import type { Schedule } from './waiters.ts'
+import type { ScheduleTimer } from './waiters.ts'
 
 export const writeBehindDefaults = {
   /**
@@ -45,7 +45,7 @@ export class WriteBehind {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   readonly #store: StateStore
-  readonly #schedule: Schedule
+  readonly #schedule: ScheduleTimer
   readonly #limits: WriteBehindLimits
   #persisted: Position
   #inFlight: Promise<void> | null = null
@@ -54,7 +54,7 @@ export class WriteBehind {
 
   constructor(
     store: StateStore,
-    schedule: Schedule,
+    schedule: ScheduleTimer,
     limits: WriteBehindLimits,
     persisted: Position,
   ) {

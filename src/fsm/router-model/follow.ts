@@ -1,19 +1,19 @@
 import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { RouterModel } from '../../ports/router-model.ts'
 import type { State } from '../records/state.ts'
-import { followedKinds, modelChanges, modelIdentity, wholeModel } from './model.ts'
+import { modelSourceKinds, modelChanges, findModelIdentity, wholeModelEvents } from './model.ts'
 
 /** @param state returns the current state; called at each use. */
-export function routerModelOf(feed: ChangeFeed, state: () => State): RouterModel {
+export function createRouterModel(feed: ChangeFeed, state: () => State): RouterModel {
   return {
     get appliedIndex() {
       return state().position.index
     },
-    all: () => wholeModel(state()),
-    identity: (id) => modelIdentity(state(), id),
+    all: () => wholeModelEvents(state()),
+    identity: (id) => findModelIdentity(state(), id),
     disabledForNow: () => disabledForNow(state()),
     follow: (follower) =>
-      feed.follow(followedKinds, {
+      feed.follow(modelSourceKinds, {
         onEntry: (index, changes) => {
           const events = modelChanges(state(), changes)
           if (events.length > 0) follower.onEntry(index, events)

@@ -23,7 +23,7 @@ import {
   notFoundOutcome,
   refusedOutcome,
 } from '../apply/outcome.ts'
-import { newConsequences, removeWithReferences } from '../apply/references.ts'
+import { createWriteConsequences, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
   /** Maximum terminators that the clients of one router host. */
@@ -160,7 +160,7 @@ function insert(
   const { id, address, cost, precedence, instanceId, instanceSecret, peerData } = message
   const { defaultHostingCost, defaultHostingPrecedence } = identity
   context.touched.push({ action: 'create', entity: 'terminator', id, fields: [] })
-  newConsequences(state, context).put('terminator', id, {
+  createWriteConsequences(state, context).put('terminator', id, {
     serviceId: service.id,
     routerId: router.id,
     hostId: identity.id,
@@ -202,7 +202,7 @@ export function updateHostedTerminator(
     ...(precedence === undefined ? {} : { precedence }),
   }
   context.touched.push({ action: 'patch', entity: 'terminator', id, fields: Object.keys(fields) })
-  newConsequences(state, context).put('terminator', id, { ...known, ...fields })
+  createWriteConsequences(state, context).put('terminator', id, { ...known, ...fields })
   return acceptedOutcome(id)
 }
 

@@ -10,7 +10,7 @@ import type { State } from '../records/state.ts'
  * same, so that a conditional write by an administrator is not refused only because a router lost
  * its connection.
  */
-export function noteRouterPresence(
+export function updateRouterPresence(
   state: State,
   payload: Uint8Array,
   { logTimeMs }: CommandContext,

@@ -1,10 +1,10 @@
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type {
-  AllowedWrite,
+  ValidatedWrite,
   CommandContext,
   CompletedWrite,
-  Consequences,
+  WriteConsequences,
   KindRules,
 } from '../apply/context.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
@@ -20,7 +20,7 @@ export const servicePolicyRules: KindRules<ServicePolicy> = {
  */
 function judgeServicePolicy(
   _state: State,
-  { before, after }: AllowedWrite<ServicePolicy>,
+  { before, after }: ValidatedWrite<ServicePolicy>,
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   const { expiresAt = null } = after
@@ -32,7 +32,10 @@ function judgeServicePolicy(
  * Updates whether the policy is in force: a later expiry, or none, puts an expired policy in force
  * again.
  */
-function settleEnd({ after }: CompletedWrite<ServicePolicy>, { context, put }: Consequences): void {
+function settleEnd(
+  { after }: CompletedWrite<ServicePolicy>,
+  { context, put }: WriteConsequences,
+): void {
   const { id, expiresAt } = after
   const isEnded = expiresAt !== null && expiresAt <= context.logTimeMs
   if (isEnded !== after.isEnded) put('servicePolicy', id, { ...after, isEnded })

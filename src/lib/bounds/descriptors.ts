@@ -17,7 +17,7 @@ export const descriptorLimits = {
 } as const
 
 /** @returns the descriptor limit of this process; null when the system does not report it. */
-export function descriptorsMax(): number | null {
+export function fileDescriptorsMax(): number | null {
   try {
     // Read once: Node raises the soft limit to the hard limit at start, so the limit does not
     // change afterwards.
@@ -38,6 +38,6 @@ export function clientSocketsMax(descriptors: number): number {
 }
 
 /** Sockets of clients and routers on all listeners of this process, by source. */
-export const clientSockets = new FairShare(
-  clientSocketsMax(descriptorsMax() ?? descriptorLimits.descriptorsAssumed),
+export const clientSocketShare = new FairShare(
+  clientSocketsMax(fileDescriptorsMax() ?? descriptorLimits.descriptorsAssumed),
 )

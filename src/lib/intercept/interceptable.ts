@@ -42,14 +42,14 @@ export function readInterceptTarget(text: string): InterceptTarget | null {
 }
 
 export const interceptAddressFault = 'is no address, network, name or *.domain'
-export const noSourceAddresses = 'is not supported: clients of this host alone are served'
+export const sourceAddressesFault = 'is not supported: clients of this host alone are served'
 
 const localNetworks = ['127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', 'fe80::/10', 'ff00::/8']
   .flatMap((text) => parseCidr(text) ?? [])
   .map(({ address }) => address)
 
 /** The reason why no host can intercept the network; null if some host may be able to. */
-export function networkFault(network: Network): string | null {
+export function interceptNetworkFault(network: Network): string | null {
   const text = formatNetwork(network)
   // @guard addresses-a-service-takes--large
   if (network.prefix < interceptPrefixBitsMin) {
@@ -87,7 +87,7 @@ export type ListeningMode =
  * @param portsLeft number of listening ports that the service may still use.
  * @returns the way to listen, or the reason why there is none.
  */
-export function listeningWay(
+export function chooseListeningMode(
   network: Network,
   protocol: string,
   ports: number,
@@ -127,7 +127,7 @@ function allFaults(typeName: string, data: unknown): readonly string[] {
     return [`addresses has more than ${interceptRulesMax} members`]
   }
   return [
-    ...(sources ? [`allowedSourceAddresses ${noSourceAddresses}`] : []),
+    ...(sources ? [`allowedSourceAddresses ${sourceAddressesFault}`] : []),
     ...targetFaults(addresses),
     ...portFaults(addresses, fields),
   ]
@@ -138,7 +138,7 @@ function targetFaults(texts: readonly unknown[]): readonly string[] {
     if (typeof text !== 'string') return []
     const target = readInterceptTarget(text)
     if (target === null) return `${text} ${interceptAddressFault}`
-    return target.type === 'network' ? (networkFault(target.network) ?? []) : []
+    return target.type === 'network' ? (interceptNetworkFault(target.network) ?? []) : []
   })
 }
 
@@ -157,9 +157,9 @@ function portFaults(
   const protocols = listIn(fields['protocols']).map(String)
   return addresses.flatMap((text) => {
     const target = typeof text === 'string' ? readInterceptTarget(text) : null
-    if (target?.type !== 'network' || networkFault(target.network) !== null) return []
+    if (target?.type !== 'network' || interceptNetworkFault(target.network) !== null) return []
     return [...new Set(protocols)].flatMap((protocol) => {
-      const found = listeningWay(target.network, protocol, widest)
+      const found = chooseListeningMode(target.network, protocol, widest)
       return 'fault' in found ? found.fault : []
     })
   })

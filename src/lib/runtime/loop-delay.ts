@@ -4,7 +4,7 @@ const SAMPLE_MS = 250
 const WINDOW_SAMPLES = 20
 const PERCENTILE = 0.99
 
-export interface LoopDelayGauge {
+export interface EventLoopDelayGauge {
   readonly p99Ms: number
   stop(): void
 }
@@ -14,7 +14,7 @@ export interface LoopDelayGauge {
  * seconds. Samples use the shared timer of the thread, because a separate timer would wake an idle
  * thread.
  */
-export class LoopDelay implements LoopDelayGauge {
+export class EventLoopDelay implements EventLoopDelayGauge {
   readonly #stop: () => void
   #delaysMs: number[] = []
   #lastWindowMs = 0

@@ -4,7 +4,7 @@
  * buffer. Empty bytes always get a new buffer: the message decoder may share one buffer for all
  * empty fields, and a transferred buffer cannot be transferred again.
  */
-export function withOwnBuffer(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+export function toTransferableBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   if (bytes.byteLength === 0) return new Uint8Array(0)
   const { buffer } = bytes
   const isAlone = buffer instanceof ArrayBuffer && bytes.byteLength === buffer.byteLength

@@ -11,7 +11,7 @@ import { PACKAGE_ROOT } from './package-root.ts'
  * started in another way checks the version here.
  * @param version for example `v24.21.0`.
  */
-export function unsupportedNode(version: string = process.version): string | null {
+export function unsupportedNodeReason(version: string = process.version): string | null {
   const manifest = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
     readonly engines?: { readonly node: string }
     readonly supportedNode?: string

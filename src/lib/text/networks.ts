@@ -13,11 +13,11 @@ const CIDR = /^([^/]+)\/([0-9]{1,3})$/
 /** @param text `address/prefix`; the result is null when it is not a network. */
 export function parseCidr(text: string): Network | null {
   const [, base = '', length = ''] = CIDR.exec(text) ?? []
-  return isIP(base) === 0 ? null : createNetwork(base, Number(length))
+  return isIP(base) === 0 ? null : createIpNetwork(base, Number(length))
 }
 
 /** null when the network is invalid. */
-export function createNetwork(text: string, prefix: number): Network | null {
+export function createIpNetwork(text: string, prefix: number): Network | null {
   const address = parseIp(text)
   if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
   const isMapped = address.family === 'ipv4' && text.includes(':')

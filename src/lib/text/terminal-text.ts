@@ -17,7 +17,7 @@ const WHITE = /^[\t\n\v\f\r\u0085\u2028\u2029]+$/
  * The first character that a terminal would interpret, in the form `U+001B`; null when there is
  * none.
  */
-export function firstUnprintable(text: string): string | null {
+export function firstUnprintableCharacter(text: string): string | null {
   const found = one.exec(text)
   return found === null ? null : `U+${hexOf(found[0]).toUpperCase()}`
 }

@@ -8,7 +8,7 @@ const MAJOR_SHIFT = 8
  * Whether another process has a lock on the file, as a running controller does. Only Linux lists
  * locks; on other systems, and for processes that are not visible to this one, the result is false.
  */
-export function isLocked({
+export function isFileLocked({
   device,
   inode,
 }: {

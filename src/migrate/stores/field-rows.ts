@@ -29,14 +29,14 @@ export interface StoredFieldRule {
   /** How the field is converted, or why it is dropped; '' if it is migrated unchanged. */
   readonly how: string
   /** Fields of a section. */
-  readonly fields: FieldRows
+  readonly fields: StoredFieldRules
 }
 
-export type FieldRows = Readonly<Record<string, StoredFieldRule>>
+export type StoredFieldRules = Readonly<Record<string, StoredFieldRule>>
 
 interface RowOptions {
   readonly since?: string
-  readonly fields?: FieldRows
+  readonly fields?: StoredFieldRules
 }
 
 function row(
@@ -48,12 +48,12 @@ function row(
   return { type, fate, how, since: options.since ?? '1.5', fields: options.fields ?? {} }
 }
 
-export function migratedUnchanged(type: StoredType, options: RowOptions = {}): StoredFieldRule {
+export function unchangedFieldRule(type: StoredType, options: RowOptions = {}): StoredFieldRule {
   return row(type, 'carried', '', options)
 }
 
 /** @param how one clause that describes the conversion. */
-export function converted(
+export function convertedFieldRule(
   type: StoredType,
   how: string,
   options: RowOptions = {},
@@ -62,17 +62,26 @@ export function converted(
 }
 
 /** @param why one clause that says why nothing is lost. */
-export function dropped(type: StoredType, why: string, options: RowOptions = {}): StoredFieldRule {
+export function droppedFieldRule(
+  type: StoredType,
+  why: string,
+  options: RowOptions = {},
+): StoredFieldRule {
   return row(type, 'dropped', why, options)
 }
 
 /** Links are not even read. */
-export const linkRow: StoredFieldRule = row('links', 'derived', 'follows from other fields', {})
+export const linkFieldRule: StoredFieldRule = row(
+  'links',
+  'derived',
+  'follows from other fields',
+  {},
+)
 
 /** Fields that all records have, except enrollments. */
-export const baseRows: FieldRows = {
-  createdAt: converted('time', 'to milliseconds'),
-  updatedAt: converted('time', 'to milliseconds'),
-  tags: migratedUnchanged('map'),
-  isSystem: migratedUnchanged('boolean'),
+export const baseFieldRules: StoredFieldRules = {
+  createdAt: convertedFieldRule('time', 'to milliseconds'),
+  updatedAt: convertedFieldRule('time', 'to milliseconds'),
+  tags: unchangedFieldRule('map'),
+  isSystem: unchangedFieldRule('boolean'),
 }

@@ -1,7 +1,7 @@
-import type { DialError } from '../../channel/messages/dial-error.ts'
+import type { DialErrorCode } from '../../channel/messages/dial-error.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
-import type { TraceAnswer, TraceRequest } from '../../channel/messages/route-trace.ts'
+import type { TraceResponse, TraceRequest } from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** User of one circuit endpoint: a socket, or a connection of an SDK. */
@@ -19,7 +19,7 @@ export interface CircuitApplication {
    * Called with the response to `CircuitEndpoint.trace` as the far side sent it. The far side may
    * send responses without a request.
    */
-  onTraced?(answer: TraceAnswer): void
+  onTraced?(answer: TraceResponse): void
   /**
    * Called once, as the last callback.
    * @param reason why the circuit has closed, as one clause.
@@ -130,9 +130,9 @@ export interface TerminatorDialer {
  * clients.
  */
 export class DialFailure extends Error {
-  readonly code: DialError
+  readonly code: DialErrorCode
 
-  constructor(code: DialError, reason: string) {
+  constructor(code: DialErrorCode, reason: string) {
     super(reason)
     this.code = code
   }

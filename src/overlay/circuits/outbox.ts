@@ -9,7 +9,7 @@ import {
   type PayloadContent,
   SEQUENCE_MAX,
 } from '../../channel/messages/payload.ts'
-import { type OutboundPayload, SendBuffer, payloadStamp } from './send-buffer.ts'
+import { type OutboundPayload, SendBuffer, payloadTimestamp } from './send-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /**
@@ -17,7 +17,7 @@ import type { XgressOptions } from './xgress-options.ts'
  * all other frames are dropped.
  */
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
-export type Transmit = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
+export type TransmitFrame = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
 
 interface OutboxDeps {
   /** Id of the circuit, as the bytes that frames contain. */
@@ -26,7 +26,7 @@ interface OutboxDeps {
   readonly sideFlag: number
   readonly options: XgressOptions
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly transmit: Transmit
+  readonly transmit: TransmitFrame
 }
 
 const empty = new Uint8Array(0)
@@ -37,7 +37,7 @@ export const STREAM_END_FLAGS = payloadFlag.endOfFile | payloadFlag.circuitEnd
  * Payloads of one circuit endpoint with their sequence numbers, from the application to the
  * acknowledgment.
  */
-export class Outbox {
+export class PayloadOutbox {
   readonly #deps: OutboxDeps
   readonly #sent: SendBuffer
   /** Payloads that were never sent. */
@@ -211,7 +211,7 @@ export class Outbox {
   }
 
   #transmitOne(payload: Omit<OutboundPayload, 'sentMs'>, kind: TransmitKind): 'sent' | 'full' {
-    const stamp = payloadStamp(this.#nowMs())
+    const stamp = payloadTimestamp(this.#nowMs())
     return this.#deps.transmit(payloadMessage(this.#deps.circuitId, payload, stamp), kind)
   }
 

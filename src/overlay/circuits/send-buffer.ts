@@ -153,7 +153,7 @@ export class SendBuffer {
   #measure(stamp: number, nowMs: number): void {
     const { maxRttScale, retxAddMs, retxMaxMs } = this.#options
     const last = this.#roundTripMs
-    let roundTripMs = (payloadStamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
+    let roundTripMs = (payloadTimestamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
     if (last > 0) {
       // The scale must not be 1, because the round trip time could then never grow.
       const scale = maxRttScale === 1 ? 2 : maxRttScale
@@ -212,7 +212,7 @@ export class SendBuffer {
 const none: readonly OutboundPayload[] = []
 
 /** Time stamp of a payload: the low 16 bits of a clock in ms; 0 means no time stamp. */
-export function payloadStamp(nowMs: number): number {
+export function payloadTimestamp(nowMs: number): number {
   // 0 is replaced by the preceding value. With the following value, an acknowledgment within the
   // same ms would seem older than its payload.
   return Math.floor(nowMs) % STAMP_MODULUS || STAMP_MODULUS - 1

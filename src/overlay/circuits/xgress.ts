@@ -4,23 +4,23 @@ import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, splitBody } from './chunks.ts'
 import type { CircuitApplication, CircuitEndpoint } from './circuit-ends.ts'
-import { STREAM_END_FLAGS, Outbox, type Transmit } from './outbox.ts'
+import { STREAM_END_FLAGS, PayloadOutbox, type TransmitFrame } from './outbox.ts'
 import {
   acknowledgementMessage,
   END_OF_FILE_CAPABILITY,
-  circuitMessage,
+  circuitContentType,
   hasContent,
-  bodyToStore,
+  retainableBody,
   type Payload,
   payloadFlag,
   type PayloadContent,
   readAcknowledgement,
   readPayload,
-  routeTraceAnswerMessage,
+  routeTraceResponseMessage,
 } from '../../channel/messages/payload.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import {
-  readTraceAnswer,
+  readTraceResponse,
   type TraceRequest,
   traceRequestMessage,
 } from '../../channel/messages/route-trace.ts'
@@ -40,7 +40,7 @@ export interface XgressDeps {
   readonly options: XgressOptions
   readonly application: CircuitApplication
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly transmit: Transmit
+  readonly transmit: TransmitFrame
   /**
    * Called once, as the last callback; the owner must drop this endpoint.
    * @param endsCircuit false when the circuit was already removed from this router.
@@ -90,7 +90,7 @@ export class Xgress implements CircuitEndpoint {
   readonly #circuitId: Uint8Array
   readonly #sideFlag: number
   readonly #openedMs: number
-  readonly #outbox: Outbox
+  readonly #outbox: PayloadOutbox
   readonly #received: ReceiveBuffer
   /** Nothing is sent before the circuit has started. */
   #isStarted = false
@@ -132,7 +132,7 @@ export class Xgress implements CircuitEndpoint {
     this.#sideFlag = isTerminator ? payloadFlag.fromTerminator : 0
     this.#openedMs = clock.monotonicMs()
     this.#progressMs = this.#openedMs
-    this.#outbox = new Outbox({
+    this.#outbox = new PayloadOutbox({
       circuitId: this.#circuitId,
       sideFlag: this.#sideFlag,
       options,
@@ -177,14 +177,14 @@ export class Xgress implements CircuitEndpoint {
   /** @param message payload, acknowledgment or control message of this circuit. */
   receive(message: ChannelMessage): void {
     if (this.#isOver || this.#isUnrouted) return
-    if (message.contentType === circuitMessage.payload) {
+    if (message.contentType === circuitContentType.payload) {
       const payload = readPayload(message)
       if (payload !== null) this.#onPayload(payload)
-    } else if (message.contentType === circuitMessage.acknowledgement) {
+    } else if (message.contentType === circuitContentType.acknowledgement) {
       this.#onAcknowledgement(message)
-    } else if (message.contentType === circuitMessage.control) {
+    } else if (message.contentType === circuitContentType.control) {
       const traced = this.#deps.traced ?? { type: 'xgress', id: '' }
-      const answer = routeTraceAnswerMessage(message, traced)
+      const answer = routeTraceResponseMessage(message, traced)
       if (answer !== null) this.#deps.transmit(answer, 'acknowledgement')
       else this.#onTraced(message)
     }
@@ -192,7 +192,7 @@ export class Xgress implements CircuitEndpoint {
   }
 
   #onTraced(message: ChannelMessage): void {
-    const answer = readTraceAnswer(message)
+    const answer = readTraceResponse(message)
     const { application } = this.#deps
     if (answer !== null) this.#callApplication(() => application.onTraced?.(answer))
   }
@@ -225,7 +225,7 @@ export class Xgress implements CircuitEndpoint {
   send({ body, edgeFlags, traceId }: PayloadContent): boolean {
     if (this.#sendHalf !== 'open') return false
     const { mtu } = this.#deps.options
-    const piece = { body: bodyToStore(body), edgeFlags, traceId }
+    const piece = { body: retainableBody(body), edgeFlags, traceId }
     if (mtu > 0 && body.length > mtu) {
       let part: Omit<PayloadContent, 'body'> = piece
       for (const cut of splitBody(piece.body, mtu)) {

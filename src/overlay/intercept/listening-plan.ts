@@ -1,7 +1,7 @@
 import { interceptLimits } from './limits.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { InterceptedService } from './intercept-table.ts'
-import { listeningWay } from '../../lib/intercept/interceptable.ts'
+import { chooseListeningMode } from '../../lib/intercept/interceptable.ts'
 import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 import type { PortRange } from '../services/service-config-reader.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
@@ -137,7 +137,7 @@ export class ListeningPlan {
 
   #draft(draft: Draft, { network, needsRoute, protocol, range }: Asked): string | null {
     const ports = range.high - range.low + 1
-    const found = listeningWay(network, protocol, ports, perServiceMax - draft.places.length)
+    const found = chooseListeningMode(network, protocol, ports, perServiceMax - draft.places.length)
     if ('fault' in found) return found.fault
     if (found.way === 'redirected') {
       const addresses = addressesOf(network)

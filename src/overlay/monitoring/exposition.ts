@@ -37,7 +37,7 @@ function processRegistry(): Registry {
  * The given metrics, and the metrics of the process (`process_…`, `nodejs_…`), in the Prometheus
  * text format.
  */
-export async function expose(metrics: Iterable<Metric>): Promise<string> {
+export async function formatPrometheusMetrics(metrics: Iterable<Metric>): Promise<string> {
   const registry = new Registry()
   for (const metric of metrics) add(registry, metric)
   return await Registry.merge([registry, processRegistry()]).metrics()

@@ -15,13 +15,16 @@ import {
 import { fillIdentityTemplate } from './identity-template.ts'
 import { newKeyPair } from './secure-stream.ts'
 import type { DialedTerminator } from './tunnel-dialer.ts'
-import { type OfferedTerminator, precedenceName } from '../../channel/messages/terminators.ts'
+import {
+  type RequestedTunnelTerminator,
+  precedenceName,
+} from '../../channel/messages/terminators.ts'
 import type { UsableServices } from './usable-services.ts'
 
 /** Publishes terminators to the network until they are withdrawn. */
-export interface OfferedTerminators {
+export interface TerminatorPublisher {
   /** Offers a terminator, or changes one with the same id. */
-  offer(wanted: OfferedTerminator): void
+  offer(wanted: RequestedTunnelTerminator): void
   withdraw(id: string): void
   /** Reports the health of a terminator's target. */
   sendHealth(id: string, isHealthy: boolean): void
@@ -29,7 +32,7 @@ export interface OfferedTerminators {
 
 interface HostedServicesDeps {
   readonly services: UsableServices
-  readonly terminators: OfferedTerminators
+  readonly terminators: TerminatorPublisher
   readonly identityId: string
   /** Whether clients get the key of a terminator instead of a key for their circuit. */
   readonly hasKeyPerTerminator: boolean
@@ -40,7 +43,7 @@ interface HostedTerminator extends DialedTerminator {
   readonly id: string
   readonly probes: HealthProbes
   readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
-  offered: OfferedTerminator
+  offered: RequestedTunnelTerminator
 }
 
 interface HostedService {
@@ -200,7 +203,7 @@ export class HostedServices {
     return made
   }
 
-  #offer(terminator: HostedTerminator, offered: OfferedTerminator): void {
+  #offer(terminator: HostedTerminator, offered: RequestedTunnelTerminator): void {
     if (JSON.stringify(terminator.offered) === JSON.stringify(offered)) return
     const { cost, precedence } = offered
     terminator.offered = offered
@@ -255,7 +258,7 @@ function offeredFor(
   { id, terms, keyPair }: Pick<HostedTerminator, 'id' | 'terms' | 'keyPair'>,
   service: ModelService,
   identity: ModelIdentity,
-): OfferedTerminator {
+): RequestedTunnelTerminator {
   const own = identity.serviceHostingPrecedences[service.id]
   const { defaultHostingPrecedence } = identity
   return {

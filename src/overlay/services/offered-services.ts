@@ -4,14 +4,14 @@ import { isIPv4 } from 'node:net'
 import type { ModelConfig } from '../../../proto/gen/router_pb.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LocalCircuits } from '../circuits/circuit-ends.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
 import { serviceLimits } from './limits.ts'
 import type { CircuitSource } from '../circuits/circuit-source.ts'
 import { DatagramListener } from '../sockets/datagram-listener.ts'
-import { FailureLog } from '../sockets/failure-log.ts'
+import { RateLimitedWarnings } from '../sockets/failure-log.ts'
 import { StreamListener } from '../sockets/stream-listener.ts'
 import type { ProgramLogger } from '../logger.ts'
 import type { TunnelProtocol } from './host-config.ts'
@@ -76,7 +76,7 @@ export function parseConfiguredService(text: string): ConfiguredServicePort | nu
  */
 export class ProxyPortServices {
   readonly #deps: OfferedServicesDeps
-  readonly #failures: FailureLog
+  readonly #failures: RateLimitedWarnings
   readonly #open = new Map<string, { readonly entry: Entry; readonly listener: Listener }>()
   /** Serializes opening and closing of ports. */
   readonly #tasks = new KeyedTasks(1)
@@ -88,7 +88,7 @@ export class ProxyPortServices {
 
   constructor(parts: OfferedServicesDeps) {
     this.#deps = parts
-    this.#failures = new FailureLog(parts.log, parts.clock)
+    this.#failures = new RateLimitedWarnings(parts.log, parts.clock)
   }
 
   get entries(): readonly Entry[] {
@@ -162,7 +162,7 @@ export class ProxyPortServices {
     serviceId: string,
     { dataJson }: ModelConfig,
   ): readonly Omit<Entry, 'serviceId' | 'name'>[] | null {
-    const data = jsonOrNull(dataJson) as Readonly<Record<string, unknown>> | null
+    const data = parseJsonOrNull(dataJson) as Readonly<Record<string, unknown>> | null
     const { port, protocols, binding = '' } = data ?? {}
     const address = typeof binding === 'string' ? this.#addressOf(binding) : null
     const known = Array.isArray(protocols) ? (protocols as readonly unknown[]) : []

@@ -25,7 +25,7 @@ export interface SessionKeys {
 }
 
 /** Loads the crypto library; required before any other function of this file. */
-export function loadCrypto(): Promise<void> {
+export function loadCryptoLibrary(): Promise<void> {
   return sodium.ready
 }
 

@@ -5,7 +5,7 @@ import {
 } from '../../channel/messages/circuit-requests.ts'
 
 /** How a tunnel requests a circuit from controllers. */
-export function tunnelCircuitExchange(service: string, wish: CircuitData): CircuitRequestCodec {
+export function createTunnelCircuitCodec(service: string, wish: CircuitData): CircuitRequestCodec {
   return {
     message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
     read: (answer) => {

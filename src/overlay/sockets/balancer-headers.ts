@@ -9,7 +9,7 @@ import { parseIp } from '../../lib/text/ip-address.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { FailureLog } from './failure-log.ts'
+import { RateLimitedWarnings } from './failure-log.ts'
 import { readUntilDecoded } from './opening-bytes.ts'
 import { readProxyHeader } from './proxy-header.ts'
 
@@ -33,14 +33,14 @@ export class BalancerHeaders {
   readonly #deps: BalancerHeadersDeps
   readonly #balancers: BlockList
   readonly #waiting: PendingConnections
-  readonly #failures: FailureLog
+  readonly #failures: RateLimitedWarnings
   /** Addresses of clients, by the remote address and port of their TCP connection. */
   readonly #clients = new Map<string, HostPort>()
 
   constructor(deps: BalancerHeadersDeps) {
     this.#deps = deps
     this.#balancers = addressesIn(deps.balancers)
-    this.#failures = new FailureLog(deps.log, systemClock)
+    this.#failures = new RateLimitedWarnings(deps.log, systemClock)
     this.#waiting = new PendingConnections({
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
       // A load balancer has the connections of all its clients, so it has no separate limit.

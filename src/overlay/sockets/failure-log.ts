@@ -6,7 +6,7 @@ import type { ProgramLogger } from '../logger.ts'
 const { failureLoggedEveryMs, failureKindsMax } = socketLimits
 
 /** Limits the rate of warnings that clients can cause, separately for each kind. */
-export class FailureLog {
+export class RateLimitedWarnings {
   readonly #log: Pick<ProgramLogger, 'warn'>
   readonly #rate: KeyedRate
 

@@ -26,14 +26,14 @@ export interface PortProtocols {
 }
 
 /** A TLS server that listens. */
-export interface OpenPort {
+export interface ListeningTlsServer {
   /** The bound port, also if it was configured as 0. */
   readonly port: number
   /** Stops accepting, and resolves when the connections of the port have closed. */
   readonly close: () => Promise<void>
 }
 
-export interface FrontPortDeps {
+export interface SharedTlsPortDeps {
   /** Whether several servers share the port, so that the first message selects one. */
   readonly isShared: boolean
   /**
@@ -63,7 +63,7 @@ interface PortSide extends PortProtocols {
  */
 export class SharedTlsPort {
   readonly #server: Server
-  readonly #deps: FrontPortDeps
+  readonly #deps: SharedTlsPortDeps
   #headers: BalancerHeaders | null = null
   readonly #sides = new Set<PortSide>()
   /**
@@ -75,7 +75,7 @@ export class SharedTlsPort {
   /** Timers of handshakes, by remote address and port. */
   readonly #deadlines = new Map<string, NodeJS.Timeout>()
 
-  constructor(deps: FrontPortDeps) {
+  constructor(deps: SharedTlsPortDeps) {
     this.#deps = deps
     this.#unread = new PendingConnections({
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
@@ -95,7 +95,7 @@ export class SharedTlsPort {
     this.#server.on('error', (error) => log.warn({ err: error }, 'port failed'))
   }
 
-  add(server: TlsServer, protocols: PortProtocols): OpenPort {
+  add(server: TlsServer, protocols: PortProtocols): ListeningTlsServer {
     const side: PortSide = { server, ...protocols, connections: new Set(), onDrained: null }
     this.#sides.add(side)
     // With this event, an HTTP server begins to track its connections and to enforce its timeouts.

@@ -32,7 +32,7 @@ interface SocketEnds {
 }
 
 /** Peer data that shows a client the addresses of the hosting socket. */
-export function addressPeerData(socket: SocketEnds): ReadonlyMap<number, Uint8Array> {
+export function socketAddressPeerData(socket: SocketEnds): ReadonlyMap<number, Uint8Array> {
   const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
   const local = formatHostPort({ host: localAddress, port: localPort })
   const remote = formatHostPort({ host: remoteAddress, port: remotePort })

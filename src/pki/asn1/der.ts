@@ -131,7 +131,7 @@ export class DerReader {
  * Reads the only value in these bytes.
  * @throws {DerError} also when more bytes follow the value.
  */
-export function onlyValue(bytes: Uint8Array, tag: number): DerValue {
+export function readOnlyDerValue(bytes: Uint8Array, tag: number): DerValue {
   const reader = new DerReader(bytes)
   const value = reader.take(tag)
   reader.end()

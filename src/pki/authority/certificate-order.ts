@@ -6,14 +6,14 @@ import {
   certifyRouterServer,
   certifySession,
   type EnrolledCertificate,
-  type EnrolledSubject,
-  extendIdentity,
+  type EnrolledCertificateInput,
+  extendIdentityCertificate,
 } from './enrolled-certificate.ts'
 import { readEnrollmentRequest } from './enrollment-request.ts'
 import type { RouterNaming } from './router-names.ts'
 
 /** Order for a certificate; requests and certificates are PEM texts. */
-export type CertificateOrder =
+export type CertificateIssueOrder =
   | { readonly kind: 'identity'; readonly identityId: string; readonly requestPem: string }
   | {
       readonly kind: 'extension'
@@ -51,13 +51,16 @@ export interface IssuingSettings {
  * error of the request, in one sentence that may be sent to the requester.
  */
 export function issueCertificates(
-  order: CertificateOrder,
+  order: CertificateIssueOrder,
   issuer: CertificateSigner,
   settings: IssuingSettings,
   nowMs: number,
 ): readonly [EnrolledCertificate, ...EnrolledCertificate[]] {
   const { trustDomain, enrolledCertificateMs, sessionCertificateMs } = settings
-  const enroll = (requestPem: string, lifetimeMs = enrolledCertificateMs): EnrolledSubject => {
+  const enroll = (
+    requestPem: string,
+    lifetimeMs = enrolledCertificateMs,
+  ): EnrolledCertificateInput => {
     return { issuer, trustDomain, request: readEnrollmentRequest(requestPem), nowMs, lifetimeMs }
   }
   switch (order.kind) {
@@ -65,7 +68,7 @@ export function issueCertificates(
       return [certifyIdentity(enroll(order.requestPem), order.identityId)]
     case 'extension': {
       const [current] = parseCertificates(order.currentPem)
-      return [extendIdentity(enroll(order.requestPem), order.identityId, current)]
+      return [extendIdentityCertificate(enroll(order.requestPem), order.identityId, current)]
     }
     case 'session': {
       const lifetimeMs = order.madeAt === 'log-in' ? enrolledCertificateMs : sessionCertificateMs

@@ -4,7 +4,7 @@ import {
   CertificateError,
   checkChain,
   checkKeyMatches,
-  issuingPath,
+  findIssuingPath,
   parseCertificates,
   parsePrivateKey,
 } from '../certificate.ts'
@@ -35,7 +35,7 @@ export function checkSigner(options: {
   keySigningAlgorithm(parsePrivateKey(options.signer.privateKeyPem))
   checkKeyMatches(own, options.signer.privateKeyPem)
   checkChain(chain, options.anchors, options.nowMs)
-  checkPathLength(issuingPath(chain, options.anchors, options.nowMs))
+  checkPathLength(findIssuingPath(chain, options.anchors, options.nowMs))
 }
 
 /** Without the KeyUsage extension, every use is allowed (RFC 5280, 4.2.1.3). */

@@ -168,7 +168,9 @@ export function certificatesPem(certificates: readonly Certificate[]): string {
  * A string that changes when one of the files is created, written, replaced or removed. It is built
  * from the metadata of the files, without reading their content.
  */
-export function fileStamp(paths: { readonly [name in 'cert' | 'key' | 'ca']?: string }): string {
+export function fileVersionKey(paths: {
+  readonly [name in 'cert' | 'key' | 'ca']?: string
+}): string {
   const { cert, key, ca } = paths
   return [cert, key, ca].map((path) => (path === undefined ? '' : stampOf(path))).join(' ')
 }

@@ -1,10 +1,10 @@
 import { TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { ControlMessageTable } from './control-connection.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import { readTerminatorQuery, terminatorStatesMessage } from '../../channel/messages/terminators.ts'
 
 /** A handler that responds at once to validation requests for terminators of these bindings. */
-export function terminatorValidationHandler(
+export function createTerminatorValidator(
   isOwn: (binding: string) => boolean,
   faultOf: (terminator: {
     readonly id: string
@@ -13,7 +13,7 @@ export function terminatorValidationHandler(
 ): ControlMessageTable {
   return new Map([
     [
-      controlMessage.validateTerminatorsV2,
+      controlContentType.validateTerminatorsV2,
       ({ channel }, { body }) => {
         const own = readTerminatorQuery(body).terminators.filter(({ binding }) => isOwn(binding))
         if (own.length === 0) return

@@ -8,7 +8,7 @@ import { ControllerDialer, type DialController, type DialTarget } from './contro
 import { AlreadyConnectedError, type DialedController } from './dial-controller.ts'
 import { type KnownEndpoints, readEndpoints, writeEndpoints } from './endpoints-file.ts'
 import { ControllerMembership } from './membership.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import { readAddresses } from './addresses-update.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
@@ -265,10 +265,10 @@ export class Controllers {
   #onMessage(connection: ControlConnection, message: ChannelMessage): void {
     try {
       switch (message.contentType) {
-        case controlMessage.updateCtrlAddresses:
+        case controlContentType.updateCtrlAddresses:
           this.#onMembers(connection, message)
           return
-        case controlMessage.updateClusterLeader:
+        case controlContentType.updateClusterLeader:
           this.#onLeader(connection)
           return
         default:
@@ -380,7 +380,7 @@ export class Controllers {
   #ask(): void {
     if (this.#isStopped || this.#askTimer !== null) return
     for (const { channel } of this.connections) {
-      channel.send({ contentType: controlMessage.requestClusterMembers })
+      channel.send({ contentType: controlContentType.requestClusterMembers })
     }
     this.#askTimer = setTimeout(() => {
       this.#askTimer = null

@@ -8,7 +8,7 @@ import { readText } from '../../channel/headers.ts'
 import { readVersionLine, type VersionLine } from '../../channel/hello.ts'
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { channelHeaderKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
@@ -19,7 +19,7 @@ import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import type { ControlConnection } from './control-connection.ts'
-import { CONTROL_PROTOCOL, routerHello } from '../../channel/messages/control.ts'
+import { CONTROL_PROTOCOL, routerHelloMessage } from '../../channel/messages/control.ts'
 
 interface DialControllerDeps {
   /** Proxy for outgoing connections; null: none. */
@@ -113,7 +113,7 @@ export async function dialController(
         return `its certificate is not that of a controller: ${errorMessage(error)}`
       }
     },
-    hello: routerHello(identity.id, version, deps.linkListeners),
+    hello: routerHelloMessage(identity.id, version, deps.linkListeners),
     limits: limitsOf(config),
     clock,
     timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
@@ -129,7 +129,8 @@ export async function dialController(
     channel.close(fault)
     throw new Error(fault)
   }
-  const versionOf = readVersionLine(readText(answer.headers, headerKey.helloVersion))?.version ?? ''
+  const versionOf =
+    readVersionLine(readText(answer.headers, channelHeaderKey.helloVersion))?.version ?? ''
   const connectedAtMs = clock.nowMs()
   return { id, trustDomain, keySha256, address, version: versionOf, channel, connectedAtMs }
 }
@@ -148,11 +149,11 @@ function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
 
 /** Why the channel to a controller with this response cannot be used; null if it can. */
 function answerFault({ headers }: ChannelMessage, id: string): string | null {
-  const claimed = readText(headers, headerKey.id)
+  const claimed = readText(headers, channelHeaderKey.id)
   if (claimed !== null && claimed !== id) {
     return `it says it is another controller than ${id}, which its certificate names`
   }
-  if (readVersionLine(readText(headers, headerKey.helloVersion)) === null) {
+  if (readVersionLine(readText(headers, channelHeaderKey.helloVersion)) === null) {
     return 'its hello has no version of five fields'
   }
   return null

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 
-import { parseYamlTree, yamlText, type YamlTree } from '../../config/engine/yaml-tree.ts'
+import { parseYamlTree, formatYaml, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { isControllerId, isTrustDomain } from '../../lib/text/names.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
@@ -95,7 +95,7 @@ export function noControllerReason(configured: readonly string[], path: string):
 /** Writes the file atomically with mode 0600. @throws the file system error. */
 export function writeEndpoints(path: string, known: KnownEndpoints): void {
   const { endpoints, controllers, removed, apis, trustDomain } = known
-  const text = yamlText({
+  const text = formatYaml({
     endpoints: [...endpoints],
     controllers: controllers.map(({ id, addresses, keySha256, toldBy, answeredAt, apis: own }) => ({
       id,

@@ -8,7 +8,7 @@ import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'
 import { StreamDialer, type StreamDialerDeps } from './stream-dialer.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 export interface DialersDeps extends Pick<StreamDialerDeps, 'caPem' | 'ownPorts' | 'sockets'> {
   readonly config: RouterConfig['dialers']
@@ -64,6 +64,6 @@ function dialerOf(
 function listenerOnly(binding: string): TerminatorDialer {
   const reason = `the binding ${binding} is for listeners: no router can dial a terminator of it; use transport or transport_udp`
   return {
-    dial: () => Promise.reject(new DialFailure(dialError.misconfiguredTerminator, reason)),
+    dial: () => Promise.reject(new DialFailure(dialErrorCodes.misconfiguredTerminator, reason)),
   }
 }

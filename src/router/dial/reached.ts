@@ -1,6 +1,6 @@
 import { DialFailure } from '../../overlay/circuits/circuit-ends.ts'
 import { targetDialFailure, dialTimeoutFailure } from '../../overlay/sockets/dial-fault.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /**
  * Returns the result of the work, unless its timeout expires or the circuit ends before. In these
@@ -15,7 +15,7 @@ export async function withDialTimeout<T>(
 ): Promise<T> {
   const { promise: givenUp, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(dialTimeoutFailure(destination, waitMs)), waitMs)
-  const onAbort = (): void => reject(new DialFailure(dialError.other, 'the circuit has ended'))
+  const onAbort = (): void => reject(new DialFailure(dialErrorCodes.other, 'the circuit has ended'))
   if (signal.aborted) onAbort()
   signal.addEventListener('abort', onAbort, { once: true })
   try {

@@ -8,7 +8,7 @@ const { clientQueuedBytesMax, clientUnsentBytesMax } = edgeLimits
  * Flow control of a client's channel in both directions: the router sends data only while the
  * client reads, and stops reading from a client that sends more than its circuits accept.
  */
-export class ClientFlow {
+export class ClientFlowControl {
   readonly #channel: Channel
   #queuedBytes = 0
   #isPaused = false

@@ -7,11 +7,11 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { channelHeaderKey } from '../../channel/numbers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { edgeLimits } from './limits.ts'
-import type { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import type { RateLimitedWarnings } from '../../overlay/sockets/failure-log.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { clientPostureMessage } from '../../channel/messages/clients.ts'
@@ -30,9 +30,9 @@ interface SentPosture {
   readonly settled: Map<string, Promise<void>>
 }
 
-export interface ClientPosturesDeps {
+export interface ClientPostureForwarderDeps {
   readonly connections: () => readonly ControlConnection[]
-  readonly failures: FailureLog
+  readonly failures: RateLimitedWarnings
 }
 
 /**
@@ -40,12 +40,12 @@ export interface ClientPosturesDeps {
  * gets every report, because any of them may have to decide about the client's requests, or may be
  * the only one left.
  */
-export class ClientPostures {
-  readonly #deps: ClientPosturesDeps
+export class ClientPostureForwarder {
+  readonly #deps: ClientPostureForwarderDeps
   readonly #sent = new Map<ClientChannel, SentPosture>()
   #bytes = 0
 
-  constructor(deps: ClientPosturesDeps) {
+  constructor(deps: ClientPostureForwarderDeps) {
     this.#deps = deps
   }
 
@@ -142,7 +142,7 @@ export class ClientPostures {
       const claim = client.claimOf({ token: '', id: null })
       const request = clientPostureMessage(claim, responses)
       const { headers, body } = await channel.request(request, clientPostureMs)
-      if (readFlag(headers, headerKey.resultSuccess)) return
+      if (readFlag(headers, channelHeaderKey.resultSuccess)) return
       const reason = Buffer.from(body).toString('utf8').slice(0, REASON_CHARACTERS_MAX)
       this.#warn(client, controllerId, reason)
     } catch (error) {

@@ -9,7 +9,7 @@ import type {
   LocalCircuits,
 } from '../../overlay/circuits/circuit-ends.ts'
 import { edgeLimits } from './limits.ts'
-import type { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import type { RateLimitedWarnings } from '../../overlay/sockets/failure-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
@@ -17,26 +17,26 @@ import type { ClientConnection } from './client-connection.ts'
 import {
   connectionMessage,
   edgeErrorCode,
-  edgeHeader,
-  edgeMessage,
-  stateClosedMessage,
+  edgeHeaderKey,
+  edgeContentType,
+  connectionClosedMessage,
   xgressHeaders,
 } from '../../channel/messages/edge.ts'
 import { type ServiceSession, readServiceSession } from './service-session.ts'
 import {
-  type CircuitOutcome,
+  type CircuitRequestOutcome,
   createCircuitMessage,
-  readCircuitAnswer,
+  readCircuitResponse,
 } from '../../channel/messages/circuit-requests.ts'
-import { connectAnswerHeaders, clientPeerData } from '../../channel/messages/peer-data.ts'
+import { connectResponseHeaders, peerDataFromClient } from '../../channel/messages/peer-data.ts'
 
 const { connectsWaitingMax } = edgeLimits
 const ID_CHARACTERS_MAX = 128
 
-export interface ConnectsDeps {
+export interface ConnectRequestsDeps {
   readonly circuits: LocalCircuits
   readonly log: ProgramLogger
-  readonly failures: FailureLog
+  readonly failures: RateLimitedWarnings
   /** Requests of each identity, over all channels and listeners. */
   readonly tasks: KeyedTasks
   /** Null if no controller is connected. */
@@ -48,7 +48,7 @@ export interface ConnectsDeps {
   readonly timeoutMs: number
 }
 
-type MadeCircuit = Extract<CircuitOutcome, { kind: 'made' }>
+type MadeCircuit = Extract<CircuitRequestOutcome, { kind: 'made' }>
 
 /** A client's request for a connection. */
 interface Asked {
@@ -63,9 +63,9 @@ interface Asked {
  * identity with many pending requests delays only itself, no matter how many channels it uses.
  */
 export class ConnectRequests {
-  readonly #deps: ConnectsDeps
+  readonly #deps: ConnectRequestsDeps
 
-  constructor(deps: ConnectsDeps) {
+  constructor(deps: ConnectRequestsDeps) {
     this.#deps = deps
   }
 
@@ -78,8 +78,8 @@ export class ConnectRequests {
   /** An OIDC client names the service by ID or name, without a service session. */
   connectByService(client: ClientChannel, message: ChannelMessage, id: number): void {
     const { session } = client.client
-    const shown = readText(message.headers, edgeHeader.serviceId) ?? ''
-    const isName = message.headers.get(edgeHeader.serviceIdentifierType)?.[0] === 1
+    const shown = readText(message.headers, edgeHeaderKey.serviceId) ?? ''
+    const isName = message.headers.get(edgeHeaderKey.serviceIdentifierType)?.[0] === 1
     const { serviceIdNamed } = this.#deps
     const serviceId = isName ? serviceIdNamed(shown, session.identityId) : shown
     if (!BearerSessions.isMeant(session.token)) {
@@ -144,25 +144,28 @@ export class ConnectRequests {
   async #ask(
     { channel }: ControlConnection,
     { client, message, session }: Asked,
-  ): Promise<CircuitOutcome> {
+  ): Promise<CircuitRequestOutcome> {
     const request = createCircuitMessage({
       ...client.claimOf(session),
       identityId: client.client.session.identityId,
       serviceId: session.serviceId,
-      instanceId: readText(message.headers, edgeHeader.terminatorIdentity) ?? '',
-      peerData: clientPeerData(message, client.client.session.identityId),
+      instanceId: readText(message.headers, edgeHeaderKey.terminatorIdentity) ?? '',
+      peerData: peerDataFromClient(message, client.client.session.identityId),
     })
-    return readCircuitAnswer(await channel.request(request, this.#deps.timeoutMs))
+    return readCircuitResponse(await channel.request(request, this.#deps.timeoutMs))
   }
 
-  #refuse({ client, message, id }: Asked, answer: Exclude<CircuitOutcome, MadeCircuit>): void {
+  #refuse(
+    { client, message, id }: Asked,
+    answer: Exclude<CircuitRequestOutcome, MadeCircuit>,
+  ): void {
     const { text, code, retryHint, circuitId } = answer
     const reason = {
       text,
       ...(code === null ? {} : { code, retryHint }),
       ...(circuitId === null ? {} : { circuitId }),
     }
-    client.channel.reply(message, stateClosedMessage(id, reason))
+    client.channel.reply(message, connectionClosedMessage(id, reason))
   }
 
   #open(
@@ -178,7 +181,7 @@ export class ConnectRequests {
       this.#abandon(circuit)
       return
     }
-    if (!readFlag(message.headers, edgeHeader.useXgressToSdk)) {
+    if (!readFlag(message.headers, edgeHeaderKey.useXgressToSdk)) {
       // The response must be sent before the first payload of the circuit.
       client.channel.reply(message, connectedMessage(asked, made, []))
       connection.start((application) => this.#deps.circuits.open(circuit, application))
@@ -217,11 +220,11 @@ function connectedMessage(
   made: MadeCircuit,
   more: readonly (readonly [number, Uint8Array])[],
 ) {
-  const isAsked = readFlag(message.headers, edgeHeader.routerProvidedConnId)
-  return connectionMessage(edgeMessage.stateConnected, id, [
-    ...connectAnswerHeaders(made.peerData),
-    [edgeHeader.circuitId, encodeText(made.id)],
-    ...(isAsked ? [[edgeHeader.routerProvidedConnId, encodeFlag(true)] as const] : []),
+  const isAsked = readFlag(message.headers, edgeHeaderKey.routerProvidedConnId)
+  return connectionMessage(edgeContentType.stateConnected, id, [
+    ...connectResponseHeaders(made.peerData),
+    [edgeHeaderKey.circuitId, encodeText(made.id)],
+    ...(isAsked ? [[edgeHeaderKey.routerProvidedConnId, encodeFlag(true)] as const] : []),
     ...more,
   ])
 }

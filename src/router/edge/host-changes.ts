@@ -11,12 +11,12 @@ import {
   modelPrecedence,
   updateEdgeTerminatorMessage,
 } from '../../channel/messages/terminators.ts'
-import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
+import { edgeHeaderKey, readUint16 } from '../../channel/messages/edge.ts'
 import { hostCredentials, type HostedTerminator } from './hosted-terminator.ts'
 
 const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hostedMax } = edgeLimits
 
-export interface HostChangesDeps {
+export interface TerminatorChangeReporterDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: Pick<ProgramLogger, 'info'>
   /** Null if no controller is connected. */
@@ -37,11 +37,11 @@ const UNCHANGED: Change = { cost: null, precedence: null, isHealthy: null }
  * rate is limited per terminator and per identity. Only the latest values are sent.
  */
 export class TerminatorChangeReporter {
-  readonly #deps: HostChangesDeps
+  readonly #deps: TerminatorChangeReporterDeps
   readonly #rate: KeyedRate
   readonly #waiting = new Map<HostedTerminator, Change>()
 
-  constructor(deps: HostChangesDeps) {
+  constructor(deps: TerminatorChangeReporterDeps) {
     this.#deps = deps
     const rate = { burst: hostChangesBurst, perSecond: hostChangesPerSecond, keysMax: hostedMax }
     this.#rate = new KeyedRate(rate, deps.clock)
@@ -49,8 +49,8 @@ export class TerminatorChangeReporter {
 
   /** Notes a change of cost or precedence that the host has requested. */
   update(terminator: HostedTerminator, { headers }: ChannelMessage): void {
-    const cost = readUint16(headers, edgeHeader.cost)
-    const precedence = headers.get(edgeHeader.precedence)?.[0] ?? null
+    const cost = readUint16(headers, edgeHeaderKey.cost)
+    const precedence = headers.get(edgeHeaderKey.precedence)?.[0] ?? null
     const before = this.#waiting.get(terminator) ?? UNCHANGED
     this.#wait(terminator, {
       // @guard host-that-changes-its-mind--latest
@@ -65,7 +65,7 @@ export class TerminatorChangeReporter {
   /** The host reports its health. */
   onHealth(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const { cost } = this.#waiting.get(terminator) ?? UNCHANGED
-    const isHealthy = readFlag(headers, edgeHeader.healthStatus)
+    const isHealthy = readFlag(headers, edgeHeaderKey.healthStatus)
     this.#wait(terminator, { cost, precedence: null, isHealthy })
   }
 

@@ -1,6 +1,6 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { encodeFlag, readFlag } from '../../channel/headers.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { channelHeaderKey } from '../../channel/numbers.ts'
 import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
@@ -12,20 +12,20 @@ import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import {
-  readTerminatorAnswer,
+  readTerminatorResponse,
   readTerminatorQuery,
   removeTerminatorsMessage,
   terminatorStatesMessage,
 } from '../../channel/messages/terminators.ts'
 import {
-  type ClosedReason,
+  type ConnectionCloseReason,
   connectionMessage,
-  connType,
+  connectionTypeCode,
   edgeErrorCode,
-  edgeHeader,
-  edgeMessage,
+  edgeHeaderKey,
+  edgeContentType,
   retryHint,
-  stateClosedMessage,
+  connectionClosedMessage,
 } from '../../channel/messages/edge.ts'
 import { TerminatorChangeReporter } from './host-changes.ts'
 import {
@@ -35,7 +35,7 @@ import {
 } from './hosted-terminator.ts'
 import { isListedSession, readServiceSession } from './service-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface HostedTerminatorsDeps {
@@ -89,9 +89,9 @@ export class HostedTerminatorRegistry {
 
   messages(): ControlMessageTable {
     return new Map([
-      [controlMessage.createTerminatorV2Response, (_, { body }) => this.#onAnswer(body)],
+      [controlContentType.createTerminatorV2Response, (_, { body }) => this.#onAnswer(body)],
       [
-        controlMessage.validateTerminatorsV2,
+        controlContentType.validateTerminatorsV2,
         (connection, message) => {
           void this.#validate(connection, message)
         },
@@ -139,11 +139,11 @@ export class HostedTerminatorRegistry {
     if (before !== null) this.#drop(before)
     this.#keep(terminator)
     const echoed = terminator.takesRouterIds
-      ? [[edgeHeader.routerProvidedConnId, encodeFlag(true)] as const]
+      ? [[edgeHeaderKey.routerProvidedConnId, encodeFlag(true)] as const]
       : []
     client.channel.reply(
       message,
-      connectionMessage(edgeMessage.stateConnected, connectionId, echoed),
+      connectionMessage(edgeContentType.stateConnected, connectionId, echoed),
     )
     if (terminator.isEstablished) this.#sendEstablished(terminator)
     else this.#sweepSoon()
@@ -267,13 +267,13 @@ export class HostedTerminatorRegistry {
   }
 
   /** Sends the reason to the host, and stops hosting. */
-  #refuseHost(terminator: HostedTerminator, reason: ClosedReason): void {
-    terminator.client.send(stateClosedMessage(terminator.connectionId, reason))
+  #refuseHost(terminator: HostedTerminator, reason: ConnectionCloseReason): void {
+    terminator.client.send(connectionClosedMessage(terminator.connectionId, reason))
     this.#remove(terminator, reason.text)
   }
 
   #onAnswer(body: Uint8Array): void {
-    const { terminatorId, result, msg, errorCode, retryHint: hint } = readTerminatorAnswer(body)
+    const { terminatorId, result, msg, errorCode, retryHint: hint } = readTerminatorResponse(body)
     const terminator = this.#byId.get(terminatorId)
     if (terminator === undefined) return
     const nowMs = this.#deps.clock.monotonicMs()
@@ -306,7 +306,7 @@ export class HostedTerminatorRegistry {
       { terminatorId: id, identityId: client.client.session.identityId },
       'terminator of a client established',
     )
-    if (wantsSuccess) client.send(connectionMessage(edgeMessage.bindSuccess, connectionId))
+    if (wantsSuccess) client.send(connectionMessage(edgeContentType.bindSuccess, connectionId))
   }
 
   #sweepSoon(): void {
@@ -382,7 +382,7 @@ export class HostedTerminatorRegistry {
     const ids = [...this.#removed].slice(0, edgeLimits.terminatorsRemovedAtOnceMax)
     try {
       const reply = await controller.channel.request(removeTerminatorsMessage(ids))
-      if (!readFlag(reply.headers, headerKey.resultSuccess))
+      if (!readFlag(reply.headers, channelHeaderKey.resultSuccess))
         throw new Error(Buffer.from(reply.body).toString())
       for (const id of ids) if (!this.#byId.has(id)) this.#removed.delete(id)
     } catch (error) {
@@ -420,16 +420,16 @@ export class HostedTerminatorRegistry {
     if (client.channel.isClosed) return false
     if (!isInspectable) return true
     try {
-      const request = connectionMessage(edgeMessage.connInspect, connectionId)
+      const request = connectionMessage(edgeContentType.connInspect, connectionId)
       const { headers } = await client.channel.request(request, edgeLimits.hostInspectionMsMax)
-      return headers.get(edgeHeader.connType)?.[0] === connType.bind
+      return headers.get(edgeHeaderKey.connType)?.[0] === connectionTypeCode.bind
     } catch {
       return client.channel.isClosed ? false : null
     }
   }
 }
 
-const sessionEnded: ClosedReason = {
+const sessionEnded: ConnectionCloseReason = {
   text: 'the session has ended',
   code: edgeErrorCode.invalidSession,
   retryHint: retryHint.startOver,

@@ -16,9 +16,9 @@ import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
 import {
   type WebSocket,
   type WebSocketServer,
-  webSocketUpgrades,
+  createWebSocketServer,
 } from '../../lib/runtime/web-sockets.ts'
-import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import { createSniCallback } from '../../overlay/sockets/listener-certificates.ts'
 import {
   type ClientSocketAddresses,
   clientSocketAddresses,
@@ -70,7 +70,7 @@ export class WebSocketAcceptor {
   constructor(deps: WebSocketAcceptorDeps) {
     this.#deps = deps
     const { identity, credentials, bounds, timeouts } = deps
-    this.#upgrades = webSocketUpgrades({
+    this.#upgrades = createWebSocketServer({
       // @guard web-sockets-of-clients--size
       messageBytesMax: edgeLimits.webSocketMessageBytesMax,
       fragmentsMax: edgeLimits.webSocketFragmentsMax,
@@ -85,7 +85,7 @@ export class WebSocketAcceptor {
     })
     this.server = createServer({
       ...credentials(),
-      SNICallback: certificateByName(identity),
+      SNICallback: createSniCallback(identity),
       minVersion: 'TLSv1.2',
       ALPNProtocols: [WEB_SOCKET_PROTOCOL],
       maxHeaderSize: edgeLimits.upgradeHeaderBytesMax,

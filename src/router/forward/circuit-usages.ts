@@ -18,7 +18,7 @@ const { usageCircuitsMax, usageCircuitsPerReportMax } = forwardLimits
  * Byte counts of circuits that were not reported yet, by circuit, side and direction. The counts
  * are retained when the circuit ends, and while no controller is connected.
  */
-export class CircuitUsages {
+export class CircuitUsageCounters {
   readonly #clock: Clock
   readonly #circuitsMax: number
   /** Counters by circuit ID, oldest first. */

@@ -8,7 +8,7 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { CarriedCircuit, CarriedCircuits, FramePeer } from './carried-circuits.ts'
 import {
   circuitConfirmationMessage,
-  faultMessage,
+  fabricFaultMessage,
   type IdleCircuit,
 } from '../../channel/messages/circuits.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -120,7 +120,7 @@ export class CircuitFaultReporter {
   invalidLink(linkId: string): void {
     if (!this.#linkFaults.take(linkId)) return
     for (const { channel } of this.#deps.connections()) {
-      channel.send(faultMessage('link', [linkId]))
+      channel.send(fabricFaultMessage('link', [linkId]))
     }
   }
 
@@ -149,8 +149,8 @@ export class CircuitFaultReporter {
     }
     for (const connection of present) {
       const own = told.of(connection.id)
-      sendInParts(connection, own, (ids) => faultMessage('forward', ids))
-      sendInParts(connection, told.of(NOBODY), (ids) => faultMessage('unknownOwner', ids))
+      sendInParts(connection, own, (ids) => fabricFaultMessage('forward', ids))
+      sendInParts(connection, told.of(NOBODY), (ids) => fabricFaultMessage('unknownOwner', ids))
     }
   }
 
@@ -211,13 +211,13 @@ class ByOwner<T> {
 }
 
 function reportEnded({ channel }: ControlConnection, { id, closedBy }: CarriedCircuit): void {
-  if (closedBy !== null) channel.send(faultMessage(closedBy, [id]))
+  if (closedBy !== null) channel.send(fabricFaultMessage(closedBy, [id]))
 }
 
 function sendInParts<T>(
   { channel }: ControlConnection,
   told: readonly T[],
-  messageOf: (part: readonly T[]) => ReturnType<typeof faultMessage>,
+  messageOf: (part: readonly T[]) => ReturnType<typeof fabricFaultMessage>,
 ): void {
   const { circuitsPerMessageMax } = forwardLimits
   for (let at = 0; at < told.length; at += circuitsPerMessageMax) {

@@ -9,11 +9,11 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import { RateLimitedWarnings } from '../../overlay/sockets/failure-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { DialFailure, type TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
-import { dialErrorCode } from '../../overlay/circuits/dial-error.ts'
+import { toDialErrorCode } from '../../overlay/circuits/dial-error.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import {
   readRoute,
@@ -24,8 +24,8 @@ import {
   routeFailedMessage,
 } from '../../channel/messages/circuits.ts'
 import { forwardLimits } from './limits.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 
 /** The forwarder's circuits, as used by routes. */
 export interface RoutedCircuits {
@@ -80,17 +80,17 @@ const NO_PEER_DATA: PeerData = new Map()
  * Handles the routes that controllers send. It dials the terminator first, so that the endpoint at
  * the terminator exists when the circuit is routed.
  */
-export class Routes {
+export class RouteHandler {
   readonly #deps: RoutesDeps
   readonly #pool: TaskPool
-  readonly #failures: FailureLog
+  readonly #failures: RateLimitedWarnings
   readonly #dialers = new Map<string, TerminatorDialer>()
   /** Pending dials by the address of the circuit endpoint. */
   readonly #dials = new Map<string, Dial>()
 
   constructor(deps: RoutesDeps) {
     this.#deps = deps
-    this.#failures = new FailureLog(deps.log, deps.clock)
+    this.#failures = new RateLimitedWarnings(deps.log, deps.clock)
     this.#pool = new TaskPool({
       workersMax: deps.config.xgressDialWorkerCount,
       waitingMax: deps.config.xgressDialQueueLength,
@@ -104,8 +104,8 @@ export class Routes {
 
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
-      [controlMessage.route, (connection, message) => this.#onRoute(connection, message)],
-      [controlMessage.unroute, (_, { body }) => this.#onUnroute(readUnroute(body))],
+      [controlContentType.route, (connection, message) => this.#onRoute(connection, message)],
+      [controlContentType.unroute, (_, { body }) => this.#onUnroute(readUnroute(body))],
     ])
   }
 
@@ -123,7 +123,7 @@ export class Routes {
     const circuit = circuits.admit(route.circuitId, connection.id)
     const fail = (error: unknown): void => this.#fail(connection, message, route, error)
     if (circuit === null) {
-      fail(new DialFailure(dialError.outOfResources, 'too many circuits'))
+      fail(new DialFailure(dialErrorCodes.outOfResources, 'too many circuits'))
       return
     }
     if (circuit.clientId === '') circuit.clientId = route.clientId
@@ -156,7 +156,9 @@ export class Routes {
     if (isTaken) return
     circuit.dials -= 1
     circuits.forget(circuit)
-    fail(new DialFailure(dialError.outOfResources, 'too many dials wait (xgressDialQueueLength)'))
+    fail(
+      new DialFailure(dialErrorCodes.outOfResources, 'too many dials wait (xgressDialQueueLength)'),
+    )
   }
 
   #onUnroute({ circuitId, isNow }: { circuitId: string; isNow: boolean }): void {
@@ -197,13 +199,13 @@ export class Routes {
     const dialer = this.#dialers.get(binding)
     if (dialer === undefined) {
       const reason = `this router has no dialer for the binding ${binding}`
-      throw new DialFailure(dialError.misconfiguredTerminator, reason)
+      throw new DialFailure(dialErrorCodes.misconfiguredTerminator, reason)
     }
     const { signal } = abort
     // The error is created only when it is thrown: its stack trace takes 1/30 of the time to set up
     // a whole circuit.
     const late = (): DialFailure =>
-      new DialFailure(dialError.timedOut, 'the terminator was not reached in time')
+      new DialFailure(dialErrorCodes.timedOut, 'the terminator was not reached in time')
     const leftMs = deadlineMs - clock.monotonicMs()
     if (leftMs <= 0) throw late()
     const timer = setTimeout(() => abort.abort(late()), leftMs)
@@ -252,7 +254,7 @@ export class Routes {
       return
     }
     circuits.forget(circuit)
-    const code = missing?.kind === 'link' ? dialError.invalidLink : dialError.other
+    const code = missing?.kind === 'link' ? dialErrorCodes.invalidLink : dialErrorCodes.other
     const reason =
       missing === null ? 'the circuit was removed' : `no ${missing.kind} ${missing.address}`
     this.#fail(connection, message, route, new DialFailure(code, reason))
@@ -265,11 +267,11 @@ export class Routes {
     error: unknown,
   ): void {
     const reason = errorMessage(error)
-    const code = dialErrorCode(error)
+    const code = toDialErrorCode(error)
     const { circuitId, clientId } = route
     // The rate of this warning is limited per client, because a client at its limit fails
     // constantly.
-    if (code === dialError.outOfResources) {
+    if (code === dialErrorCodes.outOfResources) {
       this.#failures.warnOf(clientId, reason, { circuitId, clientId })
     } else {
       const fields = { ...route.traced, circuitId, reason }

@@ -12,7 +12,7 @@ const count = (): { readonly rx: Count; readonly tx: Count } => ({
 })
 
 /** Messages and bytes of circuits since the start, by side and direction. */
-export class Traffic {
+export class CircuitTraffic {
   readonly #sides = { fabric: count(), ingress: count(), egress: count() }
 
   /** Counts a message received at a side. */
@@ -43,6 +43,6 @@ export class Traffic {
 }
 
 /** The side of a circuit endpoint. */
-export function trafficSide(isTerminator: boolean): TrafficSide {
+export function circuitEndpointSide(isTerminator: boolean): TrafficSide {
   return isTerminator ? 'egress' : 'ingress'
 }

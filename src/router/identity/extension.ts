@@ -3,20 +3,20 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { type Certificate, checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import { certificatesPem } from '../../pki/verify/identity-files.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
-import { certificateLife } from '../../pki/authority/renewal.ts'
+import { certificateLifetime } from '../../pki/authority/renewal.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { certificateLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { identityFiles } from './files.ts'
-import type { IdentityHolder, RouterIdentity } from './identity.ts'
-import { certificateRequests, type CertificateRequests } from './requests.ts'
+import { findIdentityFiles } from './files.ts'
+import type { ReloadableIdentity, RouterIdentity } from './identity.ts'
+import { createCertificateRequests, type CertificateRequests } from './requests.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
  * Sends the requests to one controller's client API. Throws an error whose message is one clause.
  * @returns PEM chains, leaf first.
  */
-export type RequestRenewal = (
+export type SendRenewalRequest = (
   api: string,
   requests: CertificateRequests,
   identity: RouterIdentity,
@@ -24,11 +24,11 @@ export type RequestRenewal = (
 
 interface ExtenderDeps {
   readonly config: RouterConfig
-  readonly holder: IdentityHolder
+  readonly holder: ReloadableIdentity
   readonly clock: Clock
   readonly log: ProgramLogger
   /** Null if the router has no HTTP client for the request. */
-  readonly ask: RequestRenewal | null
+  readonly ask: SendRenewalRequest | null
   readonly apis: () => readonly string[]
   readonly onExtended: (api: string) => void
 }
@@ -75,7 +75,7 @@ export class RouterCertificateRenewer {
     const identity = holder.current()
     const leaves = [identity.leaf, ...(identity.server === null ? [] : [identity.server.leaf])]
     const renewAtMs = Math.min(
-      ...leaves.map((leaf) => certificateLife(leaf, clock.nowMs()).renewAtMs),
+      ...leaves.map((leaf) => certificateLifetime(leaf, clock.nowMs()).renewAtMs),
     )
     const isDue = this.#isForced || clock.nowMs() >= renewAtMs
     const isDone = !isDue || (await this.#extend(identity))
@@ -128,7 +128,7 @@ export class RouterCertificateRenewer {
 
   #obstacle(): string | null {
     const { config, ask } = this.#deps
-    const files = identityFiles(config)
+    const files = findIdentityFiles(config)
     if (config.csr === null) return 'the configuration has no csr'
     if (!files.ok) return files.fault
     return ask === null ? 'this program was started without a way to ask' : null
@@ -143,11 +143,11 @@ export class RouterCertificateRenewer {
 
   async #extendAt(api: string, identity: RouterIdentity): Promise<void> {
     const { config, ask, log, onExtended } = this.#deps
-    const files = identityFiles(config)
+    const files = findIdentityFiles(config)
     const { csr } = config
     if (ask === null || csr === null || !files.ok) return
     const serverKeyPem = identity.server?.privateKeyPem ?? identity.privateKeyPem
-    const requests = await certificateRequests({
+    const requests = await createCertificateRequests({
       routerId: identity.id,
       csr,
       privateKeyPem: identity.privateKeyPem,

@@ -20,7 +20,7 @@ type IdentityFilesOrFault =
  * The files that enrollment and renewal write. An identity with inline text in the configuration
  * has no files.
  */
-export function identityFiles({ identity }: RouterConfig): IdentityFilesOrFault {
+export function findIdentityFiles({ identity }: RouterConfig): IdentityFilesOrFault {
   const needed = {
     cert: identity.cert,
     key: identity.key,

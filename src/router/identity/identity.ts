@@ -155,7 +155,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** The current identity; changed files take effect for new connections and listeners. */
-export class IdentityHolder {
+export class ReloadableIdentity {
   readonly #config: IdentityConfig
   readonly #nowMs: () => number
   readonly #log: ProgramLogger

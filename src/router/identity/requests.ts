@@ -11,7 +11,7 @@ export interface CertificateRequests {
  * The client certificate contains the router ID as common name and no host; the server certificate
  * contains the names of `csr.sans`.
  */
-export async function certificateRequests(options: {
+export async function createCertificateRequests(options: {
   readonly routerId: string
   readonly csr: NonNullable<RouterConfig['csr']>
   readonly privateKeyPem: string

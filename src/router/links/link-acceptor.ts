@@ -26,8 +26,8 @@ import {
   linkSocketTypes,
   readLinkHello,
 } from '../../channel/messages/links.ts'
-import { type LinkRegistry, type LinkUser } from './link-registry.ts'
-import { Link, type LinkQueues } from './link.ts'
+import { type LinkRegistry, type LinkTrafficHandler } from './link-registry.ts'
+import { Link, type LinkQueueLimits } from './link.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 
@@ -35,10 +35,10 @@ interface LinkAcceptorDeps {
   readonly ports: TlsPorts
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry
-  readonly user: LinkUser
+  readonly user: LinkTrafficHandler
   readonly clock: Clock
   readonly limits: ChannelLimits
-  readonly queues: LinkQueues
+  readonly queues: LinkQueueLimits
   readonly handshakeTimeoutMs: number
   /** Time from the end of the TLS handshake to the hello. */
   readonly helloTimeoutMs: number

@@ -1,11 +1,11 @@
 import type { Channel } from '../../channel/channel.ts'
-import { SendQueue } from '../../channel/frame-writer.ts'
+import { SendQueueCounter } from '../../channel/frame-writer.ts'
 import type { LinkGroup, LinkSocketType } from '../../channel/messages/links.ts'
-import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
+import { payloadHeaderKey, circuitContentType } from '../../channel/messages/payload.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
 
 /** Maximum number of waiting messages of each kind per socket. */
-export interface LinkQueues {
+export interface LinkQueueLimits {
   readonly payloadsMax: number
   readonly acknowledgementsMax: number
 }
@@ -23,7 +23,7 @@ export interface LinkFields {
   readonly remoteAddress: string
   /** The first socket of the link; the link ends when this socket closes. */
   readonly channel: Channel
-  readonly queues: LinkQueues
+  readonly queues: LinkQueueLimits
   /** Null if the link can have only one socket. */
   readonly group?: LinkGroup | null
 }
@@ -31,8 +31,8 @@ export interface LinkFields {
 interface LinkSocket {
   readonly type: LinkSocketType
   readonly channel: Channel
-  readonly payloads: SendQueue
-  readonly acknowledgements: SendQueue
+  readonly payloads: SendQueueCounter
+  readonly acknowledgements: SendQueueCounter
 }
 
 /**
@@ -50,7 +50,7 @@ export class Link implements Omit<LinkFields, 'queues'> {
   readonly group: LinkGroup | null
   /** Called when an additional socket has closed. */
   onSocketLost: () => void = () => undefined
-  readonly #queues: LinkQueues
+  readonly #queues: LinkQueueLimits
   #payloadSockets: readonly LinkSocket[]
   #acknowledgementSockets: readonly LinkSocket[] = []
 
@@ -120,7 +120,7 @@ export class Link implements Omit<LinkFields, 'queues'> {
    * Messages of one circuit use the same socket and thus keep their order.
    */
   trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean {
-    const isAcknowledgement = outgoing.contentType === circuitMessage.acknowledgement
+    const isAcknowledgement = outgoing.contentType === circuitContentType.acknowledgement
     const isApart = isAcknowledgement && this.#acknowledgementSockets.length > 0
     const socket = chosen(isApart ? this.#acknowledgementSockets : this.#payloadSockets, outgoing)
     if (socket === undefined) return false
@@ -143,8 +143,8 @@ export class Link implements Omit<LinkFields, 'queues'> {
     return {
       type,
       channel,
-      payloads: new SendQueue(payloadsMax),
-      acknowledgements: new SendQueue(behindMax + acknowledgementsMax),
+      payloads: new SendQueueCounter(payloadsMax),
+      acknowledgements: new SendQueueCounter(behindMax + acknowledgementsMax),
     }
   }
 }
@@ -155,6 +155,6 @@ function chosen(
   { headers }: OutboundMessage,
 ): LinkSocket | undefined {
   if (sockets.length < 2) return sockets[0]
-  const circuitId = headers?.get(circuitHeader.circuitId)
+  const circuitId = headers?.get(payloadHeaderKey.circuitId)
   return sockets[(circuitId?.at(-1) ?? 0) % sockets.length]
 }

@@ -11,7 +11,7 @@ import {
 } from '../../overlay/circuits/circuit-source.ts'
 import {
   listenerCircuitMessage,
-  readListenerCircuitAnswer,
+  readListenerCircuitResponse,
 } from '../../channel/messages/circuit-requests.ts'
 
 export interface CircuitRequestsDeps {
@@ -78,5 +78,5 @@ export class CircuitRequests implements CircuitSource {
 }
 
 function fabricExchange(service: string, client: string): CircuitRequestCodec {
-  return { message: listenerCircuitMessage(service, client), read: readListenerCircuitAnswer }
+  return { message: listenerCircuitMessage(service, client), read: readListenerCircuitResponse }
 }

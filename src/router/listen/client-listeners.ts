@@ -8,7 +8,7 @@ import { socketLimits } from '../../overlay/sockets/limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { CircuitRequests } from './circuit-requests.ts'
 import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
-import { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import { RateLimitedWarnings } from '../../overlay/sockets/failure-log.ts'
 import { type ListenerDeps, StreamListener } from '../../overlay/sockets/stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]
@@ -44,7 +44,7 @@ export class ClientListeners {
   async start(): Promise<void> {
     const { config, circuits, log, clock } = this.#deps
     const requests = new CircuitRequests(this.#deps)
-    const failures = new FailureLog(log, clock)
+    const failures = new RateLimitedWarnings(log, clock)
     for (const [at, listener] of config.entries()) {
       const { binding, bind, service, options } = listener
       const place = `listeners[${at}]`

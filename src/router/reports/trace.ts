@@ -2,28 +2,28 @@ import { closeSync, openSync, renameSync, writeSync } from 'node:fs'
 
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { messageRefusalReason } from '../../channel/message-bounds.ts'
-import { contentType, headerKey } from '../../channel/numbers.ts'
+import { channelContentType, channelHeaderKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { readInspection } from '../../channel/messages/reports.ts'
+import { readInspectionRequest } from '../../channel/messages/reports.ts'
 import { reportLimits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import { readAddresses } from '../controllers/addresses-update.ts'
-import { controlMessage, readLeaderIndex } from '../../channel/messages/control.ts'
+import { controlContentType, readLeaderIndex } from '../../channel/messages/control.ts'
 
 /** Headers that are secret or may be; only their length is written. */
-const secretHeaders: ReadonlySet<number> = new Set([headerKey.groupSecret])
+const secretHeaders: ReadonlySet<number> = new Set([channelHeaderKey.groupSecret])
 const VALUE_BYTES_MAX = 256
 
 const names = new Map<number, string>([
-  ...Object.entries(contentType).map(([name, type]) => [type, name] as const),
-  ...Object.entries(controlMessage).map(([name, type]) => [type, name] as const),
+  ...Object.entries(channelContentType).map(([name, type]) => [type, name] as const),
+  ...Object.entries(controlContentType).map(([name, type]) => [type, name] as const),
 ])
 
 const decoders: Readonly<Record<number, (body: Uint8Array) => unknown>> = {
-  [controlMessage.updateCtrlAddresses]: readAddresses,
-  [controlMessage.updateClusterLeader]: readLeaderIndex,
-  [controlMessage.inspect]: readInspection,
+  [controlContentType.updateCtrlAddresses]: readAddresses,
+  [controlContentType.updateClusterLeader]: readLeaderIndex,
+  [controlContentType.inspect]: readInspectionRequest,
 }
 
 /**

@@ -4,13 +4,13 @@ import type { Channel } from '../../channel/channel.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { usageMessage } from '../../channel/messages/reports.ts'
-import type { CircuitUsages } from '../forward/circuit-usages.ts'
+import type { CircuitUsageCounters } from '../forward/circuit-usages.ts'
 import { reportLimits } from './limits.ts'
 
 interface UsageReporterDeps {
   readonly routerId: string
   readonly clock: Pick<Clock, 'nowMs'>
-  readonly usages: CircuitUsages
+  readonly usages: CircuitUsageCounters
   readonly connections: () => readonly ControlConnection[]
 }
 

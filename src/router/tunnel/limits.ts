@@ -1,5 +1,5 @@
 /** Limits for terminators that a router offers to its controllers for the services it hosts. */
-export const terminatorOfferLimits = {
+export const tunnelTerminatorLimits = {
   /** Timeout of a request about a terminator. */
   offerTimeoutMs: 10_000,
   /** First delay after a failure; it doubles after each failure, up to `offerWaitMsMax`. */

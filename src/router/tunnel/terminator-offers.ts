@@ -2,27 +2,27 @@ import { isDeepStrictEqual } from 'node:util'
 
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { channelHeaderKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Random } from '../../lib/random.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
-import { terminatorOfferLimits } from './limits.ts'
+import { tunnelTerminatorLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import type { OfferedTerminators } from '../../overlay/services/hosted-services.ts'
+import type { TerminatorPublisher } from '../../overlay/services/hosted-services.ts'
 import {
   createTunnelTerminatorMessage,
-  type OfferedTerminator,
-  readTunnelTerminatorAnswer,
+  type RequestedTunnelTerminator,
+  readTunnelTerminatorResponse,
   removeTerminatorsMessage,
   tunnelHealthMessage,
   updateTunnelTerminatorMessage,
 } from '../../channel/messages/terminators.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
-  terminatorOfferLimits
+  tunnelTerminatorLimits
 
 interface TerminatorOffersDeps {
   readonly connections: () => readonly ControlConnection[]
@@ -40,9 +40,9 @@ const OPERATIONS_OF_TUNNEL = ''
 interface Offer {
   readonly id: string
   /** Null if the terminator must be removed. */
-  wanted: OfferedTerminator | null
+  wanted: RequestedTunnelTerminator | null
   /** The version that the controllers have; null: they have none, 'unknown': they may have any. */
-  sent: OfferedTerminator | 'unknown' | null
+  sent: RequestedTunnelTerminator | 'unknown' | null
   /** True: the controllers must receive the terminator again, although nothing has changed. */
   isRepeated: boolean
   isWorking: boolean
@@ -64,7 +64,7 @@ class OfferRefused extends Error {
  * Keeps the tunnel's terminators at the controllers in the desired state. Failed requests are
  * retried, and requests for one terminator are sequential.
  */
-export class TerminatorOffers implements OfferedTerminators {
+export class TunnelTerminatorPublisher implements TerminatorPublisher {
   readonly #deps: TerminatorOffersDeps
   readonly #offers = new Map<string, Offer>()
   #repeatTimer: NodeJS.Timeout | null = null
@@ -81,7 +81,7 @@ export class TerminatorOffers implements OfferedTerminators {
       .map(({ id, sent }) => ({ id, isEstablished: sent !== null && sent !== 'unknown' }))
   }
 
-  offer(wanted: OfferedTerminator): void {
+  offer(wanted: RequestedTunnelTerminator): void {
     const offer = this.#offers.get(wanted.id) ?? {
       id: wanted.id,
       wanted,
@@ -209,7 +209,7 @@ export class TerminatorOffers implements OfferedTerminators {
 
   async #create(
     offer: Offer,
-    wanted: OfferedTerminator,
+    wanted: RequestedTunnelTerminator,
     { channel, id: controllerId }: ControlConnection,
   ): Promise<void> {
     const message = createTunnelTerminatorMessage(wanted, this.#deps.clock.nowMs())
@@ -218,9 +218,9 @@ export class TerminatorOffers implements OfferedTerminators {
     // If no response arrives, the terminator may exist anyway.
     offer.sent = 'unknown'
     const reply = await channel.request(message, offerTimeoutMs)
-    if (reply.contentType !== controlMessage.createTunnelTerminatorV2Response)
+    if (reply.contentType !== controlContentType.createTunnelTerminatorV2Response)
       throw failureOf(reply)
-    const { outcome, message: reason } = readTunnelTerminatorAnswer(reply.body)
+    const { outcome, message: reason } = readTunnelTerminatorResponse(reply.body)
     if (outcome === 'created') {
       // A terminator that an earlier process created is accepted with its unknown cost.
       offer.sent = sent === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
@@ -235,8 +235,8 @@ export class TerminatorOffers implements OfferedTerminators {
   async #asked({ channel }: ControlConnection, message: OutboundMessage): Promise<void> {
     const reply = await channel.request(message, offerTimeoutMs)
     const isDone =
-      reply.contentType === controlMessage.updateTunnelTerminatorResponse ||
-      readFlag(reply.headers, headerKey.resultSuccess)
+      reply.contentType === controlContentType.updateTunnelTerminatorResponse ||
+      readFlag(reply.headers, channelHeaderKey.resultSuccess)
     if (!isDone) throw failureOf(reply)
   }
 
@@ -252,7 +252,10 @@ function isSettled({ wanted, sent, isRepeated }: Offer): boolean {
 }
 
 /** Cost and precedence are updated in place, so existing circuits continue. */
-function isSameButForHealth(sent: OfferedTerminator, wanted: OfferedTerminator): boolean {
+function isSameButForHealth(
+  sent: RequestedTunnelTerminator,
+  wanted: RequestedTunnelTerminator,
+): boolean {
   const { cost, precedence } = wanted
   return isDeepStrictEqual({ ...sent, cost, precedence }, wanted)
 }

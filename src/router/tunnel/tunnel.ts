@@ -2,7 +2,7 @@ import { TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
-import { terminatorValidationHandler } from '../controllers/asked-terminators.ts'
+import { createTerminatorValidator } from '../controllers/asked-terminators.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
@@ -12,8 +12,11 @@ import { CircuitRequests } from '../listen/circuit-requests.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/offered-services.ts'
-import { TerminatorOffers } from './terminator-offers.ts'
-import { emptyCircuitData, tunnelCircuitExchange } from '../../overlay/services/tunnel-exchange.ts'
+import { TunnelTerminatorPublisher } from './terminator-offers.ts'
+import {
+  emptyCircuitData,
+  createTunnelCircuitCodec,
+} from '../../overlay/services/tunnel-exchange.ts'
 import { TunnelServices } from '../../overlay/tunnel-services.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
@@ -42,7 +45,7 @@ export const TUNNEL_BINDING = 'tunnel'
  */
 export class Tunnel {
   readonly #deps: TunnelDeps
-  readonly #offers: TerminatorOffers
+  readonly #offers: TunnelTerminatorPublisher
   readonly #services: TunnelServices
   #unfollow: (() => void) | null = null
 
@@ -51,7 +54,7 @@ export class Tunnel {
     const { options, identity, model, connections, clock } = deps
     const identityId = identity().id
     const configured = options['services'] as readonly string[]
-    this.#offers = new TerminatorOffers(deps)
+    this.#offers = new TunnelTerminatorPublisher(deps)
     this.#services = new TunnelServices({
       ...deps,
       identityId,
@@ -64,7 +67,7 @@ export class Tunnel {
         connections,
         clock,
         exchange: (service, _client, circuitData = emptyCircuitData) =>
-          tunnelCircuitExchange(service, circuitData),
+          createTunnelCircuitCodec(service, circuitData),
       }),
     })
   }
@@ -80,7 +83,7 @@ export class Tunnel {
   }
 
   messages(): ControlMessageTable {
-    return terminatorValidationHandler(
+    return createTerminatorValidator(
       (binding) => binding === TUNNEL_BINDING,
       ({ id }) => (this.#services.isHosted(id) ? null : TerminatorFault.UNKNOWN_TERMINATOR),
     )

@@ -5,7 +5,7 @@ import { ReplaceableEntryChains } from '../log/chain-window.ts'
 import { StoreError } from '../errors.ts'
 import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from '../log/file-disk.ts'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
-import { writeIdentity, type DataIdentity } from '../log/identity.ts'
+import { writeDataIdentity, type DataIdentity } from '../log/identity.ts'
 import { MetaSlots, NODE_ID_BYTES_MAX } from '../log/meta-slots.ts'
 import { createSegment } from '../log/new-segment.ts'
 import { logFolder } from '../log/open-log.ts'
@@ -79,7 +79,7 @@ function beginForming(dir: string, identity: DataIdentity, options: FormOptions)
   const building = join(dirname(target), `.${basename(target)}.forming`)
   files.remove(building)
   files.makeFolder(building)
-  writeIdentity(building, { nodeId, storeId, clusterId, generation }, files)
+  writeDataIdentity(building, { nodeId, storeId, clusterId, generation }, files)
   return { target, building }
 }
 

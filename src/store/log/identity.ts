@@ -17,7 +17,7 @@ export interface DataIdentity {
   readonly generation: number
 }
 
-export const IDENTITY_NAME = 'IDENTITY'
+export const IDENTITY_FILE_NAME = 'IDENTITY'
 const IDENTITY_FORMAT = 1
 
 /**
@@ -33,8 +33,8 @@ function encodeIdentity(identity: DataIdentity): string {
 }
 
 /** @throws {StoreError} MISSING, NEWER_FORMAT or CORRUPT. */
-export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): DataIdentity {
-  const path = `${dir}/${IDENTITY_NAME}`
+export function readDataIdentity(dir: string, files: FileSystem = nodeFileSystem): DataIdentity {
+  const path = `${dir}/${IDENTITY_FILE_NAME}`
   if (!files.exists(dir)) {
     throw new StoreError(
       'MISSING',
@@ -79,10 +79,10 @@ function identityOf(members: Record<string, unknown>): DataIdentity | null {
  * Writes IDENTITY durably and atomically, when a folder is created or a new generation is forced.
  * The caller must hold the folder's lock.
  */
-export function writeIdentity(
+export function writeDataIdentity(
   dir: string,
   identity: DataIdentity,
   files: FileSystem = nodeFileSystem,
 ): void {
-  replaceFile(files, dir, IDENTITY_NAME, encodeIdentity(identity))
+  replaceFile(files, dir, IDENTITY_FILE_NAME, encodeIdentity(identity))
 }

@@ -23,7 +23,7 @@ import { WAL_FORMAT } from './wal-format.ts'
  * synced. If a power cut tears one slot, or it decays later, the other one holds the newest
  * acknowledged page.
  */
-export interface Meta {
+export interface LogMetadata {
   readonly hardState: HardState
   /** Highest index that is known to be committed and is durable on this disk. */
   readonly commit: Index
@@ -60,7 +60,7 @@ const FLAG_CLOSED = 2
 const FLAG_OWING = 4
 const MAGIC = Buffer.from('FLOTMETA', 'latin1')
 
-function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): Uint8Array {
+function encodeMeta(storeId: Uint8Array, sequence: number, meta: LogMetadata): Uint8Array {
   const page = new Uint8Array(PAGE_BYTES)
   const view = new DataView(page.buffer)
   const { term, votedFor } = meta.hardState
@@ -99,11 +99,11 @@ function positionAt(view: DataView, at: number): Position | null {
 interface ReadPage {
   readonly sequence: number
   readonly storeId: Uint8Array
-  readonly meta: Meta
+  readonly meta: LogMetadata
 }
 
 export interface ReadLogMeta {
-  readonly meta: Meta
+  readonly meta: LogMetadata
   readonly sequence: number
   /**
    * Slot to which the next write must go first: the slot that does not contain the newest page.
@@ -145,7 +145,7 @@ function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
  * @throws {StoreError} VOTE_LOST when neither slot is valid; FOREIGN when the slots belong to
  * another store.
  */
-export function readMeta(files: FileSystem, dir: string, storeId: Uint8Array): ReadLogMeta {
+export function readLogMetadata(files: FileSystem, dir: string, storeId: Uint8Array): ReadLogMeta {
   const [first, second] = META_NAMES.map((name) => {
     const path = `${dir}/${name}`
     return files.exists(path) ? decodeMeta(files.read(path), path) : null
@@ -190,7 +190,7 @@ export class MetaSlots {
     })
   }
 
-  write(meta: Meta): void {
+  write(meta: LogMetadata): void {
     this.#sequence += 1
     // @guard 03-state-file-emptied-before-it-is-written
     const page = encodeMeta(this.#storeId, this.#sequence, meta)

@@ -1,5 +1,5 @@
 import { LatencyHistogram } from '../../lib/runtime/latency-histogram.ts'
-import { threadMemory } from '../../lib/runtime/thread-memory.ts'
+import { readThreadMemory } from '../../lib/runtime/thread-memory.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { DiskStats } from '../../ports/stats.ts'
 import { logFolder } from './open-log.ts'
@@ -37,7 +37,7 @@ export class MeasuredFileSystem {
       fsync: this.#histogram.counts(this.#clock.monotonicMs()),
       writtenBytes: this.#writtenBytes,
       freeBytes: this.#freeBytes(dir),
-      memory: threadMemory(),
+      memory: readThreadMemory(),
     }
   }
 

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
-import { STATE_NAME } from './level-state-store.ts'
+import { STATE_FOLDER_NAME } from './level-state-store.ts'
 
 /** Folder, in the data folder, to which the last damaged state is moved. */
 const DAMAGED_STATE_NAME = 'state.damaged'
@@ -19,7 +19,7 @@ export function moveStateAside(
   files: FileSystem = nodeFileSystem,
 ): string | null {
   const aside = `${dir}/${DAMAGED_STATE_NAME}`
-  const state = `${dir}/${STATE_NAME}`
+  const state = `${dir}/${STATE_FOLDER_NAME}`
   files.remove(aside)
   const hasSpace = files.freeBytes(dir) >= freeBytesMin + folderBytes(state)
   files.rename(state, aside)

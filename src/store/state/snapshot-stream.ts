@@ -12,7 +12,7 @@ import type { StorePosition, StoreRecord } from '../../ports/state-store.ts'
 import { assert } from '../../lib/assert.ts'
 import { readSafeInteger, writeSafeInteger } from '../../raft/entry-codec.ts'
 import { StoreError } from '../errors.ts'
-import { decodeMark, encodeMark } from './state-mark.ts'
+import { decodeStorePosition, encodeStorePosition } from './state-mark.ts'
 
 export type FullRecord = StoreRecord & { readonly value: string }
 
@@ -106,7 +106,7 @@ export async function* encodeSnapshot(
   onKey: (key: string) => void = () => undefined,
 ): AsyncGenerator<Uint8Array> {
   const filler = new ChunkFiller(chunkBytes)
-  const markBytes = Buffer.from(encodeMark(mark), 'utf8')
+  const markBytes = Buffer.from(encodeStorePosition(mark), 'utf8')
   const head = Buffer.alloc(HEAD_BYTES)
   MAGIC.copy(head)
   head.writeUInt32LE(markBytes.length, MAGIC.length)
@@ -229,7 +229,7 @@ export class SnapshotDecoder {
   }
 
   #readMark(bytes: Buffer): void {
-    const mark = decodeMark(bytes.toString('utf8'))
+    const mark = decodeStorePosition(bytes.toString('utf8'))
     if (mark === null) throw badSnapshot('its mark is malformed')
     if (typeof mark === 'number') {
       throw new StoreError(

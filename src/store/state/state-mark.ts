@@ -1,10 +1,10 @@
 import type { StorePosition } from '../../ports/state-store.ts'
-import { isCount } from '../../lib/text/json-value.ts'
+import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 
 export const STATE_FORMAT = 2
 
 /** Encodes a mark as text, for a store and for a snapshot. */
-export function encodeMark(mark: StorePosition): string {
+export function encodeStorePosition(mark: StorePosition): string {
   const { position, timeMs, configuration, featureLevel, digest, entitiesDigest } = mark
   const { term, index } = position
   return JSON.stringify({
@@ -23,7 +23,7 @@ export function encodeMark(mark: StorePosition): string {
  * @returns null if the text is not a mark; if the mark has another format (of a newer program, or
  * from before the first release), the number of that format.
  */
-export function decodeMark(text: string): StorePosition | number | null {
+export function decodeStorePosition(text: string): StorePosition | number | null {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -33,11 +33,12 @@ export function decodeMark(text: string): StorePosition | number | null {
   if (typeof value !== 'object' || value === null) return null
   const found = value as Record<string, unknown>
   const { format, term, index, timeMs, configuration, featureLevel, digest, entitiesDigest } = found
-  if (!isCount(format)) return null
+  if (!isNonNegativeInteger(format)) return null
   if (format !== STATE_FORMAT) return format
-  if (!isCount(term) || !isCount(index) || !isCount(timeMs)) return null
+  if (!isNonNegativeInteger(term) || !isNonNegativeInteger(index) || !isNonNegativeInteger(timeMs))
+    return null
   if (typeof configuration !== 'string' || typeof digest !== 'string') return null
-  if (typeof entitiesDigest !== 'string' || !isCount(featureLevel)) return null
+  if (typeof entitiesDigest !== 'string' || !isNonNegativeInteger(featureLevel)) return null
   return {
     position: { term, index },
     timeMs,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { factorChallenge } from '../../../src/auth/principal/token-factor.ts'
+import { missingFactorChallenge } from '../../../src/auth/principal/token-factor.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { user } from '../support/controller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
@@ -46,7 +46,8 @@ describe('a session whose policy requires an external JWT', () => {
   test('reports the JWT as missing, not as invalid, if no bearer token is a JWT of the signer', async () => {
     const pendingFactors = [{ kind: 'extJwt', signerId } as const]
     const errorOf = (...bearers: readonly string[]): string | undefined =>
-      factorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })?.error
+      missingFactorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })
+        ?.error
     expect(errorOf()).toBe('missing')
     expect(errorOf(accessToken)).toBe('missing')
     expect(errorOf(accessToken, 'x.y.z')).toBe('missing')

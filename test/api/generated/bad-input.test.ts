@@ -22,9 +22,9 @@ import {
 import { Prober } from './prober.ts'
 import { propertiesOf, sample, typesOf, uniqueText } from './schemas.ts'
 
-// Goal: whatever is wrong with a request, its answer is a documented refusal and nothing is changed.
-// Method: for every operation of the served documents, everything that its schemas, its kind and its path allow to get
-// wrong, one thing at a time, against a whole controller.
+// Goal: whatever is wrong with a request, its answer is a documented refusal and nothing is
+// changed. Method: for every operation of the served documents, everything that its schemas, its
+// kind and its path allow to get wrong, one thing at a time, against a whole controller.
 
 const GARBAGE = ['x', 'null', `1.${'a'.repeat(12)}.${'b'.repeat(43)}`, 'a.b.c']
 

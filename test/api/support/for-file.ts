@@ -13,7 +13,10 @@ export interface ForFile {
   sessionOf(identityId: string): CallerOf
 }
 
-/** One controller for all tests of a file, closed after the last; none of them may have failed by its fault. */
+/**
+ * One controller for all tests of a file, closed after the last; none of them may have failed by
+ * its fault.
+ */
 export async function controllerForFile(
   limits: Partial<ApiLimits> = {},
   keyEndpoints?: KeyEndpointRules,

@@ -7,8 +7,8 @@ import { OidcClient, parameterOf } from '../../api/support/oidc.ts'
 import { claimsOf } from '../../api/support/network.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody leads a client, a person or their code to a place that is not theirs: by the proof key, the redirect
-// address, a page of another, or the name of a controller.
+// The attack: somebody leads a client, a person or their code to a place that is not theirs: by the
+// proof key, the redirect address, a page of another, or the name of a controller.
 
 const { root, first, second, newClient, newPerson } = await twoControllers()
 

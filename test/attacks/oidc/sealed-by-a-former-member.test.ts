@@ -16,7 +16,8 @@ import { redirectUri } from '../../api/support/oidc.ts'
 import { anySystem } from '../../support/commands.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: the disk of a controller that was removed has the cluster key, which seals that somebody has logged in.
+// The attack: the disk of a controller that was removed has the cluster key, which seals that
+// somebody has logged in.
 
 const two = await twoControllers()
 const { controller, root, newClient, newPerson } = two

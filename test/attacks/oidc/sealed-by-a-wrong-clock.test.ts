@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import { FlowStateSealer } from '../../../src/auth/oidc/sealed-texts.ts'
 import { twoControllers } from './support.ts'
 
-// The attack: a controller whose clock is a day ahead seals that somebody has logged in, or one that is a day behind is
-// shown such a text. It opens long after the session that it began has ended, and after that is forgotten.
+// The attack: a controller whose clock is a day ahead seals that somebody has logged in, or one
+// that is a day behind is shown such a text. It opens long after the session that it began has
+// ended, and after that is forgotten.
 
 const { controller } = await twoControllers()
 const MINUTE_MS = 60_000

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { managementOrigins } from '../../../src/cli/log-in/login.ts'
-import { readSessionAnswer } from '../../../src/cli/log-in/rest-session.ts'
+import { readSessionResponse } from '../../../src/cli/log-in/rest-session.ts'
 
 describe('the response to a log-in', () => {
   const session = { token: 't', identity: { name: 'anna' }, authQueries: [] }
 
   test('is read as a session, also without a list of second factors', () => {
-    expect(readSessionAnswer(session)).toEqual(session)
-    expect(readSessionAnswer({ ...session, authQueries: null })).toEqual(session)
+    expect(readSessionResponse(session)).toEqual(session)
+    expect(readSessionResponse({ ...session, authQueries: null })).toEqual(session)
   })
 
   test.each([
@@ -22,7 +22,7 @@ describe('the response to a log-in', () => {
     [{ ...session, authQueries: {} }],
     [{ ...session, authQueries: [null] }],
   ])('is refused in one sentence if it is %j', (data) => {
-    expect(() => readSessionAnswer(data)).toThrow(
+    expect(() => readSessionResponse(data)).toThrow(
       /^the answer to the log-in is no session; [^\n]+$/,
     )
   })

@@ -18,7 +18,8 @@ import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { Administrator } from './support.ts'
 
-// Goal: one log-in serves every verb, its token is seen by nobody, and who answers is known before a password is sent.
+// Goal: one log-in serves every verb, its token is seen by nobody, and who answers is known before
+// a password is sent.
 
 let person: Administrator
 beforeAll(async () => {

@@ -11,8 +11,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { sendHttpsRequest } from '../../../src/cli/client/https.ts'
 import { EnrollmentServer } from '../../../src/cli/enroll/enrollment-server.ts'
 import {
-  checkSignature,
-  checkTime,
+  checkTokenSignature,
+  checkTokenTime,
   readEnrollmentToken,
 } from '../../../src/cli/enroll/enrollment-token.ts'
 import {
@@ -96,7 +96,7 @@ describe('an enrollment token', () => {
     const leaf = await newLeaf()
     const [certificate] = parseCertificates(leaf.certificatePem)
     const jwt = await sign(leaf, claims)
-    await checkSignature(readEnrollmentToken(jwt), certificate)
+    await checkTokenSignature(readEnrollmentToken(jwt), certificate)
     const [head = '', payload = '', signature = ''] = jwt.split('.')
     const base64 = (value: object): string =>
       Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -112,7 +112,7 @@ describe('an enrollment token', () => {
       hmac,
       await sign(await newLeaf(), claims),
     ]) {
-      await expect(checkSignature(readEnrollmentToken(forged), certificate)).rejects.toThrow(
+      await expect(checkTokenSignature(readEnrollmentToken(forged), certificate)).rejects.toThrow(
         /did not sign this token/,
       )
     }
@@ -123,16 +123,18 @@ describe('an enrollment token', () => {
     const [certificate] = parseCertificates(leaf.certificatePem)
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
     await expect(
-      checkSignature({ ...token, keyId: certificate.sha1 }, certificate),
+      checkTokenSignature({ ...token, keyId: certificate.sha1 }, certificate),
     ).rejects.toThrow(/truncated or edited; copy it again/)
   })
 
   test('expires by the controller’s clock', async () => {
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
     const endMs = claims.exp * 1000
-    expect(() => checkTime(token, endMs - 1)).not.toThrow()
-    expect(() => checkTime(token, endMs)).toThrow(/expired at .*; an administrator can refresh/)
-    expect(() => checkTime({ ...token, expiresAtMs: null }, endMs)).not.toThrow()
+    expect(() => checkTokenTime(token, endMs - 1)).not.toThrow()
+    expect(() => checkTokenTime(token, endMs)).toThrow(
+      /expired at .*; an administrator can refresh/,
+    )
+    expect(() => checkTokenTime({ ...token, expiresAtMs: null }, endMs)).not.toThrow()
   })
 
   test.each([

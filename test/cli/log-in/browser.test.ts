@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { Provider } from '../../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../../src/cli/client/provider.ts'
 import { logInByBrowser } from '../../../src/cli/log-in/browser.ts'
 import { RedirectListener, redirectLimits } from '../../../src/cli/log-in/redirect-listener.ts'
 import { admin } from '../../api/support/controller.ts'
@@ -91,10 +91,10 @@ describe('the local port for the browser’s redirect', () => {
 
 describe('a log-in in the browser', () => {
   let person: Administrator
-  let provider: Provider
+  let provider: OidcProviderClient
   beforeAll(async () => {
     person = await Administrator.open()
-    provider = await Provider.discover(person.origin, { caPem: person.caPem })
+    provider = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
   })
   afterAll(() => person.close())
 

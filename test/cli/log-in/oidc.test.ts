@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { readContexts } from '../../../src/cli/client/context-file.ts'
-import { Provider } from '../../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../../src/cli/client/provider.ts'
 import { SessionTokens } from '../../../src/cli/client/session-tokens.ts'
 import { openRestSession } from '../../../src/cli/log-in/rest-session.ts'
 import { writeSecretFile } from '../../../src/pki/key-file.ts'
@@ -187,7 +187,7 @@ describe('a stored session', () => {
     endSoon()
     const found = readContexts(path()).contexts['net']
     if (found === undefined) throw new Error('no context')
-    const refresh = vi.spyOn(Provider.prototype, 'refresh')
+    const refresh = vi.spyOn(OidcProviderClient.prototype, 'refresh')
     const commands = Array.from({ length: 5 }, () => new SessionTokens('net', found, '', path()))
     const tokens = await Promise.all(commands.map((one) => one.token()))
     expect(new Set(tokens).size).toBe(1)

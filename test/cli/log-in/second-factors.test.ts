@@ -2,7 +2,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
-import { Provider } from '../../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../../src/cli/client/provider.ts'
 import { logInByCodeFlow } from '../../../src/cli/log-in/code-flow.ts'
 import { openRestSession } from '../../../src/cli/log-in/rest-session.ts'
 import { admin } from '../../api/support/controller.ts'
@@ -23,7 +23,7 @@ const code = (): Promise<string> => Promise.resolve('000000')
 
 /** Logs in by the code flow, whose steps from the password on answer with these queries. */
 async function byCodeFlow(...answers: readonly unknown[]): Promise<unknown> {
-  const provider = await Provider.discover(person.origin, { caPem: person.caPem })
+  const provider = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
   const real = provider.step.bind(provider)
   const left = [...answers]
   vi.spyOn(provider, 'step').mockImplementation(async (url, body, headers) => {

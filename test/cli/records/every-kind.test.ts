@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { FABRIC, MANAGEMENT } from '../../../src/client/cluster-client.ts'
+import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../src/client/cluster-client.ts'
 import { allKinds, type Kind } from '../../../src/cli/records/kinds.ts'
 import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: whatever the management API keeps can be made, seen, changed and deleted from a terminal, by names alone.
+// Goal: whatever the management API keeps can be made, seen, changed and deleted from a terminal,
+// by names alone.
 
 let person: Administrator
 beforeAll(async () => {
@@ -207,7 +208,7 @@ test('the record verbs call only operations that the API has, and cover each of 
     )
   }
   const [managed, live] = Map.groupBy(allKinds(), ({ api }) => api).values()
-  const served = new Set(await operationsAt(MANAGEMENT))
+  const served = new Set(await operationsAt(MANAGEMENT_API_PATH))
   const offeredBy = (kinds: readonly Kind[]): string[] =>
     kinds.flatMap(({ plural, shapes }) =>
       Object.keys(shapes).map((shape) => {
@@ -218,7 +219,7 @@ test('the record verbs call only operations that the API has, and cover each of 
       }),
     )
   expect(offeredBy(managed ?? []).filter((one) => !served.has(one))).toEqual([])
-  const ofFabric = await operationsAt(FABRIC)
+  const ofFabric = await operationsAt(FABRIC_API_PATH)
   expect(offeredBy(live ?? []).toSorted()).toEqual(
     ofFabric.filter((one) => /^\w+ \/(links|circuits)/.test(one)).toSorted(),
   )

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { lockPath } from '../../../src/cli/terminal/process-lock.ts'
-import { closeServer, listenAt, listeningPort } from '../../../src/lib/runtime/listening.ts'
+import { acquirePathLock } from '../../../src/cli/terminal/process-lock.ts'
+import { closeServer, startListening, listeningPort } from '../../../src/lib/runtime/listening.ts'
 import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 
@@ -86,7 +86,7 @@ describe('router check', () => {
 
   test('reports a port that another process uses, and exits with 1', async () => {
     const server = createServer()
-    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    await startListening(server, { host: '127.0.0.1', port: 0 })
     const taken = `127.0.0.1:${listeningPort(server)}`
     const listener = `listeners: [{binding: proxy, service: web, bind: "tcp:${taken}"}]\n`
     writeFileSync(path, GOOD + listener)
@@ -135,10 +135,10 @@ describe('router check', () => {
 
   test('does not test the ports of a router that is already running with the configuration', async () => {
     const server = createServer()
-    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    await startListening(server, { host: '127.0.0.1', port: 0 })
     const bind = `tcp:127.0.0.1:${listeningPort(server)}`
     writeFileSync(path, `${GOOD}listeners: [{binding: proxy, service: web, bind: "${bind}"}]\n`)
-    const lock = await lockPath('router', realpathSync(path))
+    const lock = await acquirePathLock('router', realpathSync(path))
     const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
     expect(done.code).toBe(0)
     expect(done.stdout).toContain('note: a router with this configuration is running, so its ports')

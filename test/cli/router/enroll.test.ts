@@ -20,8 +20,8 @@ import { ConnectProxy } from '../../support/connect-proxy.ts'
 import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 
-// Goal: a router has its files by one command; a run that was cut off loses nothing, and nothing is overwritten unasked.
-// Method: the verb in this process against the real listener of a controller.
+// Goal: a router has its files by one command; a run that was cut off loses nothing, and nothing is
+// overwritten unasked. Method: the verb in this process against the real listener of a controller.
 
 let cluster: EnrollingController
 let folder = ''

@@ -4,7 +4,7 @@ import { advertisedHosts } from '../../../src/config/controller/advertised-hosts
 import { listedApiAddresses } from '../../../src/controller/settings.ts'
 import { parseControllerConfig } from '../../../src/config/controller/load.ts'
 import type { Environment } from '../../../src/config/engine/environment.ts'
-import { sharedOptionsSha256 } from '../../../src/config/controller/fingerprint.ts'
+import { clusterScopeOptionsSha256 } from '../../../src/config/controller/fingerprint.ts'
 import { fuzz } from '../engine/fuzz.ts'
 import { controllerSubject, faultsOf, FILE, GOOD, load } from './support.ts'
 
@@ -298,7 +298,7 @@ describe('The Raft timing profile', () => {
 
 describe('The fingerprint of shared options', () => {
   const fingerprint = (text: string): string =>
-    Buffer.from(sharedOptionsSha256(load(text))).toString('hex')
+    Buffer.from(clusterScopeOptionsSha256(load(text))).toString('hex')
 
   test('depends on shared options only, and not on options of this controller alone', () => {
     const one = fingerprint(GOOD)

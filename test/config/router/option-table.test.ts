@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import type { Fields } from '../../../src/config/engine/schema.ts'
-import { flowOptions } from '../../../src/config/router/shared-options.ts'
+import type { SchemaFields } from '../../../src/config/engine/schema.ts'
+import { flowControlOptions } from '../../../src/config/router/shared-options.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { withoutTest } from '../../support/titles.ts'
 import {
@@ -575,7 +575,7 @@ const table: readonly (readonly [string, Proof])[] = [
 const unproven: readonly string[] = []
 
 /** Every key, with whether the configuration marks it as having an effect. */
-function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean][] {
+function keysOf(fields: SchemaFields, prefix = '', hasEffect = true): [string, boolean][] {
   return Object.entries(fields).flatMap(([name, node]): [string, boolean][] => {
     const key = prefix + name
     const isInForce = hasEffect && node.hasEffect !== false
@@ -624,5 +624,7 @@ test('each test that the table lists exists, with the exact title, and is not sk
 
 test('the tests cover each option of a circuit endpoint', () => {
   const others = ['getCircuitTimeout', 'connectTimeout']
-  expect([...Object.keys(flow), ...others].toSorted()).toEqual(Object.keys(flowOptions).toSorted())
+  expect([...Object.keys(flow), ...others].toSorted()).toEqual(
+    Object.keys(flowControlOptions).toSorted(),
+  )
 })

@@ -1,7 +1,7 @@
 import { findEntity } from '../../../src/entities/registry.ts'
 import type { KindName } from '../../../src/entities/kind-records.ts'
 import { defineEntity } from '../../../src/entities/define.ts'
-import { reference, text } from '../../../src/entities/fields.ts'
+import { idReferenceField, text } from '../../../src/entities/fields.ts'
 import { digestLanes } from '../../../src/fsm/records/digest.ts'
 import { noLinks } from '../../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../../src/fsm/query/list.ts'
@@ -20,7 +20,7 @@ const hosting = defineEntity({
   name: 'hosting',
   plural: 'hostings',
   operations: {},
-  fields: { binding: text(), serviceId: reference('service', 'cascade') },
+  fields: { binding: text(), serviceId: idReferenceField('service', 'cascade') },
   symbols: [
     'binding',
     { name: 'service', field: 'serviceId' },

@@ -8,7 +8,7 @@ import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
 import { dialTo, FarEnd } from './support.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
 let circuits: JoinedCircuits
 let server: Socket
@@ -66,10 +66,10 @@ describe('A dialed UDP target', () => {
   })
 
   test.each([
-    ['udp:no-such-host.invalid:53', dialError.unknownName],
-    ['unixgram:/tmp/socket', dialError.misconfiguredTerminator],
-    ['tcp:127.0.0.1:53', dialError.misconfiguredTerminator],
-    ['udp:127.0.0.1:0', dialError.misconfiguredTerminator],
+    ['udp:no-such-host.invalid:53', dialErrorCodes.unknownName],
+    ['unixgram:/tmp/socket', dialErrorCodes.misconfiguredTerminator],
+    ['tcp:127.0.0.1:53', dialErrorCodes.misconfiguredTerminator],
+    ['udp:127.0.0.1:0', dialErrorCodes.misconfiguredTerminator],
   ])('is refused as a target if it is %s', async (destination, code) => {
     const error = await dial(destination).catch((thrown: unknown) => thrown as DialFailure)
     expect(error).toMatchObject({ code })

@@ -16,7 +16,7 @@ import { freePort } from '../../support/ports.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
 import { ALL_DIALERS, bytes, configured, dialTo, FarEnd, FIN, TestTarget } from './support.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
 // Goal: a circuit and a TCP connection are one stream in each direction, whichever end closes,
 // stalls or fails.
@@ -224,11 +224,11 @@ describe('A dialed TCP target', () => {
 
 describe('A failed dial is reported with its cause:', () => {
   test('that the connection was refused', async () => {
-    expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialError.refused)
+    expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialErrorCodes.refused)
   })
 
   test('that the name is unknown', async () => {
-    expect((await failure('tcp:no-such-host.invalid:80')).code).toBe(dialError.unknownName)
+    expect((await failure('tcp:no-such-host.invalid:80')).code).toBe(dialErrorCodes.unknownName)
   })
 
   test('that there was no response in time', async () => {
@@ -238,7 +238,10 @@ describe('A failed dial is reported with its cause:', () => {
     silent.removeAllListeners('connection')
     const { port } = silent.address() as AddressInfo
     const { code, message } = await failure(`tls:127.0.0.1:${port}`, { timeoutMs: 100 })
-    expect([code, message]).toEqual([dialError.timedOut, expect.stringMatching(/within 100 ms/)])
+    expect([code, message]).toEqual([
+      dialErrorCodes.timedOut,
+      expect.stringMatching(/within 100 ms/),
+    ])
     silent.close()
   })
 
@@ -263,7 +266,7 @@ describe('A failed dial is reported with its cause:', () => {
   test.each(['nonsense', 'tcp:host', 'tcp:127.0.0.1:0', 'tcp:127.0.0.1:70000', 'ftp:127.0.0.1:21'])(
     'that %s is not an address',
     async (destination) => {
-      expect((await failure(destination)).code).toBe(dialError.misconfiguredTerminator)
+      expect((await failure(destination)).code).toBe(dialErrorCodes.misconfiguredTerminator)
     },
   )
 
@@ -272,7 +275,7 @@ describe('A failed dial is reported with its cause:', () => {
     async (binding) => {
       const { code, message } = await failure(target.address, { binding })
       expect([code, message]).toEqual([
-        dialError.misconfiguredTerminator,
+        dialErrorCodes.misconfiguredTerminator,
         expect.stringMatching(/is for listeners/),
       ])
     },
@@ -280,7 +283,7 @@ describe('A failed dial is reported with its cause:', () => {
 
   test('that the target is a listener of this router, which would dial itself endlessly', async () => {
     ownPorts.add(target.port)
-    expect((await failure(target.address)).code).toBe(dialError.portNotAllowed)
+    expect((await failure(target.address)).code).toBe(dialErrorCodes.portNotAllowed)
     await eventually(() =>
       target.sockets.every(({ destroyed, readableEnded }) => destroyed || readableEnded),
     ).toBe(true)
@@ -345,7 +348,7 @@ describe('A dialed TLS target', () => {
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
     const { port } = server.address() as AddressInfo
     caPem = other.certificatePem
-    expect((await failure(`tls:localhost:${port}`)).code).toBe(dialError.other)
+    expect((await failure(`tls:localhost:${port}`)).code).toBe(dialErrorCodes.other)
     caPem = root.certificatePem
     expect((await failure(`tls:127.0.0.1:${port}`)).message).toMatch(/altnames/i)
     await dial(`tls:localhost:${port}`)

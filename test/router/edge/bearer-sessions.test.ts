@@ -10,8 +10,8 @@ import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { BearerBench, modelIdentity, revocationOf, SECOND_MS } from './bearers.ts'
 import { eventually, madeCircuit, serviceToken, type TestClient } from './support.ts'
 
-// Goal: a client of OIDC shows a router its access token, and is served for as long as that counts, whichever controllers are
-// there: the router knows their keys.
+// Goal: a client of OIDC shows a router its access token, and is served for as long as that counts,
+// whichever controllers are there: the router knows their keys.
 
 let bearers: BearerBench
 beforeEach(async () => {

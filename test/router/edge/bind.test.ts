@@ -13,9 +13,10 @@ import {
 import { encodeFlag, encodeInt32, readInt32, encodeText } from '../../../src/channel/headers.ts'
 import type { DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
-// Goal: a service that a client hosts is reached through it for as long as it hosts it, and no longer.
+// Goal: a service that a client hosts is reached through it for as long as it hosts it, and no
+// longer.
 
 let bench: EdgeBench
 let host: TestClient
@@ -244,7 +245,7 @@ describe('A dial to a client that hosts a service', () => {
       if (message.contentType === dial) host.reply(message, 60_789, 'not today')
     }
     await expect(bench.edge.dialer.dial(dialOf(id), signal)).rejects.toMatchObject({
-      code: dialError.rejected,
+      code: dialErrorCodes.rejected,
       message: 'the host refused the connection: not today',
     })
     expect(bench.circuits.end('c1').isClosed).toBe(true)
@@ -252,14 +253,14 @@ describe('A dial to a client that hosts a service', () => {
 
   test('is refused if the service has no host', async () => {
     await expect(bench.edge.dialer.dial(dialOf('none'), signal)).rejects.toMatchObject({
-      code: dialError.invalidTerminator,
+      code: dialErrorCodes.invalidTerminator,
     })
   })
 
   test('times out if the host does not respond', async () => {
     const id = await bound()
     const dialed = bench.edge.dialer.dial(dialOf(id, 'c1', { timeoutMs: 50 }), signal)
-    await expect(dialed).rejects.toMatchObject({ code: dialError.timedOut })
+    await expect(dialed).rejects.toMatchObject({ code: dialErrorCodes.timedOut })
   })
 
   test('reaches a host that implements its circuit endpoints itself', async () => {

@@ -15,7 +15,8 @@ import {
   textOf,
 } from './support.ts'
 
-// Goal: a client that connects to a service has the circuit that a controller made for it, byte by byte, and no other.
+// Goal: a client that connects to a service has the circuit that a controller made for it, byte by
+// byte, and no other.
 
 let bench: EdgeBench
 beforeEach(async () => {

@@ -10,7 +10,8 @@ import {
   textOf,
 } from './support.ts'
 
-// Goal: a client that keeps the end of its circuit itself has its frames forwarded into that circuit, and into no other.
+// Goal: a client that keeps the end of its circuit itself has its frames forwarded into that
+// circuit, and into no other.
 
 let bench: EdgeBench
 let client: TestClient

@@ -12,7 +12,7 @@ import {
   type UsageReport,
 } from '../../../src/channel/messages/reports.ts'
 import { CarriedCircuit } from '../../../src/router/forward/carried-circuits.ts'
-import { CircuitUsages } from '../../../src/router/forward/circuit-usages.ts'
+import { CircuitUsageCounters } from '../../../src/router/forward/circuit-usages.ts'
 import { reportLimits } from '../../../src/router/reports/limits.ts'
 import { forwardLimits } from '../../../src/router/forward/limits.ts'
 import { messageContentLimits } from '../../../src/channel/messages/limits.ts'
@@ -96,7 +96,7 @@ const newCircuit = (id: string): CarriedCircuit => new CarriedCircuit(id, 'c1', 
 
 test('usage counts are kept until a controller is connected, and then cover a longer interval', () => {
   nowMs = 0
-  const usages = new CircuitUsages(clock)
+  const usages = new CircuitUsageCounters(clock)
   usages.count(newCircuit('a'), 'ingress.rx', 5)
   nowMs = 60_000
   expect(usages.sendUsage(() => false)).toBe(false)
@@ -114,7 +114,7 @@ test('usage counts are kept until a controller is connected, and then cover a lo
 })
 
 test('if the limit of counted circuits is reached, a new circuit triggers a report, and bytes that still cannot be counted are recorded as lost', () => {
-  const usages = new CircuitUsages(clock, 2)
+  const usages = new CircuitUsageCounters(clock, 2)
   let isThere = false
   const reports: UsageReport[] = []
   usages.onFull = () => usages.sendUsage((report) => isThere && reports.push(report) > 0)
@@ -127,7 +127,7 @@ test('if the limit of counted circuits is reached, a new circuit triggers a repo
 })
 
 test('the largest usage report is within the limits of controllers, and is decoded completely', () => {
-  const usages = new CircuitUsages(clock)
+  const usages = new CircuitUsageCounters(clock)
   const kinds: UsageCounterKind[] = [
     'ingress.rx',
     'ingress.tx',

@@ -1,17 +1,18 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { encodeInt32 } from '../../../src/channel/headers.ts'
-import type { TraceAnswer } from '../../../src/channel/messages/route-trace.ts'
+import type { TraceResponse } from '../../../src/channel/messages/route-trace.ts'
 import { eventually } from '../support.ts'
 import { hostAt, Peer } from './peer.ts'
 import { endsOf, linked, type TestLink, TestController, TestRouter } from './support.ts'
 
-// Goal: the route of a circuit is traced hop by hop, up to its other end. Method: three routers in a line, with an end at either side.
+// Goal: the route of a circuit is traced hop by hop, up to its other end. Method: three routers in
+// a line, with an end at either side.
 
 class Tracer extends Peer {
-  readonly answers: TraceAnswer[] = []
+  readonly answers: TraceResponse[] = []
 
-  onTraced(answer: TraceAnswer): void {
+  onTraced(answer: TraceResponse): void {
     this.answers.push(answer)
   }
 }

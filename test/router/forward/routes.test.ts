@@ -6,9 +6,10 @@ import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { eventually } from '../support.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter, unroute } from './support.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
-// Goal: a router takes the routes of its controllers, and answers each of them. Method: real forwarders and channels, over memory.
+// Goal: a router takes the routes of its controllers, and answers each of them. Method: real
+// forwarders and channels, over memory.
 
 const circuit = endsOf('circuit1')
 let controller: TestController
@@ -36,7 +37,7 @@ describe('A route that a controller sends to a router', () => {
       attempt: REROUTE_ATTEMPT,
       isReroute: true,
     })
-    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.other })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.other })
     expect(one.forwarder.circuit(circuit.id)).toBeUndefined()
   })
 
@@ -138,7 +139,7 @@ describe('A route that a controller sends to a router', () => {
     expect(before).toMatchObject({ isSuccess: true })
     silentForMs = 7000
     const [refused] = await controller.lay(endsOf('late'), [one, two], [link])
-    expect(refused).toMatchObject({ isSuccess: false, errorCode: dialError.invalidLink })
+    expect(refused).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.invalidLink })
     const [again] = await controller.lay(circuit, [one, two], [link], { isReroute: true })
     expect(again).toMatchObject({ isSuccess: true })
     silentForMs = 6999
@@ -151,7 +152,7 @@ describe('A route that a controller sends to a router', () => {
     const other = new TestController('c2')
     other.connect(one)
     const [answer] = await controller.lay(circuit, [one, router('r2')], [{ id: 'gone' }])
-    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.invalidLink })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.invalidLink })
     for (const each of [controller, other]) {
       await eventually(() => each.faults(one)).toEqual([{ subject: 2, ids: ['gone'] }])
     }
@@ -161,7 +162,7 @@ describe('A route that a controller sends to a router', () => {
   test('to an endpoint address that does not exist on this router fails', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], { isReroute: true })
-    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.other })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.other })
     expect(answer?.error).toContain('egress of circuit1')
   })
 
@@ -169,29 +170,37 @@ describe('A route that a controller sends to a router', () => {
     const [answer] = await controller.lay(circuit, [router('r1')], [], { binding: 'udp' })
     expect(answer).toMatchObject({
       isSuccess: false,
-      errorCode: dialError.misconfiguredTerminator,
+      errorCode: dialErrorCodes.misconfiguredTerminator,
       error: 'this router has no dialer for the binding udp',
     })
   })
 
   test.each([
-    ['ECONNREFUSED', Object.assign(new Error('x'), { code: 'ECONNREFUSED' }), dialError.refused],
-    ['EMFILE', Object.assign(new Error('x'), { code: 'EMFILE' }), dialError.outOfResources],
-    ['ENOTFOUND', Object.assign(new Error('x'), { code: 'ENOTFOUND' }), dialError.unknownName],
-    ['no such host', new Error('lookup x: no such host'), dialError.unknownName],
-    ['ETIMEDOUT', Object.assign(new Error('x'), { code: 'ETIMEDOUT' }), dialError.timedOut],
+    [
+      'ECONNREFUSED',
+      Object.assign(new Error('x'), { code: 'ECONNREFUSED' }),
+      dialErrorCodes.refused,
+    ],
+    ['EMFILE', Object.assign(new Error('x'), { code: 'EMFILE' }), dialErrorCodes.outOfResources],
+    ['ENOTFOUND', Object.assign(new Error('x'), { code: 'ENOTFOUND' }), dialErrorCodes.unknownName],
+    ['no such host', new Error('lookup x: no such host'), dialErrorCodes.unknownName],
+    ['ETIMEDOUT', Object.assign(new Error('x'), { code: 'ETIMEDOUT' }), dialErrorCodes.timedOut],
     [
       'a port that is not allowed',
       new Error('port 1 not in allowed port ranges'),
-      dialError.portNotAllowed,
+      dialErrorCodes.portNotAllowed,
     ],
-    ['a rejection by the application', new Error('rejected by application'), dialError.rejected],
+    [
+      'a rejection by the application',
+      new Error('rejected by application'),
+      dialErrorCodes.rejected,
+    ],
     [
       'an error that has its own code',
-      new DialFailure(dialError.invalidTerminator, 'x'),
-      dialError.invalidTerminator,
+      new DialFailure(dialErrorCodes.invalidTerminator, 'x'),
+      dialErrorCodes.invalidTerminator,
     ],
-    ['any other error', new Error('x'), dialError.other],
+    ['any other error', new Error('x'), dialErrorCodes.other],
   ])(
     'whose dial fails with %s is answered with the error code for that failure',
     async (_, error, errorCode) => {
@@ -213,7 +222,7 @@ describe('A route that a controller sends to a router', () => {
       },
     })
     const [answer] = await controller.lay(circuit, [one], [], { timeoutMs: 30 })
-    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.timedOut })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.timedOut })
     expect(aborted).toEqual([true])
   })
 
@@ -231,7 +240,7 @@ describe('A route that a controller sends to a router', () => {
     const answers = ['a', 'b', 'c'].map((id) => controller.lay(endsOf(id), [one], []))
     expect((await answers[2])?.[0]).toMatchObject({
       isSuccess: false,
-      errorCode: dialError.outOfResources,
+      errorCode: dialErrorCodes.outOfResources,
     })
     resolve(new Map())
     expect((await answers[0])?.[0]).toMatchObject({ isSuccess: true })

@@ -1,12 +1,12 @@
 import { afterEach, expect, test } from 'vitest'
 
-import { CircuitTrace } from '../../../src/fabric/circuits/circuit-trace.ts'
+import { CircuitTraceLog } from '../../../src/fabric/circuits/circuit-trace.ts'
 import type { HostCandidate } from '../../../src/fabric/circuits/choose-host.ts'
 import type { RouteFault } from '../../../src/fabric/circuits/route-fault.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
-// Goal: a circuit of an identity that is traced is logged step by step, by its controller and by each router on its way, and no
-// other circuit is.
+// Goal: a circuit of an identity that is traced is logged step by step, by its controller and by
+// each router on its way, and no other circuit is.
 
 const controller = new TestController()
 const routers: TestRouter[] = []
@@ -34,11 +34,11 @@ const chosen = {
 } as unknown as HostCandidate
 const fault: RouteFault = { cause: 'NO_ONLINE_TERMINATORS', text: 'no host is there' } as RouteFault
 
-function traceOf(channels: number): { trace: CircuitTrace; lines: [object, string][] } {
+function traceOf(channels: number): { trace: CircuitTraceLog; lines: [object, string][] } {
   const lines: [object, string][] = []
   const log = { info: (fields: object, message: string) => void lines.push([fields, message]) }
   const trace = { traceId: 'mine', channels }
-  return { trace: new CircuitTrace({ log, trace, circuitId: 'c1', client }), lines }
+  return { trace: new CircuitTraceLog({ log, trace, circuitId: 'c1', client }), lines }
 }
 
 test.each([

@@ -4,8 +4,8 @@ import type { OutboundMessage } from '../../../src/channel/frame.ts'
 import { LoneEnd } from './lone-end.ts'
 import { areSamePieces, arrivedFrom, calm, pieceOf, XgressPair } from './xgress-pair.ts'
 
-// Goal: two ends carry what their applications send, wait for each other, and close as they should, whatever their applications do.
-// Method: two ends over a path in virtual time.
+// Goal: two ends carry what their applications send, wait for each other, and close as they should,
+// whatever their applications do. Method: two ends over a path in virtual time.
 
 const MIB = 1024 * 1024
 

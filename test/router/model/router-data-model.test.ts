@@ -6,8 +6,12 @@ import { messageBounds } from '../../../src/channel/message-bounds.ts'
 import { bodyFault } from '../../../src/channel/wire-scan.ts'
 import type { Identity } from '../../../src/entities/kinds/identity.ts'
 import { accessBits } from '../../../src/fsm/access/access-index.ts'
-import { BIND, DIAL } from '../../../src/fsm/records/roles.ts'
-import { followedKinds, modelChanges, wholeModel } from '../../../src/fsm/router-model/model.ts'
+import { BIND_BIT, DIAL_BIT } from '../../../src/fsm/records/roles.ts'
+import {
+  modelSourceKinds,
+  modelChanges,
+  wholeModelEvents,
+} from '../../../src/fsm/router-model/model.ts'
 import { isDisabled } from '../../../src/lib/is-disabled.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { type RouterDataModel, compareModels } from '../../../src/router/model/router-data-model.ts'
@@ -32,7 +36,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
       if (service['isFabricOnly'] === true) continue
       const off = isDisabled(identity as Identity, 0)
       const bits = off ? 0 : accessBits(state, identity, service)
-      const [dial, bind] = [(bits & DIAL) !== 0, (bits & BIND) !== 0]
+      const [dial, bind] = [(bits & DIAL_BIT) !== 0, (bits & BIND_BIT) !== 0]
       expect(model.mayUse(identity.id, service.id, 'Dial')).toBe(dial)
       expect(model.mayUse(identity.id, service.id, 'Bind')).toBe(bind)
       expect(model.servicesOf(identity.id, 'Dial').has(service.id)).toBe(dial)
@@ -47,8 +51,8 @@ describe('the data model in a router', () => {
     let permitted = 0
     for (let seed = 1; seed <= 20; seed += 1) {
       const network = new RandomNetwork(seed)
-      for (const kind of followedKinds) network.state.changes.watch(kind)
-      const followed = await modelOf(wholeModel(network.state))
+      for (const kind of modelSourceKinds) network.state.changes.watch(kind)
+      const followed = await modelOf(wholeModelEvents(network.state))
       changed(network.state)
       let index = 1
       for (let at = 0; at < 40; at += 1) {
@@ -57,7 +61,7 @@ describe('the data model in a router', () => {
         expect(finished(followed.change(body, true))).toBe('applied')
         index += 1
         if (at % 8 !== 7) continue
-        const sent = await modelOf(wholeModel(network.state))
+        const sent = await modelOf(wholeModelEvents(network.state))
         expect(compareModels(followed.contents, sent.contents, 10).differences).toEqual([])
         expect(followed.contents.byteCount).toBe(sent.contents.byteCount)
         expect(followed.contents.memberCount).toBe(sent.contents.memberCount)

@@ -8,7 +8,7 @@ import {
   chooseHostTarget,
 } from '../../../src/overlay/services/host-target.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
-import { createNetwork, translateAddress } from '../../../src/lib/text/networks.ts'
+import { createIpNetwork, translateAddress } from '../../../src/lib/text/networks.ts'
 
 // Goal: a client of a hosted service reaches what the operator has written out, and nothing else.
 
@@ -146,8 +146,8 @@ test.each([
   (address, from, to, prefix, expected) => {
     const [ip, source, aim] = [
       parseIp(address),
-      createNetwork(from, prefix),
-      createNetwork(to, prefix),
+      createIpNetwork(from, prefix),
+      createIpNetwork(to, prefix),
     ]
     if (ip === null || source === null || aim === null) throw new Error('no address')
     expect(translateAddress(ip, source, aim)?.text ?? null).toBe(expected)

@@ -5,16 +5,17 @@ import type {
   CircuitEndpoint,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
 import {
-  loadCrypto,
+  loadCryptoLibrary,
   newKeyPair,
   SecureStream,
   deriveSessionKeys,
 } from '../../../src/overlay/services/secure-stream.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
-// Goal: both sides of an encrypted circuit read what the other has written, and nothing that was changed on the way.
+// Goal: both sides of an encrypted circuit read what the other has written, and nothing that was
+// changed on the way.
 
-beforeAll(() => loadCrypto())
+beforeAll(() => loadCryptoLibrary())
 
 class Reader implements CircuitApplication {
   readonly read: string[] = []

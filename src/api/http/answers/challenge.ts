@@ -1,8 +1,8 @@
 import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
 import type { ExternalJwtChallenge } from '../../../auth/tokens/challenge.ts'
-import { factorChallenge } from '../../../auth/principal/token-factor.ts'
-import type { SessionHolder } from '../../../auth/principal/principal.ts'
-import type { Challenge } from '../../../auth/sessions/session-guard.ts'
+import { missingFactorChallenge } from '../../../auth/principal/token-factor.ts'
+import type { SessionWithIdentity } from '../../../auth/principal/principal.ts'
+import type { ChallengeReason } from '../../../auth/sessions/session-guard.ts'
 import type { StateView } from '../../../ports/state-view.ts'
 
 interface FactorHeadersDeps {
@@ -28,8 +28,8 @@ const descriptions = {
  * clients expect. The text contains token types and signers, never identities. A signer whose
  * issuer cannot be quoted is omitted.
  */
-export function challengeText(
-  challenge: Challenge | ExternalJwtChallenge,
+export function wwwAuthenticateValue(
+  challenge: ChallengeReason | ExternalJwtChallenge,
   isOidcOffered: boolean,
 ): string {
   if (challenge === 'bearer-invalid') return ofOidc('invalid')
@@ -56,8 +56,8 @@ function ofOidc(error: keyof typeof descriptions): string {
 export function pendingFactorHeaders(
   deps: FactorHeadersDeps,
   shown: Pick<CallerCredentials, 'bearers'>,
-  caller: Pick<SessionHolder, 'pendingFactors'>,
+  caller: Pick<SessionWithIdentity, 'pendingFactors'>,
 ): Record<string, string> {
-  const challenge = factorChallenge(deps, shown, caller)
-  return challenge === null ? {} : { 'www-authenticate': challengeText(challenge, false) }
+  const challenge = missingFactorChallenge(deps, shown, caller)
+  return challenge === null ? {} : { 'www-authenticate': wwwAuthenticateValue(challenge, false) }
 }

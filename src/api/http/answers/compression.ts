@@ -17,7 +17,7 @@ interface CompressionLimits {
   readonly compressionsMax: number
 }
 
-export type Coding = 'br' | 'gzip'
+export type CompressionCoding = 'br' | 'gzip'
 
 /**
  * Matches a response with a member whose value gives access: the names of all such members, like
@@ -26,7 +26,7 @@ export type Coding = 'br' | 'gzip'
  */
 const SECRET = /(?:oken|wt)":"/
 /** Whether the compression recognizes, by this name, that the value of a member is a secret. */
-export function isKnownSecret(name: string): boolean {
+export function isKnownSecretName(name: string): boolean {
   return SECRET.test(`"${name}":"`)
 }
 
@@ -48,7 +48,7 @@ const BROTLI = {
  * compressed at once; a larger one is compressed in another thread. When too many larger bodies are
  * being compressed, the body is sent uncompressed.
  */
-export class AnswerCompression {
+export class ResponseCompression {
   readonly #limits: CompressionLimits
   readonly #running: FairShare
   /**
@@ -63,7 +63,7 @@ export class AnswerCompression {
   }
 
   /** The coding for a body of this length; null: send the body uncompressed. */
-  codingFor(acceptEncoding: string | undefined, byteLength: number): Coding | null {
+  codingFor(acceptEncoding: string | undefined, byteLength: number): CompressionCoding | null {
     const { compressedBytesMin, compressedBytesMax } = this.#limits
     if (acceptEncoding === undefined) return null
     if (byteLength < compressedBytesMin || byteLength > compressedBytesMax) return null
@@ -81,7 +81,7 @@ export class AnswerCompression {
     sharer: string,
     body: ReplyBody,
     byteLength: number,
-    coding: Coding,
+    coding: CompressionCoding,
     isWaiting: () => void,
     done: (compressed: Buffer | null) => void,
   ): void {

@@ -39,7 +39,7 @@ export const corsHeaders: Readonly<Record<string, string>> = {
  * Access-Control-Request-Method and -Headers.
  * @throws {Problem} COULD_NOT_VALIDATE without a method, METHOD_NOT_ALLOWED, HEADER_NOT_ALLOWED.
  */
-export function corsPreflight(asked: {
+export function corsPreflightHeaders(asked: {
   method: string | undefined
   headers: string | undefined
 }): Readonly<Record<string, string>> {

@@ -32,7 +32,7 @@ export interface Reply {
 }
 
 /** A response whose JSON body is already encoded. */
-export interface TextAnswer extends Reply {
+export interface EncodedJsonReply extends Reply {
   readonly body: string
 }
 
@@ -42,31 +42,34 @@ const JSON_TYPE = 'application/json'
  * A response in OpenZiti's envelope: `{"data": …, "meta": …}`.
  * @param meta members of `meta` in addition to the API version.
  */
-export function answer(
+export function envelopeResponse(
   status: number,
   data: unknown,
   meta: Readonly<Record<string, unknown>> | null = null,
-): TextAnswer {
+): EncodedJsonReply {
   const metaText = meta === null ? versionMetaText : JSON.stringify({ ...versions, ...meta })
-  return answerFromJsonText(JSON.stringify(data), status, metaText)
+  return responseFromJsonText(JSON.stringify(data), status, metaText)
 }
 
 /** @param text JSON text of the data. */
-export function answerFromJsonText(
+export function responseFromJsonText(
   text: string,
   status = 200,
   metaText = versionMetaText,
-): TextAnswer {
+): EncodedJsonReply {
   return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
 }
 
 /** Answer with one record. */
-export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): TextAnswer {
-  return answer(200, data, writtenMeta(ignoredFields))
+export function detailResponse(
+  data: unknown,
+  ignoredFields: readonly string[] = [],
+): EncodedJsonReply {
+  return envelopeResponse(200, data, writtenMeta(ignoredFields))
 }
 
 /** Status 200 with a page of records and its pagination. */
-export function listAnswer(
+export function listResponse(
   data: readonly unknown[],
   pagination: Pagination,
   filterableFields: readonly string[],
@@ -85,13 +88,13 @@ export function listMetaText(pagination: Pagination, filterableFields: readonly 
  * @param collection path of the record's kind.
  * @param ignoredFields members of the body that had no effect.
  */
-export function createdAnswer(
+export function createdResponse(
   collection: string,
   id: string,
   ignoredFields: readonly string[],
   warnings: readonly string[] = [],
 ): Reply {
-  return answer(
+  return envelopeResponse(
     201,
     { _links: { self: { href: `./${collection}/${id}` } }, id },
     writtenMeta(ignoredFields, warnings),
@@ -99,31 +102,31 @@ export function createdAnswer(
 }
 
 /** Response without data, for updates, deletions and acknowledgments. */
-export function emptyAnswer(
+export function emptyResponse(
   ignoredFields: readonly string[] = [],
   warnings: readonly string[] = [],
 ): Reply {
-  return answer(200, {}, writtenMeta(ignoredFields, warnings))
+  return envelopeResponse(200, {}, writtenMeta(ignoredFields, warnings))
 }
 
 /**
  * Response to a deletion. `detachedFrom`: the records that referenced the deleted record and were
  * kept.
  */
-export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unknown>>[]): Reply {
-  return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
+export function deletedResponse(detachedFrom: readonly Readonly<Record<string, unknown>>[]): Reply {
+  return envelopeResponse(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
 }
 
 /** Status 202: the work has begun, and its result will be available later. */
-export function acceptedAnswer(): Reply {
-  return answer(202, {})
+export function acceptedResponse(): Reply {
+  return envelopeResponse(202, {})
 }
 
 /**
  * A response that is too large or too slow to be kept in memory. It has no Content-Length; chunked
  * coding marks its end.
  */
-export function streamedAnswer(
+export function streamedResponse(
   stream: ByteStream,
   contentType = 'application/octet-stream',
   headers: Readonly<Record<string, string>> = {},

@@ -22,7 +22,7 @@ interface Rows<T> {
 }
 
 /** @param show returns the data to print for a record. */
-export function rowPrinter<T>(show: (record: T) => unknown): (record: T) => string {
+export function createRowPrinter<T>(show: (record: T) => unknown): (record: T) => string {
   return (record) => JSON.stringify(show(record))
 }
 
@@ -82,7 +82,7 @@ class Rendering<T> {
  * refused, never truncated: a client that requests the whole list would mistake a part for the
  * whole.
  */
-export class ListAnswers {
+export class ListResponsePrinter {
   readonly #processor: ProcessorShare
   readonly #limits: ListLimits
   readonly #room: FairShare

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type Problem, problems, apiCodeOf } from '../../../lib/problems.ts'
-import type { RefusalShape } from '../operation-traits.ts'
+import { type Problem, problems, reportedProblemCodes } from '../../../lib/problems.ts'
+import type { ErrorResponseFormat } from '../operation-traits.ts'
 import { versionMetaText } from './envelope.ts'
 
 interface ProblemAnswer {
@@ -23,13 +23,13 @@ const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorizati
  * Converts a problem to an HTTP response. The `cause` of the exception is only for the log and is
  * never sent.
  */
-export function problemAnswer(
+export function problemResponse(
   problem: Problem,
-  shape: RefusalShape | 'envelope' = 'envelope',
+  shape: ErrorResponseFormat | 'envelope' = 'envelope',
 ): ProblemAnswer {
   const { http, message } = problems[problem.code]
   const error: Record<string, unknown> = {
-    code: apiCodeOf[problem.code] ?? problem.code,
+    code: reportedProblemCodes[problem.code] ?? problem.code,
     message,
     requestId: newRequestId(),
   }
@@ -44,7 +44,7 @@ export function problemAnswer(
 }
 
 function bodyIn(
-  shape: RefusalShape | 'envelope',
+  shape: ErrorResponseFormat | 'envelope',
   error: Readonly<Record<string, unknown>>,
   http: number,
 ): string {

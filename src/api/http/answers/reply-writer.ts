@@ -4,8 +4,8 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import { OIDC_LEVEL } from '../../../ports/feature-level.ts'
-import type { AnswerCompression } from './compression.ts'
-import { challengeText } from './challenge.ts'
+import type { ResponseCompression } from './compression.ts'
+import { wwwAuthenticateValue } from './challenge.ts'
 import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import { callerExpiry, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
 import type { OperationCall } from '../operation.ts'
@@ -21,7 +21,7 @@ import {
 } from '../transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from '../../metrics/metrics.ts'
 import type { ByteStream } from '../../../ports/byte-stream.ts'
-import { problemAnswer } from './problem.ts'
+import { problemResponse } from './problem.ts'
 import type { ClusterView } from '../../../ports/cluster-view.ts'
 import type { StateView } from '../../../ports/state-view.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -47,7 +47,7 @@ interface ReplyWriterDeps {
   readonly metrics: ApiMetrics
   readonly refusals: WindowedQuota
   readonly unsent: UnreadResponses
-  readonly compression: AnswerCompression
+  readonly compression: ResponseCompression
 }
 
 type Headers = Record<string, string | number>
@@ -139,14 +139,14 @@ export class ReplyWriter {
       return
     }
     const shape = call.operation?.refusalShape ?? 'envelope'
-    const { status, body, retryAfterSeconds } = problemAnswer(problem, shape)
+    const { status, body, retryAfterSeconds } = problemResponse(problem, shape)
     const headers = this.#headers(reply, call, 'application/json')
     if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
     if (status === 401 && call.challenge !== null) {
       const { state, bindings } = this.#deps
       const isServed = bindings['edge-oidc'] !== undefined
       const isOidcOffered = isServed && state.featureLevel >= OIDC_LEVEL
-      headers['www-authenticate'] = challengeText(call.challenge, isOidcOffered)
+      headers['www-authenticate'] = wwwAuthenticateValue(call.challenge, isOidcOffered)
     }
     this.#send(reply, call, status, headers, body)
   }
@@ -174,7 +174,7 @@ export class ReplyWriter {
     }
     const problem = new Problem('COULD_NOT_PARSE_BODY', { detail: 'malformed HTTP request' })
     const status = statusOfClientError(error.code)
-    const { body } = problemAnswer(problem)
+    const { body } = problemResponse(problem)
     socket.write(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nserver: ${this.#server}\r\n` +
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,

@@ -7,7 +7,7 @@ const waiting = new WeakMap<IncomingMessage, ServerResponse>()
  * Passes requests with an `Expect` header to the same handler as all others. By default, Node.js
  * would send `100 Continue`, or a bare 417, before the caller is authenticated.
  */
-export function deferContinue(server: Server, handler: RequestListener): void {
+export function handleExpectRequests(server: Server, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     waiting.set(request, response)
     handler(request, response)

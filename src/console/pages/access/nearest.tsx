@@ -1,19 +1,19 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { isReadOnly } from '../../app/services.ts'
 import { Button } from '../../controls/button.tsx'
 import type { AccessExplained, AccessExplainedIdentity } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { ChangeDialog, type RecordChange } from '../records/change-dialog.tsx'
 import { readRecord } from '../records/record-data.ts'
-import { type Direction, refText } from './explain-data.ts'
+import { type AccessDirection, recordRefText } from './explain-data.ts'
 
 /** The policy that needs the smallest change to grant access, and that change. */
-export function Nearest(props: {
+export function NearestPolicyPanel(props: {
   readonly row: AccessExplained
-  readonly direction: Direction
+  readonly direction: AccessDirection
   readonly onChanged: () => void
 }) {
   const { access } = texts
@@ -27,8 +27,9 @@ export function Nearest(props: {
   return (
     <div class="nearest">
       <p>
-        {access.nearest} <a href={pathTo('service-policies', nearest.id)}>{refText(nearest)}</a>.{' '}
-        {sides.map(({ record, lacks }) => access.lacks(refText(record), lacks)).join('; ')}.
+        {access.nearest}{' '}
+        <a href={consolePath('service-policies', nearest.id)}>{recordRefText(nearest)}</a>.{' '}
+        {sides.map(({ record, lacks }) => access.lacks(recordRefText(record), lacks)).join('; ')}.
       </p>
       <div class="row">
         {sides.map((side) => (
@@ -56,19 +57,25 @@ function Fix(props: {
       .then(({ record: now, etag }) => {
         const own = Array.isArray(now['roleAttributes']) ? now['roleAttributes'] : []
         const data = { roleAttributes: [...new Set([...own, ...lacks])] }
-        change.value = { collection, id: record.id, name: refText(record), data, ifMatch: etag }
+        change.value = {
+          collection,
+          id: record.id,
+          name: recordRefText(record),
+          data,
+          ifMatch: etag,
+        }
       })
       .catch((failure: unknown) => (error.value = failure))
   }
   return (
     <>
       <Button icon="plus" refused={isReadOnly.value ? texts.banner.refused : null} onClick={open}>
-        {access.fix(refText(record), lacks)}
+        {access.fix(recordRefText(record), lacks)}
       </Button>
       <FailureNotice error={error.value} />
       {change.value === null ? null : (
         <ChangeDialog
-          title={access.fixTitle(refText(record))}
+          title={access.fixTitle(recordRefText(record))}
           verb={access.fixVerb}
           changes={[change.value]}
           onClose={() => (change.value = null)}

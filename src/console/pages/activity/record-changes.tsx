@@ -2,10 +2,10 @@ import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
 import { kindAt } from '../records/kinds.ts'
 import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
-import { type ChangedRecord, collectionOf, recordLink } from './activity-data.ts'
+import { type ChangedRecord, collectionForKind, recordLink } from './activity-data.ts'
 
-export function kindWord(kind: string): string {
-  const path = collectionOf(kind)
+export function kindDisplayName(kind: string): string {
+  const path = collectionForKind(kind)
   return (path === null ? null : kindAt(path)?.one) ?? kind
 }
 
@@ -16,7 +16,7 @@ export function RecordChanges({ changes }: { readonly changes: readonly ChangedR
       {changes.map((change) => (
         <section class="changed-record" key={`${change.kind}/${change.id}`}>
           <p class="changed-title small">
-            {texts.activity.verbs[verbOf(change)]} {kindWord(change.kind)}{' '}
+            {texts.activity.verbs[verbOf(change)]} {kindDisplayName(change.kind)}{' '}
             <RecordName kind={change.kind} id={change.id} name={change.name} isLinked />
           </p>
           <FieldDiff change={change} />

@@ -1,12 +1,12 @@
-import { useLoaded } from '../../app/loaded.ts'
+import { useLoadedData } from '../../app/loaded.ts'
 import { FailureNotice } from '../../app/failure.tsx'
-import { feed } from '../../app/services.ts'
+import { eventFeed } from '../../app/services.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Badge, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { visibleText } from '../../app/visible-text.ts'
-import { readChanges } from './cluster-shapes.ts'
+import { fetchRecentChanges } from './cluster-shapes.ts'
 
 const REFRESH_MS = 10_000
 const SHOWN_MAX = 10
@@ -14,7 +14,7 @@ const SHOWN_MAX = 10
 /** Shows the newest entries of the audit log. */
 export function ChangesPanel() {
   const { news } = texts
-  const changes = useLoaded('audit', readChanges, REFRESH_MS)
+  const changes = useLoadedData('audit', fetchRecentChanges, REFRESH_MS)
   const { value: rows } = changes.data
   return (
     <section class="panel" aria-labelledby="changes">
@@ -59,7 +59,7 @@ export function ChangesPanel() {
 /** Shows the newest events since this tab was opened. */
 export function EventsPanel() {
   const { news } = texts
-  const events = feed.events.value.filter(({ namespace }) => namespace !== 'metrics')
+  const events = eventFeed.events.value.filter(({ namespace }) => namespace !== 'metrics')
   return (
     <section class="panel" aria-labelledby="events">
       <div class="panel-head">
@@ -68,7 +68,7 @@ export function EventsPanel() {
       </div>
       {events.length === 0 ? (
         <p class="panel-body soft small">
-          {feed.state.value === 'refused' ? news.refused : news.none}
+          {eventFeed.state.value === 'refused' ? news.refused : news.none}
         </p>
       ) : (
         <ul class="feed">
@@ -90,7 +90,7 @@ export function EventsPanel() {
 
 export function FeedBadge() {
   const { news } = texts
-  const { value } = feed.state
+  const { value } = eventFeed.state
   if (value === 'live') return <Badge tone="good">{news.live}</Badge>
   return <Badge tone={value === 'off' ? 'plain' : 'warn'}>{news.states[value]}</Badge>
 }

@@ -1,18 +1,18 @@
-import { client } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import type {
   AuditDetail,
   ClusterChangePlan,
   ClusterInvitationDetail,
   ClusterStatus,
 } from '../../client/served-types.ts'
-import { FABRIC } from '../../../client/cluster-client.ts'
+import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 
 export type MemberStatus = ClusterStatus['members'][number]
 
 export type ChangeVerb = 'promote' | 'demote' | 'remove'
 
-export const readStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
-  (await client.served('GET /fabric/v1/cluster/status', { signal })).data
+export const fetchClusterStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
+  (await consoleApiClient.served('GET /fabric/v1/cluster/status', { signal })).data
 
 /**
  * Query for recent changes without log-ins, which are frequent and change nothing that other users
@@ -20,11 +20,11 @@ export const readStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
  */
 const NEWEST_CHANGES = { limit: '10', filter: 'action != "session-create"' }
 
-export const readChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
-  (await client.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data
+export const fetchRecentChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
+  (await consoleApiClient.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data
 
 export const planChange = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
-  (await client.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data
+  (await consoleApiClient.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data
 
 /** Long, because a change of members may take the cluster that long. */
 const CHANGE_TIMEOUT_MS = 60_000
@@ -34,9 +34,9 @@ export async function changeMember(
   id: string,
   confirmation: string | null,
 ): Promise<void> {
-  await client.ask({
+  await consoleApiClient.ask({
     method: 'POST',
-    path: `${FABRIC}/cluster/${verb}-member`,
+    path: `${FABRIC_API_PATH}/cluster/${verb}-member`,
     body: { id, ...(confirmation === null ? {} : { confirmation }) },
     isOnceOnly: true,
     timeoutMs: CHANGE_TIMEOUT_MS,
@@ -44,9 +44,9 @@ export async function changeMember(
 }
 
 export async function transferLeadership(newLeaderId: string): Promise<void> {
-  await client.ask({
+  await consoleApiClient.ask({
     method: 'POST',
-    path: `${FABRIC}/cluster/transfer-leadership`,
+    path: `${FABRIC_API_PATH}/cluster/transfer-leadership`,
     body: { newLeaderId },
     isOnceOnly: true,
     timeoutMs: CHANGE_TIMEOUT_MS,
@@ -58,5 +58,7 @@ export async function invite(
   lifetimeMs: number,
 ): Promise<ClusterInvitationDetail> {
   const body = { isVoter, lifetimeMs }
-  return (await client.served('POST /fabric/v1/cluster/invite', { body, isOnceOnly: true })).data
+  return (
+    await consoleApiClient.served('POST /fabric/v1/cluster/invite', { body, isOnceOnly: true })
+  ).data
 }

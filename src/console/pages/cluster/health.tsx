@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact'
 
 import { Badge } from '../../controls/status.tsx'
-import { agoText } from '../../controls/time.tsx'
+import { relativeTimeText } from '../../controls/time.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import type { MemberStatus } from './cluster-shapes.ts'
 
 /** Shows whether the next failure stops writes. */
-export function Health(props: {
+export function ClusterHealthPanel(props: {
   readonly status: ClusterStatus
   /** True: omits the values that only developers need. */
   readonly isBrief?: boolean
@@ -31,7 +31,7 @@ export function Health(props: {
         <Fact name={cluster.leader} value={leaderId ?? cluster.noLeader} />
         <Fact
           name={cluster.voters}
-          value={cluster.ofVoters(voters.filter((one) => !isAway(one)).length, voters.length)}
+          value={cluster.ofVoters(voters.filter((one) => !isMemberAway(one)).length, voters.length)}
         />
         {isBrief ? null : <Internals status={status} />}
       </dl>
@@ -88,7 +88,7 @@ export function Alarms({ status }: { readonly status: ClusterStatus }) {
               </Badge>{' '}
               <span class="mono">{alarm.code}</span>
             </span>
-            <span class="faint tiny">{agoText(alarm.sinceMs)}</span>
+            <span class="faint tiny">{relativeTimeText(alarm.sinceMs)}</span>
             <span class="cell-sub">{alarm.text}</span>
           </li>
         ))}
@@ -97,12 +97,12 @@ export function Alarms({ status }: { readonly status: ClusterStatus }) {
   )
 }
 
-type Health = 'good' | 'warn' | 'bad'
+type ClusterHealthPanel = 'good' | 'warn' | 'bad'
 
 /**
  * Whether another failure is tolerated, the next one stops writes, or writes are not possible now.
  */
-function toleranceHealth({ failureTolerance, leaderId }: ClusterStatus): Health {
+function toleranceHealth({ failureTolerance, leaderId }: ClusterStatus): ClusterHealthPanel {
   if (failureTolerance < 0 || leaderId === null) return 'bad'
   return failureTolerance === 0 ? 'warn' : 'good'
 }
@@ -110,6 +110,8 @@ function toleranceHealth({ failureTolerance, leaderId }: ClusterStatus): Health 
 /** A member without contact for this long counts as unreachable. */
 const AWAY_MS = 5_000
 
-export function isAway({ lastContactMs = null }: Pick<MemberStatus, 'lastContactMs'>): boolean {
+export function isMemberAway({
+  lastContactMs = null,
+}: Pick<MemberStatus, 'lastContactMs'>): boolean {
   return lastContactMs === null || lastContactMs > AWAY_MS
 }

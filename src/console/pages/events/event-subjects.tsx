@@ -1,4 +1,4 @@
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { texts } from '../../texts.ts'
@@ -12,7 +12,7 @@ export function useSubjectNames(events: readonly NetworkEvent[]): ReadonlyMap<st
 }
 
 /** The records that an event is about, by name and linked, and its author. */
-export function Subjects(props: {
+export function EventSubjects(props: {
   readonly event: NetworkEvent
   readonly names: ReadonlyMap<string, string>
 }) {
@@ -30,7 +30,7 @@ export function Subjects(props: {
           <span key={`${path}/${id}`}>
             {at > 0 ? ' · ' : ''}
             {kind === null ? path.replaceAll('-', ' ') : kind.one}
-            {kind === null || found === '' ? text : <a href={pathTo(path, id)}>{text}</a>}
+            {kind === null || found === '' ? text : <a href={consolePath(path, id)}>{text}</a>}
           </span>
         )
       })}

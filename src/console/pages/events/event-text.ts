@@ -4,7 +4,7 @@ import type { NetworkEvent } from '../../client/event-feed.ts'
  * The type of an event, such as `created` or `peer.connected`. Which field contains the type
  * depends on the namespace.
  */
-export function eventKind({ fields }: NetworkEvent): string {
+export function eventTypeName({ fields }: NetworkEvent): string {
   for (const name of ['event_type', 'eventType', 'type']) {
     const value = fields[name]
     if (typeof value === 'string') return value
@@ -65,7 +65,7 @@ export function eventSubject({ fields }: NetworkEvent): string {
 }
 
 /** Whether an event contains the typed text. */
-export function matchesText({ namespace, fields }: NetworkEvent, typed: string): boolean {
+export function eventContainsText({ namespace, fields }: NetworkEvent, typed: string): boolean {
   const text = typed.trim().toLowerCase()
   if (text === '') return true
   return `${namespace} ${JSON.stringify(fields)}`.toLowerCase().includes(text)

@@ -1,8 +1,8 @@
 import { hasPermission } from '../../app/api-documents.ts'
-import { client } from '../../app/services.ts'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { consoleApiClient } from '../../app/services.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { kindAt } from '../records/kinds.ts'
-import { pageOf, type RowPage } from '../records/record-data.ts'
+import { parseRowPage, type RowPage } from '../records/record-data.ts'
 import { texts } from '../../texts.ts'
 
 /**
@@ -114,19 +114,21 @@ const matters: readonly Matter[] = [
 /** Number of records that are shown by name; the others only count in the total. */
 const SHOWN = 3
 
-export interface FoundMatter extends Matter {
+export interface FoundAttentionItem extends Matter {
   readonly page: RowPage
 }
 
 /** Everything that needs attention among the kinds that the caller may read. */
-export async function readMatters(signal: AbortSignal): Promise<readonly FoundMatter[]> {
+export async function readAttentionItems(
+  signal: AbortSignal,
+): Promise<readonly FoundAttentionItem[]> {
   const found = await Promise.all(
     matters.filter(({ kind }) => isReadable(kind)).map((matter) => readMatter(matter, signal)),
   )
   return found.filter(({ page }) => page.totalCount > 0)
 }
 
-async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundMatter> {
+async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundAttentionItem> {
   const options = kindAt(matter.kind)?.facets.find(({ name }) => name === matter.facet)?.options
   const filter = options?.find(({ value }) => value === matter.option)?.filter(Date.now())
   if (filter === undefined) throw new Error(`${matter.kind} has no facet ${matter.facet}`)
@@ -135,7 +137,7 @@ async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundMat
 }
 
 /** The number of all records of a kind, and of those that are online now. */
-export interface Amount {
+export interface RecordCount {
   readonly kind: string
   readonly all: number
   /** Null for a kind whose records are neither online nor offline. */
@@ -149,7 +151,7 @@ const counted = [
   { kind: 'service-policies', online: null },
 ] as const
 
-export async function readAmounts(signal: AbortSignal): Promise<readonly Amount[]> {
+export async function readRecordCounts(signal: AbortSignal): Promise<readonly RecordCount[]> {
   const count = async (kind: string, filter: string | null): Promise<number> => {
     const query = { limit: '1', ...(filter === null ? {} : { filter }) }
     return (await readRows(kind, query, signal)).totalCount
@@ -170,8 +172,8 @@ async function readRows(
   query: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<RowPage> {
-  const path = `${MANAGEMENT}/${kind}?${new URLSearchParams(query)}`
-  return pageOf((await client.ask({ path, signal })).body)
+  const path = `${MANAGEMENT_API_PATH}/${kind}?${new URLSearchParams(query)}`
+  return parseRowPage((await consoleApiClient.ask({ path, signal })).body)
 }
 
 function isReadable(path: string): boolean {

@@ -1,17 +1,17 @@
 /** The names of a circuit's routers, in path order: `router1 → router2`. */
-export function routeText(path: unknown): string {
+export function circuitPathText(path: unknown): string {
   return pathRouters(path)
     .map(({ name, id }) => (name === '' ? id : name))
     .join(' → ')
 }
 
-export interface RouteRouter {
+export interface PathRouter {
   readonly id: string
   readonly name: string
 }
 
 /** The routers of a circuit's path, in order. */
-export function pathRouters(path: unknown): readonly RouteRouter[] {
+export function pathRouters(path: unknown): readonly PathRouter[] {
   const { nodes } = (path ?? {}) as { readonly nodes?: unknown }
   if (!Array.isArray(nodes)) return []
   return nodes.flatMap((node: unknown) => {

@@ -1,29 +1,32 @@
-import { members } from '../../app/services.ts'
+import { clusterMembers } from '../../app/services.ts'
 import { CopyText } from '../../controls/copy.tsx'
 import { texts } from '../../texts.ts'
-import type { Write } from './record-data.ts'
+import type { RecordWriteRequest } from './record-data.ts'
 
 /**
  * Shows the form's write request as a `curl` command. The session token is never shown; the command
  * contains a variable instead.
  */
-export function CallPanel({
+export function CurlCommandPanel({
   call,
   isOpen = false,
 }: {
-  readonly call: Write
+  readonly call: RecordWriteRequest
   readonly isOpen?: boolean
 }) {
   return (
     <details class="group" open={isOpen}>
       <summary>{texts.call.title}</summary>
-      <CopyText label={texts.call.curl} text={curlCommand(call, members.current.value)} />
+      <CopyText label={texts.call.curl} text={curlCommand(call, clusterMembers.current.value)} />
     </details>
   )
 }
 
 /** The `curl` command for a write, with a placeholder for the session. */
-export function curlCommand({ method, path, body, ifMatch }: Write, origin: string): string {
+export function curlCommand(
+  { method, path, body, ifMatch }: RecordWriteRequest,
+  origin: string,
+): string {
   const lines = [
     `curl --fail-with-body --cacert ca.pem -X ${method} '${origin}${path}'`,
     `-H "net-session: $TOKEN"`,

@@ -1,14 +1,14 @@
 import type { ComponentChildren } from 'preact'
 
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { endText } from '../../controls/end-input.tsx'
+import { expiryText } from '../../controls/end-input.tsx'
 import { isObject } from './json-values.ts'
 import { kindAt } from './kinds.ts'
-import { attributeText } from './role-ends.tsx'
+import { attributeWithExpiryText } from './role-ends.tsx'
 
 const SHOWN_ITEMS = 3
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
@@ -42,12 +42,12 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
     const since = onlineSince ?? offlineSince
     return typeof since === 'string' ? <Time at={since} /> : ''
   },
-  lastSeenAt: ({ lastSeenAt }) => <Seen at={lastSeenAt} />,
-  sdkInfo: (row) => clientText(row),
+  lastSeenAt: ({ lastSeenAt }) => <LastSeen at={lastSeenAt} />,
+  sdkInfo: (row) => clientDescription(row),
   versionInfo: (row) => memberText(row['versionInfo'], 'version'),
   supportedProtocols: (row) =>
     isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
-  expiresAt: (row) => <EndState row={row} />,
+  expiresAt: (row) => <PolicyExpiryState row={row} />,
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
 }
 
@@ -62,12 +62,12 @@ export function FieldCell({ row, name, onAttribute }: RowCell) {
   const value = Array.isArray(display) && display.length > 0 ? display : row[name]
   const ends = name === 'roleAttributes' ? row['roleAttributesExpireAt'] : undefined
   const more = onAttribute === undefined ? {} : { onAttribute }
-  return <Cell name={name} value={value} ends={ends} {...more} />
+  return <RecordCell name={name} value={value} ends={ends} {...more} />
 }
 
 /** Shows when a policy will end, or that the policy has ended. */
-export function EndState({ row }: { readonly row: RowCell['row'] }) {
-  const end = endText(row['expiresAt'])
+export function PolicyExpiryState({ row }: { readonly row: RowCell['row'] }) {
+  const end = expiryText(row['expiresAt'])
   if (end === null) return <span class="faint">–</span>
   return row['isEnded'] === true ? (
     <Badge tone="warn">{end}</Badge>
@@ -84,7 +84,7 @@ const SEEN_NOW_MS = 120_000
  * Shows when an identity was last seen. That time is accurate only to the minute, so a time within
  * the last two minutes is shown as now.
  */
-export function Seen({ at }: { readonly at: unknown }) {
+export function LastSeen({ at }: { readonly at: unknown }) {
   if (typeof at !== 'string') return <Time at={null} />
   return Date.now() - Date.parse(at) < SEEN_NOW_MS ? <>{texts.time.now}</> : <Time at={at} />
 }
@@ -112,7 +112,7 @@ export function RouterState({ row }: { readonly row: RowCell['row'] }) {
 /**
  * Program and operating system of an identity's client; '' before the identity's first log-in.
  */
-export function clientText(row: RowCell['row']): string {
+export function clientDescription(row: RowCell['row']): string {
   const { sdkInfo, envInfo } = row
   const program = [memberText(sdkInfo, 'type'), memberText(sdkInfo, 'version')]
   const parts = [program.filter((part) => part !== '').join(' '), memberText(envInfo, 'os')]
@@ -124,7 +124,7 @@ function memberText(value: unknown, name: string): string {
 }
 
 /** Shows the value of a record in a table, always as text. */
-export function Cell({
+export function RecordCell({
   name,
   value,
   ends,
@@ -174,7 +174,9 @@ function Items(props: {
       {shown.map((item, at) => (
         <Item
           key={at}
-          text={isAttribute ? visibleText(attributeText(String(item), ends)) : itemText(item)}
+          text={
+            isAttribute ? visibleText(attributeWithExpiryText(String(item), ends)) : itemText(item)
+          }
           onClick={isAttribute && onAttribute !== null ? () => onAttribute(String(item)) : null}
         />
       ))}
@@ -212,5 +214,5 @@ function Reference({ value }: { readonly value: Readonly<Record<string, unknown>
   }
   const text = visibleText(typeof name === 'string' && name !== '' ? name : id)
   if (kindAt(entity) === null) return <>{text}</>
-  return <a href={pathTo(entity, id)}>{text}</a>
+  return <a href={consolePath(entity, id)}>{text}</a>
 }

@@ -1,14 +1,14 @@
 import { hasPermission } from '../../app/api-documents.ts'
 import { FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
-import { client } from '../../app/services.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import { visibleText } from '../../app/visible-text.ts'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from './filters.ts'
-import { pageOf, type RecordRow, type RowPage } from './record-data.ts'
+import { parseRowPage, type RecordRow, type RowPage } from './record-data.ts'
 
 const SHOWN = 12
 const kinds = ['services', 'identities'] as const
@@ -31,8 +31,8 @@ async function readDependents(id: string, signal: AbortSignal): Promise<Dependen
     kinds
       .filter((kind) => hasPermission(permissions[kind]))
       .map(async (kind) => {
-        const path = `${MANAGEMENT}/edge-routers/${encodeURIComponent(id)}/${kind}?${query}`
-        return [kind, pageOf((await client.ask({ path, signal })).body)] as const
+        const path = `${MANAGEMENT_API_PATH}/edge-routers/${encodeURIComponent(id)}/${kind}?${query}`
+        return [kind, parseRowPage((await consoleApiClient.ask({ path, signal })).body)] as const
       }),
   )
   return Object.fromEntries(pages)
@@ -42,9 +42,11 @@ async function readDependents(id: string, signal: AbortSignal): Promise<Dependen
  * Lists the services and identities that an outage of this router would affect, because no other
  * router is online for them.
  */
-export function Dependents({ record }: { readonly record: RecordRow }) {
+export function RouterDependents({ record }: { readonly record: RecordRow }) {
   const { dependents } = texts.record
-  const loaded = useLoaded(`dependents/${record.id}`, (signal) => readDependents(record.id, signal))
+  const loaded = useLoadedData(`dependents/${record.id}`, (signal) =>
+    readDependents(record.id, signal),
+  )
   const { value: pages } = loaded.data
   const found = kinds.flatMap((kind) => {
     const page = pages?.[kind]
@@ -76,7 +78,7 @@ export function Dependents({ record }: { readonly record: RecordRow }) {
           <ul class="chips">
             {page.rows.map((row) => (
               <li key={row.id}>
-                <a class="chip" href={pathTo(kind, row.id)}>
+                <a class="chip" href={consolePath(kind, row.id)}>
                   <span>{visibleText(String(row['name'] ?? row.id))}</span>
                 </a>
               </li>

@@ -13,7 +13,7 @@ import {
 } from './field-hints.ts'
 
 /** A choice by which the user can narrow a list. */
-export interface Facet {
+export interface ListFacet {
   readonly name: string
   readonly label: string
   readonly options: readonly {
@@ -32,7 +32,7 @@ function facet(
     text: string,
     filter: string | ((nowMs: number) => string),
   ])[]
-): Facet {
+): ListFacet {
   return {
     name,
     label,
@@ -83,7 +83,7 @@ export interface Kind {
   readonly icon: IconName
   /** Columns after the name column, in display order. */
   readonly columns: readonly string[]
-  readonly facets: readonly Facet[]
+  readonly facets: readonly ListFacet[]
   /** Form fields in display order. */
   readonly fields: Readonly<Record<string, FieldHint>>
   /** Fields that the form leaves out. */

@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks'
 
 import { hasPermission } from '../../app/api-documents.ts'
 import { kindAt } from './kinds.ts'
-import { readNames } from './record-data.ts'
+import { readRecordNames } from './record-data.ts'
 
 /** A record whose name is shown in place of its id. */
 export interface NamedRecord {
@@ -31,7 +31,7 @@ export function useRecordNames(records: readonly NamedRecord[]): ReadonlyMap<str
   useEffect(() => {
     const stopping = new AbortController()
     for (const [path, ids] of missing) {
-      readNames(path, [...ids], stopping.signal)
+      readRecordNames(path, [...ids], stopping.signal)
         .then((names) => {
           const found = [...ids].map((id) => [`${path}/${id}`, names.get(id) ?? ''] as const)
           known.value = new Map([...[...known.value].slice(-NAMES_MAX), ...found])

@@ -1,5 +1,5 @@
 import { visibleText } from '../../app/visible-text.ts'
-import { EndInput, endText } from '../../controls/end-input.tsx'
+import { ExpiryInput, expiryText } from '../../controls/end-input.tsx'
 import { texts } from '../../texts.ts'
 import { type Draft, isObject } from './json-values.ts'
 
@@ -18,7 +18,7 @@ interface RoleEndsProps {
  * The role attributes in the draft, and those that the record has lost because their time has
  * passed, sorted by name.
  */
-export function attributesWithEnds(draft: Draft, ends: Draft): readonly string[] {
+export function attributesWithExpiries(draft: Draft, ends: Draft): readonly string[] {
   const { roleAttributes } = draft
   const held = Array.isArray(roleAttributes) ? roleAttributes.map(String) : []
   const ended = Object.keys(ends).filter(
@@ -31,9 +31,9 @@ export function attributesWithEnds(draft: Draft, ends: Draft): readonly string[]
  * Input for the time at which each role attribute ends. A time that the user removes becomes null:
  * a patch keeps the times that it does not contain.
  */
-export function RoleEndsInput({ ids, draft, value, onChange }: RoleEndsProps) {
+export function RoleExpiryInput({ ids, draft, value, onChange }: RoleEndsProps) {
   const ends = isObject(value) ? value : {}
-  const attributes = attributesWithEnds(draft, ends)
+  const attributes = attributesWithExpiries(draft, ends)
   if (attributes.length === 0) {
     return (
       <span class="faint small" id={ids.id}>
@@ -48,7 +48,7 @@ export function RoleEndsInput({ ids, draft, value, onChange }: RoleEndsProps) {
           <label class="chip" for={`${ids.id}-${name}`}>
             <span>#{visibleText(name)}</span>
           </label>
-          <EndInput
+          <ExpiryInput
             ids={{ ...ids, id: `${ids.id}-${name}` }}
             value={ends[name]}
             about={`#${visibleText(name)}`}
@@ -64,13 +64,13 @@ export function RoleEndsInput({ ids, draft, value, onChange }: RoleEndsProps) {
  * A role attribute, followed in words by the time at which it ends; only the attribute if there is
  * no such time.
  */
-export function attributeText(name: string, ends: unknown): string {
-  const end = isObject(ends) && Object.hasOwn(ends, name) ? endText(ends[name]) : null
+export function attributeWithExpiryText(name: string, ends: unknown): string {
+  const end = isObject(ends) && Object.hasOwn(ends, name) ? expiryText(ends[name]) : null
   return end === null ? `#${name}` : texts.ends.attribute(name, end)
 }
 
 /** The role attributes that a record has lost because their time has passed. */
-export function endedAttributes(record: Draft): readonly string[] {
+export function expiredAttributes(record: Draft): readonly string[] {
   const { roleAttributes: held, roleAttributesExpireAt: ends } = record
   if (!isObject(ends)) return []
   return Object.keys(ends).filter((name) => !(Array.isArray(held) && held.includes(name)))

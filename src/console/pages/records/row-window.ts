@@ -26,7 +26,7 @@ export function lastPage(totalRows: number): number {
 }
 
 /** Number of the page that contains the row at the upper edge of the visible area. */
-export function pageInSight(bodyTopPx: number, rowPx: number, totalRows: number): number {
+export function firstVisiblePage(bodyTopPx: number, rowPx: number, totalRows: number): number {
   const first = Math.floor(Math.max(0, -bodyTopPx) / rowPx)
   return Math.min(Math.floor(first / PAGE_ROWS) * PAGE_ROWS, lastPage(totalRows))
 }
@@ -76,7 +76,7 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     const look = (): void => {
       timer = null
       const { offset, totalRows: all, onPage } = latest.current
-      const seen = pageInSight(topOf(0), rowPx.peek(), all)
+      const seen = firstVisiblePage(topOf(0), rowPx.peek(), all)
       if (isThere.current && seen !== offset) onPage(seen)
     }
     const onScroll = (): void => {

@@ -1,14 +1,14 @@
 import { FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
-import { client } from '../../app/services.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import { visibleText } from '../../app/visible-text.ts'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from './filters.ts'
 import { kindAt } from './kinds.ts'
-import { pageOf, type RowPage } from './record-data.ts'
+import { parseRowPage, type RowPage } from './record-data.ts'
 
 /** How a deletion affects the records that use the deleted record. */
 type Effect = 'changed' | 'deleted' | 'kept'
@@ -78,7 +78,7 @@ interface FoundUse {
 }
 
 /** The records that use a given record, by kind; kinds without any are omitted. */
-export async function readUses(
+export async function findRecordUses(
   collection: string,
   id: string,
   signal: AbortSignal,
@@ -87,8 +87,8 @@ export async function readUses(
     (uses[collection] ?? []).map(async (use) => {
       const query = new URLSearchParams({ limit: String(SHOWN) })
       if (use.filter !== undefined) query.set('filter', use.filter(quoteFilterText(id)))
-      const path = `${MANAGEMENT}/${use.path(encodeURIComponent(id))}?${query}`
-      return { use, page: pageOf((await client.ask({ path, signal })).body) }
+      const path = `${MANAGEMENT_API_PATH}/${use.path(encodeURIComponent(id))}?${query}`
+      return { use, page: parseRowPage((await consoleApiClient.ask({ path, signal })).body) }
     }),
   )
   return found.filter(({ page }) => page.totalCount > 0)
@@ -99,12 +99,14 @@ export function blocksDeletion(found: readonly FoundUse[] | null): boolean {
   return found?.some(({ use }) => use.effect === 'kept') === true
 }
 
-export function useUses(collection: string, id: string) {
-  return useLoaded(`uses/${collection}/${id}`, (signal) => readUses(collection, id, signal))
+export function useRecordUses(collection: string, id: string) {
+  return useLoadedData(`uses/${collection}/${id}`, (signal) =>
+    findRecordUses(collection, id, signal),
+  )
 }
 
 /** Lists the records that a deletion changes or deletes, or because of which it is refused. */
-export function RecordUses({ loaded }: { readonly loaded: ReturnType<typeof useUses> }) {
+export function RecordUses({ loaded }: { readonly loaded: ReturnType<typeof useRecordUses> }) {
   const { value: found } = loaded.data
   if (loaded.error.value !== null) return <FailureNotice error={loaded.error.value} />
   if (found === null || found.length === 0) return null
@@ -119,7 +121,7 @@ export function RecordUses({ loaded }: { readonly loaded: ReturnType<typeof useU
             <ul class="uses">
               {page.rows.map((row) => (
                 <li key={row.id}>
-                  <a href={pathTo(use.kind, row.id)}>
+                  <a href={consolePath(use.kind, row.id)}>
                     {visibleText(String(row['name'] ?? row['address'] ?? row['method'] ?? row.id))}
                   </a>
                 </li>

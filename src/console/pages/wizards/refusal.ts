@@ -8,7 +8,7 @@ import { texts } from '../../texts.ts'
  * The reason why the user may not use a wizard, known before anything is typed; null if the user
  * may.
  */
-export function useRefusal(permissions: readonly string[]): string | null {
+export function useMissingPermissionReason(permissions: readonly string[]): string | null {
   useEffect(() => {
     loadCaller().catch(() => undefined)
   }, [])
